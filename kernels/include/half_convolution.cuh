@@ -64,14 +64,26 @@ struct HalfConvolution {
     __device__ ConvolutionRound round(int index) const { return known[index % PLACES]; }
     __device__ unsigned short* window(int index) const { return windows + index % 2 * (width * height * T::DEPTH); }
 
-    /// Starts the copies of a round's tap into a stage: 64 output channels, each with 64 input channels.
+    /// Input and output channels of a round that the matrix instructions read. Only tiles of few pixels look whether they
+    /// are few: the others take longer with it.
+    static constexpr bool LOOKS = T::BLOCKS == 1;
+    __device__ int depth_of(const ConvolutionRound& now) const {
+        return LOOKS ? min(T::DEPTH, (group_in - now.depth + 15) / 16 * 16) : T::DEPTH;
+    }
+    __device__ static int lines_of(const ConvolutionRound& now) {
+        return LOOKS && now.channels <= 16 ? 16 : T::CHANNELS;
+    }
+
+    /// Starts the copies of a round's tap into a stage: up to 64 output channels, each with up to 64 input channels.
     __device__ void copy_taps(int index, int tap, int stage) const {
         const int count = sizes.taps();
         const ConvolutionRound now = round(index);
+        const int lines = lines_of(now), depth = depth_of(now);
         unsigned short* const to = stages + stage * T::TAPS;
 #pragma unroll
         for (int i = threadIdx.x; i < T::TAPS / 8; i += T::THREADS) {
             const int line = i / 8, channel = now.depth + i % 8 * 8;
+            if (LOOKS && (line >= lines || i % 8 * 8 >= depth)) continue;
             const bool inside = line < now.channels && channel < group_in;
             const long long from = (static_cast<long long>(now.channel + line) * count + tap) * group_in + channel;
             __pipeline_memcpy_async(to + piece_at(line, i % 8 * 8), taps + (inside ? from : 0), 16, inside ? 0 : 16);
@@ -81,12 +93,14 @@ struct HalfConvolution {
     /// Starts a part of the copies of a round's window; outside the image it is zero.
     __device__ void copy_window(int index, int part, int parts) const {
         const ConvolutionRound now = round(index);
+        const int depth = depth_of(now);
         unsigned short* const to = window(index);
         const int all = width * height * 8, share = (all + parts - 1) / parts, end = min(all, (part + 1) * share);
         const unsigned int reciprocal = 0xffffffffu / static_cast<unsigned int>(width) + 1;  // exact below 2^16
         const int top = now.row * sizes.stride - sizes.padding, left = now.column * sizes.stride - sizes.padding;
         for (int i = part * share + threadIdx.x; i < end; i += T::THREADS) {
             const int place = i / 8, channel = now.depth + i % 8 * 8;
+            if (LOOKS && i % 8 * 8 >= depth) continue;
             const int down = width == 1 ? place : static_cast<int>(__umulhi(static_cast<unsigned int>(place), reciprocal));
             const int row = top + down, column = left + place - down * width;
             const bool in_image = row >= 0 && row < sizes.rows && column >= 0 && column < sizes.cols;
@@ -97,7 +111,8 @@ struct HalfConvolution {
         }
     }
 
-    /// Adds one tap's products of the window to `sum`.
+    /// Adds one tap's products of the window to `sum`, for the first 16 PARTS output channels.
+    template <int PARTS>
     __device__ void multiply(int index, int tap, int stage, float (&sum)[T::BLOCKS][8][4]) const {
         const int u = tap / sizes.k_cols * sizes.dilation, v = tap % sizes.k_cols * sizes.dilation;
         const unsigned short *const own = window(index), *const matrix = stages + stage * T::TAPS;
@@ -105,7 +120,7 @@ struct HalfConvolution {
         const int first = threadIdx.x / 32 * T::ROWS_OF_WARP;
 #pragma unroll 2
         for (int k = 0; k < depth; k += 16) {
-            unsigned int a[T::BLOCKS][4], b[4][4];
+            unsigned int a[T::BLOCKS][4], b[PARTS][4];
 #pragma unroll
             for (int i = 0; i < T::BLOCKS; ++i) {
                 const int row = first + 16 * i / T::COLS, column = 16 * i % T::COLS;
@@ -113,12 +128,12 @@ struct HalfConvolution {
                 load_rows(a[i], [&](int line, int d) { return own + piece_at(place + line * sizes.stride, k + d); });
             }
 #pragma unroll
-            for (int j = 0; j < 4; ++j)  // the depth's halves of 8 lines side by side, as the instruction takes them
+            for (int j = 0; j < PARTS; ++j)  // the depth's halves of 8 lines side by side, as the instruction takes them
                 load_rows(b[j], [&](int line, int d) { return matrix + piece_at(16 * j + line % 8 + d, k + line / 8 * 8); });
 #pragma unroll
             for (int i = 0; i < T::BLOCKS; ++i)
 #pragma unroll
-                for (int j = 0; j < 8; ++j) multiply_lanes<0>(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+                for (int j = 0; j < 2 * PARTS; ++j) multiply_lanes<0>(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
         }
     }
 
@@ -130,6 +145,7 @@ struct HalfConvolution {
         unsigned short* const own = window(index) + warp * T::BLOCKS * 16 * 64;
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
+            if (LOOKS && 8 * j >= now.channels) continue;
             const int channel = 8 * j + lane % 4 * 2;
             const bool there = channel < now.channels;
             const float first = there ? __half2float(bias[now.channel + channel]) : 0.0f;
@@ -181,7 +197,8 @@ struct HalfConvolution {
             if (tap < parts && index + 1 < rounds) copy_window(index + 1, tap, parts);
             __pipeline_commit();
             if (tap == 0 && threadIdx.x == 0) plan(index + AHEAD + 1);
-            multiply(index, tap, step % T::STAGES, sum);
+            if (LOOKS && lines_of(round(index)) == 16) multiply<1>(index, tap, step % T::STAGES, sum);
+            else multiply<4>(index, tap, step % T::STAGES, sum);
             if (++tap < count) continue;
             tap = 0, ++index;
             if (!round(index - 1).last) continue;

@@ -196,13 +196,15 @@ gru_resident(const float* x, const float* h, const float* w_ih, const float* w_h
                                                 resident);
 }
 
-/// One step of few units, a block per sample.
+/// One step of few units, a block per sample. The grid has one step, which the compiler does not know: it would mix the
+/// loads of W_hh with the products of x, which takes more registers than there are.
 extern "C" __global__ void __launch_bounds__(512, 1)
 gru_few(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
         float* h_next, int batch, int inputs, int hidden) {
     extern __shared__ __align__(16) float resident[];
-    walk_samples<ResidentGates<3, 4, 6, 4, 4>>(x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, 1, {batch, inputs, hidden},
-                                               resident);
+    const int steps = static_cast<int>(gridDim.y);
+    walk_samples<ResidentGates<3, 4, 8, 4, 4>>(x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, steps,
+                                               {batch, inputs, hidden}, resident);
 }
 
 /// The second launch of the form of 2014: n = tanh(W_in x + b_in + b_hn + W_hn (r h)); `work` holds r h, z, the rest.

@@ -68,7 +68,7 @@ def launch(
     """Tiles, or a block per sample where all fit on the device and hold the weights."""
     few = bool(reset_after) and batch <= device.sm_count and suits_resident(3, batch, inputs, hidden, device)
     if tile == "Few" or (tile == "auto" and few):
-        return Launch(batch, 512, shared_bytes(3, inputs, 4, 6, chunk=4), "gru_few", FEW)
+        return Launch(batch, 512, shared_bytes(3, inputs, 4, 8, chunk=4), "gru_few", FEW)
 
     def time(name: str) -> float:
         samples, units, busy = TILES[name]
