@@ -37,7 +37,7 @@ from ..include import custatevec_peers
 from ..include.philox import uniforms
 
 # Memory-bound: three operations a state. `shots` is partly latency-bound: a separate launch sums small pieces, and the
-# five loads of a shot wait for each other.
+# loads of a shot wait for each other, so that a warp draws several.
 PART, SCANNED = 256, 1024
 SHOTS, WARPS = 8, 8  # shots of a warp at most, warps of a block
 ROOTS = "takes the root that it squares again"
