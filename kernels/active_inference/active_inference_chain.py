@@ -38,7 +38,7 @@ from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of
 from ..include.gaussian import divergence, likelihood_size, log_likelihood, spreads
 from ..include.gemv import launches as products
 from ..include.gemv import splits as product_splits
-from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
+from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, project_blocks, sum_launch
 from ..include.xla_peers import by_xla
 
 # Memory-bound by J, which is most of the bytes at S1: there fusion saves little but launches, at S0 all but one launch.
@@ -87,7 +87,11 @@ def on_states(entry: str, dtype: str, n: int, *names: Any) -> Launch:
 
 def summed(dtype: str, count: int, device: Device, *names: Any) -> Launch:
     return sum_launch(
-        f"ai_sum_reduction<{NUMBERS[dtype]}>", count, device, (names[0], names[1], "by_block", "arrived", names[2])
+        f"ai_sum_reduction<{NUMBERS[dtype]}>",
+        count,
+        device,
+        (names[0], names[1], "by_block", "arrived", names[2]),
+        dtype,
     )
 
 
@@ -100,7 +104,7 @@ AXPBY = {"float32": "axpby", "float64": "axpby_f64"}
 
 def project(dtype: str, n: int) -> Launch:
     entry = f"ai_hierarchical_project<{NUMBERS[dtype]}>"
-    return Launch(-(-n // 2048), 256, entry=entry, arguments=("level", "prior", "wide_length", "wide_n"))
+    return Launch(project_blocks(n, dtype), 256, entry=entry, arguments=("level", "prior", "wide_length", "wide_n"))
 
 
 def velocity(dtype: str, n: int) -> tuple[Launch, ...]:
@@ -145,7 +149,7 @@ def partial(dtype: str) -> Callable[..., Any]:
             project(dtype, n),
             Launch(tiles * splits, 256, entry=f"fused_belief_update<{number}, true>", arguments=step),
             *velocity(dtype, n),
-            sum_launch(f"fused_free_energy<{number}>", max(n, m), device, energy),
+            sum_launch(f"fused_free_energy<{number}>", max(n, m), device, energy, dtype),
         )
 
     return launch

@@ -13,18 +13,27 @@ __device__ Packet<T> repeated(const T* a, long long from, long long length) {
     return result;
 }
 
-// out[i] = a[i mod length]: a block's packets lie side by side, and only the first of each thread divides.
+/// from mod length, by 32 bits where they are enough.
+__device__ inline long long remainder(long long from, long long length) {
+    if ((from | length) >> 32 != 0) return from % length;
+    return static_cast<unsigned int>(from) % static_cast<unsigned int>(length);
+}
+
+constexpr int EACH = 4;  // packets of a thread
+
+// out[i] = a[i mod length]: a block's packets lie side by side, EACH a thread, and only the first of each thread divides.
 template <class T>
 __global__ void __launch_bounds__(256) ai_hierarchical_project(const T* a, T* out, long long length, long long n) {
     constexpr int WIDTH = Packet<T>::WIDTH;
     const long long whole = packets(n, out);
-    const Share share = block_share(whole);
-    const long long stride = static_cast<long long>(blockDim.x) * WIDTH % length;
+    const long long begin = static_cast<long long>(blockIdx.x) * EACH * blockDim.x + threadIdx.x;
+    const long long stride = remainder(static_cast<long long>(blockDim.x) * WIDTH, length);
     const auto project = [&](auto load) {
-        long long from = (share.begin + threadIdx.x) * WIDTH % length;
-#pragma unroll 4
-        for (long long at = share.begin + threadIdx.x; at < share.end; at += blockDim.x) {
-            load(from).store(out, at);
+        long long from = remainder(begin * WIDTH, length);
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) {
+            const long long at = begin + k * blockDim.x;
+            if (at < whole) load(from).store(out, at);
             from += stride;
             if (from >= length) from -= length;
         }

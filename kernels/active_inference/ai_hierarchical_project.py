@@ -7,7 +7,7 @@ from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Size, Workloa
 from prism_bench.arguments import Array, Scalar
 from prism_bench.array_types import AnyArray, ArrayModule
 
-from ..include.map_arrays import NUMBERS, in_double
+from ..include.map_arrays import NUMBERS, in_double, project_blocks
 
 # Memory-bound with 16 bytes at a time. With single floats instruction issue was the bottleneck; doubles were
 # memory-bound.
@@ -19,7 +19,8 @@ def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
 
 def launch(dtype: str) -> Callable[..., Any]:
     """Each thread writes several packets, so that the remainder is taken once for them all."""
-    return lambda n: Launch(grid=-(-n // 4096), block=256, entry=f"ai_hierarchical_project<{NUMBERS[dtype]}>")
+    entry = f"ai_hierarchical_project<{NUMBERS[dtype]}>"
+    return lambda n: Launch(grid=project_blocks(n, dtype), block=256, entry=entry)
 
 
 def tiled(a: AnyArray, length: int, n: int, xp: ArrayModule) -> AnyArray:

@@ -21,7 +21,7 @@ def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
 
 
 def launch(dtype: str) -> Callable[..., Any]:
-    return lambda n, device: sum_launch(f"ai_sum_reduction<{NUMBERS[dtype]}>", n, device)
+    return lambda n, device: sum_launch(f"ai_sum_reduction<{NUMBERS[dtype]}>", n, device, dtype=dtype)
 
 
 def tolerance(dtype: str) -> Tolerance:

@@ -2,7 +2,7 @@
 
 // accuracy = sum of the log-likelihoods of the raw errors o - g, in one pass; WEIGHTED takes precision (o - g) for them.
 template <class T, bool WEIGHTED>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_accuracy_pipeline(const T* o, const T* g, const T* precision, T* accuracy, double* by_block,
                             unsigned int* arrived, long long m) {
     const auto term = [](T seen, T predicted, T p) {

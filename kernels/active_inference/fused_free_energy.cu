@@ -2,7 +2,7 @@
 
 // free energy = complexity - accuracy of one belief, with both parts, in one launch.
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_free_energy(const T* mu_q, const T* mu_p, const T* var_q, const T* var_p, const T* o, const T* g,
                       const T* precision, T* free_energy, T* complexity, T* accuracy, double* by_block,
                       unsigned int* arrived, long long n, long long m) {

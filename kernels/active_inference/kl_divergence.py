@@ -70,6 +70,13 @@ def close(rows: int, cols: int) -> AnyArray:
     return q * (1 + 1e-4 * np.random.default_rng(2).normal(size=q.shape))
 
 
+def few_zeros(rows: int, cols: int) -> AnyArray:
+    """Unlike probabilities, and zeros among them, far apart."""
+    q = np.random.default_rng(5).uniform(0.1, 1.9, (rows, cols)) / cols
+    q[:, ::7001] = 0.0
+    return q
+
+
 def tail(cols: int) -> AnyArray:
     """Half of the mass in terms of 5e-11, which a cut at 1e-10 would lose."""
     return np.where(np.arange(cols) == 0, 0.5, 5e-11)
@@ -128,6 +135,11 @@ spec = KernelSpec(
             source="q close to p",
         ),
         Golden(Workload(rows=1, cols=10_000), {"q": tail, "p": 1e-4}, {}, source="many terms below 1e-10"),
+        Golden(
+            Workload(rows=1, cols=900_000),
+            {"q": few_zeros, "p": lambda rows, cols: np.random.default_rng(6).uniform(0.1, 1.9, (rows, cols)) / cols},
+            {}, source="threads that take their terms anew are few",
+        ),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={

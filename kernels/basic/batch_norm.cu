@@ -22,8 +22,7 @@ template <int WIDTH, bool PLANES>
 __global__ void batch_norm_backwards(const float* x, const float* gamma, const float* beta, const float* mean,
                                      const float* variance, float* y, float eps, long long batch, int channels,
                                      int spatial, int parts) {
-    normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, y, batch, channels, spatial, parts,
-                                       gridDim.x - 1 - blockIdx.x);
+    normalise<WIDTH, PLANES, Identity, true>(x, {gamma, beta, mean, variance, eps}, y, batch, channels, spatial, parts);
 }
 
 // Training, first step: the moments of each channel's values in one of `gridDim.y` shares of the rows, at

@@ -5,6 +5,8 @@
 // Normalisation by stored statistics, channel by channel, followed by an activation. The mean is taken off first: folding
 // it into the shift would cancel where it is large beside the deviation.
 
+constexpr int ROWS = 2;  // of a thread, which share one fetch of the channels' parameters
+
 struct Parameters {
     const float* gamma;
     const float* beta;
@@ -30,12 +32,16 @@ struct Normalise {
     }
 };
 
-/// Channels are the columns of a matrix, or PLANES of `spatial` elements, `parts` blocks each. `block` is this block's
-/// place. y may be x.
-template <int WIDTH, bool PLANES, class Then>
+/// Channels are the columns of a matrix, or PLANES of `spatial` elements, `parts` blocks each. BACKWARDS takes the last rows
+/// or planes first. y may be x.
+template <int WIDTH, bool PLANES, class Then, bool BACKWARDS = false>
 __device__ void normalise(const float* x, const Parameters& p, float* y, long long batch, int channels, int spatial,
-                          int parts, unsigned int block = blockIdx.x) {
-    if constexpr (PLANES)
+                          int parts) {
+    if constexpr (PLANES) {
+        const unsigned int block = BACKWARDS ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
         map_planes<WIDTH>(x, y, channels, spatial, parts, [&](int c) { return Normalise<1, Then>(p, c); }, block);
-    else map_columns<WIDTH, 8>(x, y, batch, channels, [&](int c) { return Normalise<WIDTH, Then>(p, c); }, block);
+    } else {
+        const unsigned int block = BACKWARDS ? rows_block_backwards() : rows_block();
+        map_columns<WIDTH, ROWS>(x, y, batch, channels, [&](int c) { return Normalise<WIDTH, Then>(p, c); }, block);
+    }
 }

@@ -10,8 +10,10 @@ from prism_bench import Golden, In, Launch, Scalar, Size, Workload, uniform
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
 
-# Bound by memory: 8 bytes an element at the copy rate; eight rows a thread share one fetch of the channels' parameters.
-ROWS_PER_THREAD = 8
+from .columns import column_grid
+
+# Memory-bound: 8 bytes an element at the copy rate; the rows of a thread share a fetch of the channels' parameters.
+ROWS_PER_THREAD = 2
 
 IMAGE = "batch channels height width"
 PARAMETERS = (
@@ -43,20 +45,13 @@ def plane_block(spatial: int) -> tuple[int, int]:
     return threads, -(-groups // threads)
 
 
-def column_tiles(batch: int, channels: int) -> dict[str, Any]:
-    """Blocks of 256 threads as wide as the rows, and the grid of them."""
-    width = 4 if channels % 4 == 0 else 1
-    across = min(256, 1 << max(0, channels // width - 1).bit_length())
-    grid = (-(-batch // (ROWS_PER_THREAD * 256 // across)), -(-channels // (width * across)))
-    return {"grid": grid, "block": (across, 256 // across)}
-
-
 def launch_of(form: str) -> Callable[..., Any]:
     """Four columns, or neighbours in a plane, per thread where rows, or planes, are whole groups of four."""
 
     def launch(batch: int, channels: int, spatial: int, parts: int) -> Launch:
         if spatial == 1:
-            return Launch(**column_tiles(batch, channels), entry=f"{form}<{4 if channels % 4 == 0 else 1}, false>")
+            width = 4 if channels % 4 == 0 else 1
+            return Launch(*column_grid(batch, channels, width, ROWS_PER_THREAD), entry=f"{form}<{width}, false>")
         entry = f"{form}<{4 if spatial % 4 == 0 else 1}, true>"
         return Launch(batch * channels * parts, plane_block(spatial)[0], entry=entry)
 

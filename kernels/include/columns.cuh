@@ -35,29 +35,45 @@ __device__ Group<WIDTH> scaled(Group<WIDTH> v, float factor) {
     return v;
 }
 
-/// The first of the WIDTH columns of this thread where gridDim.y tiles of blockDim.x groups share the columns.
+/// The first of the WIDTH columns of this thread where gridDim.x tiles of blockDim.x groups share the columns.
 template <int WIDTH>
 __device__ int first_column() {
-    return WIDTH * (blockIdx.y * blockDim.x + threadIdx.x);
+    return WIDTH * (blockIdx.x * blockDim.x + threadIdx.x);
+}
+
+/// This block's place among those that share the rows: gridDim.y times gridDim.z of them.
+__device__ inline unsigned int rows_block() { return blockIdx.z * gridDim.y + blockIdx.y; }
+
+/// The same from the last row on.
+__device__ inline unsigned int rows_block_backwards() { return gridDim.y * gridDim.z - 1 - rows_block(); }
+
+/// The groups at column `column` of ROWS rows, the first of them `row` and the others blockDim.y apart, all on their way
+/// before the first is used. Rows beyond `rows` are not read.
+template <int WIDTH, int ROWS>
+__device__ void load_rows(const float* x, long long row, long long rows, int cols, int column, Group<WIDTH> (&v)[ROWS]) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+        if (row + r * blockDim.y < rows) v[r] = load_group<WIDTH>(x + (row + r * blockDim.y) * cols + column);
 }
 
 /// y[r, c + k] = f(x[r, c + k], k) with f = of_columns(c), c the first of a thread's WIDTH columns. Each thread does ROWS rows,
-/// blockDim.y apart, with what f holds. gridDim.x covers the rows, gridDim.y the columns; `block` is this block's place
-/// among the former. y may be x.
+/// blockDim.y apart, with what f holds. gridDim.x covers the columns; `block` is this block's place among the rows. y may
+/// be x.
 template <int WIDTH, int ROWS, class OfColumns>
 __device__ void map_columns(const float* x, float* y, long long rows, int cols, OfColumns of_columns,
-                            unsigned int block = blockIdx.x) {
+                            unsigned int block = rows_block()) {
     const int column = first_column<WIDTH>();
     if (column >= cols) return;
+    const long long row = static_cast<long long>(block) * ROWS * blockDim.y + threadIdx.y;
+    Group<WIDTH> v[ROWS];
+    load_rows(x, row, rows, cols, column, v);
     const auto f = of_columns(column);
-    long long row = static_cast<long long>(block) * ROWS * blockDim.y + threadIdx.y;
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r, row += blockDim.y) {
-        if (row >= rows) return;
-        Group<WIDTH> v = load_group<WIDTH>(x + row * cols + column);
+    for (int r = 0; r < ROWS; ++r) {
+        if (row + r * blockDim.y >= rows) return;
 #pragma unroll
-        for (int k = 0; k < WIDTH; ++k) v.at[k] = f(v.at[k], k);
-        store_group(y + row * cols + column, v);
+        for (int k = 0; k < WIDTH; ++k) v[r].at[k] = f(v[r].at[k], k);
+        store_group(y + (row + r * blockDim.y) * cols + column, v[r]);
     }
 }
 

@@ -7,7 +7,8 @@ from prism_bench import Launch, Zero
 from .map_arrays import NUMBERS
 
 SHORT = 1024  # columns up to which a warp takes a row
-ROWS = 4  # rows of a block otherwise
+LONG = 8192  # columns from which a block of many threads takes one row alone, else ROWS
+ROWS, THREADS, MANY_THREADS = 4, 256, 512
 SPLIT_BLOCKS, SPLIT_ROWS = 4096, 64  # the transpose: blocks to fill the device, rows that a split should have
 
 
@@ -34,12 +35,14 @@ def launches(
     """The launches of alpha op(A) x + beta y for A [rows, cols]; `arguments` are the names to pass to each."""
     number, width = NUMBERS[dtype], width_of(cols, dtype)
 
-    def launch(grid: int, entry: str, overlaps: bool = False) -> Launch:
-        return Launch(grid, 256, entry=entry, arguments=arguments, overlaps=overlaps)
+    def launch(grid: int, entry: str, threads: int = THREADS, overlaps: bool = False) -> Launch:
+        return Launch(grid, threads, entry=entry, arguments=arguments, overlaps=overlaps)
 
     if transpose:
         main = launch(-(-cols // (32 * width)) * splits, f"gemv_transposed<{number}, {width}>")
-        return (main,) if splits == 1 else (main, launch(-(-cols // 256), f"gemv_combine<{number}>", True))
+        return (main,) if splits == 1 else (main, launch(-(-cols // 256), f"gemv_combine<{number}>", overlaps=True))
     if cols <= SHORT:
         return (launch(-(-rows // 8), f"gemv_short<{number}, {width}>"),)
+    if cols >= LONG:
+        return (launch(rows, f"gemv<{number}, 1, {width}>", MANY_THREADS),)
     return (launch(-(-rows // ROWS), f"gemv<{number}, {ROWS}, {width}>"),)

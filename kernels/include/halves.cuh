@@ -39,16 +39,40 @@ __device__ void map_to_halves(const float* x, __half* y, long long n, F f) {
     walk_eights(n, span_of_eights(n, x, y), eight, [&](long long i) { y[i] = __float2half_rn(f(x[i])); });
 }
 
-/// y[i] = f(x[i]).
+/// n elements as `head` singles, `vectors` groups of four aligned in both arrays, and singles again.
+__device__ inline Span span_of_fours(long long n, const float* floats, const __half* halves) {
+    const int past = static_cast<int>(reinterpret_cast<unsigned long long>(halves) & 7);
+    const long long head = (8 - past) % 8 / 2;
+    if (misalignment(floats + head) != 0 || n < head + 4) return {n, 0};
+    return {head, (n - head) / 4};
+}
+
+/// y[i] = f(x[i]), by a 1-D grid of any size: four elements at a time, so that a warp stores whole lines, and two such
+/// groups of a thread on their way.
 template <class F>
 __device__ void map_from_halves(const __half* x, float* y, long long n, F f) {
-    const auto eight = [&](long long i) {
-        const uint4 packed = *reinterpret_cast<const uint4*>(x + i);
-        const __half2* const pair = reinterpret_cast<const __half2*>(&packed);
-        const float2 a = __half22float2(pair[0]), b = __half22float2(pair[1]);
-        const float2 c = __half22float2(pair[2]), d = __half22float2(pair[3]);
-        store4(y + i, map4(make_float4(a.x, a.y, b.x, b.y), f));
-        store4(y + i + 4, map4(make_float4(c.x, c.y, d.x, d.y), f));
+    constexpr int GROUPS = 2;
+    const Span span = span_of_fours(n, y, x);
+    const uint2* const from = reinterpret_cast<const uint2*>(x + span.head);
+    float* const to = y + span.head;
+    const auto widened = [&](uint2 packed) {
+        const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&packed.x));
+        const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&packed.y));
+        return map4(make_float4(low.x, low.y, high.x, high.y), f);
     };
-    walk_eights(n, span_of_eights(n, y, x), eight, [&](long long i) { y[i] = f(__half2float(x[i])); });
+    const auto tile = [&](long long at, long long apart, auto there) {
+        uint2 packed[GROUPS];
+#pragma unroll
+        for (int k = 0; k < GROUPS; ++k)
+            if (there(k)) packed[k] = __ldg(from + at + k * apart);
+#pragma unroll
+        for (int k = 0; k < GROUPS; ++k)
+            if (there(k)) store4(to + 4 * (at + k * apart), widened(packed[k]));
+    };
+    walk<GROUPS>(span.vectors, tile);
+#pragma unroll 1
+    for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
+        const long long at = span.single(i);
+        y[at] = f(__half2float(x[at]));
+    }
 }

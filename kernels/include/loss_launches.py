@@ -5,6 +5,7 @@ from typing import Any
 from prism_bench import Launch, Zero
 from prism_bench.case import Device
 
+from .columns import column_grid
 from .gemv import launches as products
 from .row_sums import parts_of
 
@@ -19,9 +20,7 @@ STEP = ("alpha", "beta")
 def by_columns(entry: str, rows: int, cols: int, each: int, arguments: tuple[str, ...]) -> Launch:
     """256 threads, as wide as the rows, for the maps of columns.cuh."""
     width = 1 if cols % 4 else 4
-    across = min(256, 1 << max(0, cols // width - 1).bit_length())
-    tiles = (-(-rows // (each * 256 // across)), -(-cols // (width * across)))
-    return Launch(tiles, (across, 256 // across), entry=f"{entry}<{width}, {each}>", arguments=arguments)
+    return Launch(*column_grid(rows, cols, width, each), entry=f"{entry}<{width}, {each}>", arguments=arguments)
 
 
 def row_shape(cols: int) -> tuple[int, int]:
@@ -45,20 +44,19 @@ def softmax(rows: int, cols: int, parts: int) -> tuple[Launch | Zero, ...]:
 
 def loss_gradient(rows: int, cols: int) -> Launch:
     passed = ("p", "label", "gradient", "wide_rows", "cols", "weight")
-    return by_columns("la_cross_entropy_grad", rows, cols, 4, passed)
+    return by_columns("la_cross_entropy_grad", rows, cols, 2, passed)
 
 
 def separate_steps(rows: int, cols: int, parts: int, elements: int, activation: str, device: Device) -> tuple[Any, ...]:
     """What follows the product."""
     given = ("gradient", "direction", "product", "p", "one", "none", "rows", "cols", "splits")
     return (
-        by_columns("broadcast_add_in_place", rows, cols, 1 if elements < 1 << 20 else 4,
-                   ("logits", "bias", "wide_rows", "cols")),
+        by_columns("broadcast_add_in_place", rows, cols, 1, ("logits", "bias", "wide_rows", "cols")),
         activate(activation, elements),
         *softmax(rows, cols, parts),
         loss_gradient(rows, cols),
         *products(rows, cols, "float32", transpose=False, splits=1, arguments=given),
         Launch(-(-rows // 1024), 256, entry="axpby", arguments=("product", "before", "steps", *STEP, "wide_rows")),
-        Launch(parts_of(1, rows, device, unroll=8), 512, entry="reduce_sum<Plain<float>, float>",
+        Launch(parts_of(1, rows, device, fill=4), 512, entry="reduce_sum<Plain<float>, float>",
                arguments=("steps", "total", "by_row", "wide_rows")),
     )  # fmt: skip

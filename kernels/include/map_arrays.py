@@ -36,16 +36,18 @@ def launch_map(entry: str, axis: str = "n", arguments: tuple[str, ...] | None = 
     return of
 
 
-def sum_launch(entry: str, elements: int, device: Device, arguments: tuple[str, ...] | None = None) -> Launch:
-    """Enough blocks to fill the device twice over and more.
+def project_blocks(n: int, dtype: str) -> int:
+    """Blocks of 256 threads that write four packets a thread, as ai_hierarchical_project does."""
+    return -(-n // (4 * 256 * 16 // np.dtype(dtype).itemsize))
 
-    One for what one can do. Where threads have more than a few packets of floats they have whole eights of them: single
-    ones at the end cost a batch's time.
-    """
-    own = 2048  # elements of a block whose threads have one packet each
-    each = -(-elements // (own * min(12 * device.sm_count, MOST_BLOCKS)))
-    each = max(1, each if each <= 4 else max(8, each - each % 8))
-    return Launch(grid=max(1, -(-elements // (own * each))), block=512, entry=entry, arguments=arguments)
+
+def sum_launch(
+    entry: str, elements: int, device: Device, arguments: tuple[str, ...] | None = None, dtype: str = "float32"
+) -> Launch:
+    """A block for each place of the device where few do not do: threads that add floats have 32 registers."""
+    resident = 4 if dtype == "float32" else 12
+    blocks = min(-(-elements // 2048), resident * device.sm_count, MOST_BLOCKS)
+    return Launch(grid=max(1, blocks), block=512, entry=entry, arguments=arguments)
 
 
 def sum_scratch(count: int) -> tuple[Array | Scalar, ...]:

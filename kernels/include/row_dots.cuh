@@ -25,6 +25,30 @@ struct Chunk {
     }
 };
 
+/// Adds COUNT chunks of every row, `apart` elements from each other, times those of the vectors; all are on their way
+/// before the first is used.
+template <int COUNT, int WIDTH, class T, int ROWS, int VECTORS>
+__device__ void add_chunks(const T* const (&row)[ROWS], const T* const (&vectors)[VECTORS], int at, int apart,
+                           T (&sum)[ROWS][VECTORS]) {
+    Chunk<T, WIDTH> a[COUNT][ROWS], x[COUNT][VECTORS];
+#pragma unroll
+    for (int c = 0; c < COUNT; ++c)
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) a[c][r].load(row[r] + at + c * apart, true);
+#pragma unroll
+    for (int c = 0; c < COUNT; ++c)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) x[c][v].load(vectors[v] + at + c * apart, false);
+#pragma unroll
+    for (int c = 0; c < COUNT; ++c)
+#pragma unroll
+        for (int k = 0; k < WIDTH; ++k)
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+                for (int v = 0; v < VECTORS; ++v) sum[r][v] = fma(a[c][r].value[k], x[c][v].value[k], sum[r][v]);
+}
+
 /// Adds this thread's share of row r times vector v to sum[r][v]: elements `first`, `first + threads` and so on, times
 /// WIDTH. Rows beyond `rows` repeat the last one.
 template <int WIDTH, class T, int ROWS, int VECTORS>
@@ -33,20 +57,11 @@ __device__ void add_row_dots(const T* matrix, long long length, long long rows, 
     const T* row[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) row[r] = matrix + (r < rows ? r : rows - 1) * length;
-#pragma unroll 2
-    for (int at = first * WIDTH; at < cols; at += threads * WIDTH) {
-        Chunk<T, WIDTH> a[ROWS], x[VECTORS];
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) a[r].load(row[r] + at, true);
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) x[v].load(vectors[v] + at, false);
-#pragma unroll
-        for (int k = 0; k < WIDTH; ++k)
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r)
-#pragma unroll
-                for (int v = 0; v < VECTORS; ++v) sum[r][v] = fma(a[r].value[k], x[v].value[k], sum[r][v]);
-    }
+    const int apart = threads * WIDTH;
+    int at = first * WIDTH;
+#pragma unroll 1
+    for (; at < cols - apart; at += 2 * apart) add_chunks<2, WIDTH>(row, vectors, at, apart, sum);
+    if (at < cols) add_chunks<1, WIDTH>(row, vectors, at, apart, sum);
 }
 
 /// The block's totals of sum[r][v], in every thread, in a fixed order.

@@ -53,6 +53,57 @@ __device__ void visit_row(long long n, F f, const Arrays*... arrays) {
     }
 }
 
+/// The same where the row's blocks walk through it side by side, which is faster where all of them run at the same time;
+/// after() follows every UNROLL vectors. UNROLL decides which elements a thread has, AT_ONCE how many it loads at a time.
+template <int UNROLL, int AT_ONCE = UNROLL, class F, class After, class... Arrays>
+__device__ void visit_row_settled(long long n, F f, After after, const Arrays*... arrays) {
+    constexpr int ARRAYS = sizeof...(Arrays), STEPS = UNROLL / AT_ONCE;
+    static_assert(UNROLL % AT_ONCE == 0);
+    const Span span = aligned_span(n, arrays...);
+    const float* const from[] = {arrays + span.head...};
+    const auto load = [&](long long at, long long apart, auto there) {
+        float4 v[AT_ONCE][ARRAYS];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k)
+#pragma unroll
+            for (int j = 0; j < ARRAYS; ++j)
+                if (there(k)) v[k][j] = load4_streamed(from[j] + 4 * (at + k * apart));
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            if (!there(k)) continue;
+            float x[4][ARRAYS];
+#pragma unroll
+            for (int j = 0; j < ARRAYS; ++j)
+                x[0][j] = v[k][j].x, x[1][j] = v[k][j].y, x[2][j] = v[k][j].z, x[3][j] = v[k][j].w;
+#pragma unroll
+            for (int slot = 0; slot < 4; ++slot) f(x[slot], slot);
+        }
+    };
+    const auto tile = [&](long long at, long long apart, auto there) {
+        if constexpr (STEPS == 1) {
+            load(at, apart, there);
+        } else {
+#pragma unroll 1
+            for (int step = 0; step < STEPS; ++step)
+                load(at + step * AT_ONCE * apart, apart, [=](int k) { return there(step * AT_ONCE + k); });
+        }
+        after();
+    };
+    walk<UNROLL>(span.vectors, tile, blockIdx.y, gridDim.y);
+    const Share rest = row_share(span.singles(n));
+#pragma unroll 1
+    for (long long i = rest.begin + threadIdx.x; i < rest.end; i += blockDim.x) {
+        const float x[] = {arrays[span.single(i)]...};
+        f(x, 0);
+    }
+}
+
+/// The same with nothing to do after a tile.
+template <int UNROLL, int AT_ONCE = UNROLL, class F, class... Arrays>
+__device__ void visit_row_abreast(long long n, F f, const Arrays*... arrays) {
+    visit_row_settled<UNROLL, AT_ONCE>(n, f, Nothing{}, arrays...);
+}
+
 /// N sums side by side: floats in a thread, four of each so that additions do not wait for one another.
 template <int N>
 struct PartialSums {

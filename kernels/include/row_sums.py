@@ -14,17 +14,23 @@ SHARED_TUNE = Tune(
 )
 
 
-def parts_of(rows: int, cols: int, device: Device, unroll: int, *, fill: int = 12, block: int = 512) -> int:
-    """Blocks that share a row.
+# The same where floats are added within a tile only, so that any share will do. One block for each place of an SM that
+# holds 32 registers a thread: all blocks start, walk and end together.
+TILED_TUNE = Tune(fill=(4, 8, 12, 24), block=(512, 256))
 
-    Enough that every SM has its fill three times over (12 blocks of 512), so that late ones even out the SMs.
 
-    A thread's vectors come in whole batches of `unroll`: single ones at the end cost a batch's time.
+def parts_of(rows: int, cols: int, device: Device, unroll: int = 1, *, fill: int = 12, block: int = 512) -> int:
+    """Blocks that share a row, at most `fill` an SM.
+
+    By default enough that every SM has its fill three times over, whatever their registers, and late ones even out.
+
+    Where each has a part of the row alone, a thread's vectors come in whole batches of `unroll`: single ones at the end
+    cost a batch's time.
     """
     rows, own = max(1, rows), 4 * block
     parts = max(1, min(-(-cols // own), fill * device.sm_count // rows, MOST_BLOCKS // (2 * rows)))
     each = -(-cols // (own * parts))
-    return parts if parts == 1 or each < unroll else -(-cols // (own * (each - each % unroll)))
+    return parts if min(parts, unroll) == 1 or each < unroll else -(-cols // (own * (each - each % unroll)))
 
 
 def shared_rows(

@@ -54,14 +54,22 @@ __device__ inline long long grid_thread() { return static_cast<long long>(blockI
 
 __device__ inline long long grid_threads() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
-/// Hands this thread's part of the block's share to `many(at)`, UNROLL vectors at a time and blockDim.x apart, while
-/// that many are left, and to `one(at)` singly at the end.
-template <int UNROLL, class Many, class One>
-__device__ void walk(Share share, Many many, One one) {
-    long long at = share.begin + threadIdx.x;
-    for (; at + (UNROLL - 1) * blockDim.x < share.end; at += UNROLL * blockDim.x) many(at);
-#pragma unroll 1
-    for (; at < share.end; at += blockDim.x) one(at);
+/// Whether the k-th of a thread's vectors is there: in whole tiles all are.
+struct Whole {
+    __device__ bool operator()(int) const { return true; }
+};
+
+/// Hands this thread's part of `count` vectors to tile(at, apart, there): UNROLL vectors from `at`, `apart` from each other,
+/// of which there(k) says whether the k-th exists. Tiles go to the `blocks` in turn, so that all blocks read side by
+/// side: memory answers that faster than as many streams far apart. What is left for the last round is spread over all.
+template <int UNROLL, class Tile>
+__device__ void walk(long long count, Tile tile, unsigned int block = blockIdx.x, unsigned int blocks = gridDim.x) {
+    const long long width = static_cast<long long>(blocks) * blockDim.x;
+    long long begin = 0;
+    for (; begin + UNROLL * width <= count; begin += UNROLL * width)
+        tile(begin + static_cast<long long>(block) * UNROLL * blockDim.x + threadIdx.x, blockDim.x, Whole{});
+    const long long at = begin + static_cast<long long>(block) * blockDim.x + threadIdx.x;
+    if (at < count) tile(at, width, [=](int k) { return at + k * width < count; });
 }
 
 /// f on each of the four.
@@ -130,26 +138,34 @@ __device__ void map_pairs(const float* a, const float* b, float* y, long long n,
     }
 }
 
-/// Calls f(value, slot) for every float of this thread in the block's share of the vectors of `from`; slot is 0 to 3,
-/// for four independent accumulators.
-template <int UNROLL, class F>
-__device__ void visit_vectors(const float* from, Share share, F f) {
-    const auto four = [&](float4 v) { f(v.x, 0), f(v.y, 1), f(v.z, 2), f(v.w, 3); };
-    const auto many = [&](long long at) {
+/// What to do after each tile of a walk: nothing.
+struct Nothing {
+    __device__ void operator()() const {}
+};
+
+/// Calls f(value, slot) for every float of this thread in the walk of `blocks` over the vectors of `from`, and after() when
+/// UNROLL vectors are through; slot is 0 to 3, for four independent accumulators.
+template <int UNROLL, class F, class After>
+__device__ void visit_vectors(const float* from, long long vectors, F f, After after, unsigned int block,
+                              unsigned int blocks) {
+    const auto tile = [&](long long at, long long apart, auto there) {
         float4 v[UNROLL];
 #pragma unroll
-        for (int k = 0; k < UNROLL; ++k) v[k] = load4_streamed(from + 4 * (at + k * blockDim.x));
+        for (int k = 0; k < UNROLL; ++k)
+            if (there(k)) v[k] = load4_streamed(from + 4 * (at + k * apart));
 #pragma unroll
-        for (int k = 0; k < UNROLL; ++k) four(v[k]);
+        for (int k = 0; k < UNROLL; ++k)
+            if (there(k)) f(v[k].x, 0), f(v[k].y, 1), f(v[k].z, 2), f(v[k].w, 3);
+        after();
     };
-    walk<UNROLL>(share, many, [&](long long at) { four(load4(from + 4 * at)); });
+    walk<UNROLL>(vectors, tile, block, blocks);
 }
 
-/// Calls f(x[i], slot) for every i < n of the grid's walk.
-template <int UNROLL = 4, class F>
-__device__ void visit_elements(const float* x, long long n, F f) {
+/// Calls f(x[i], slot) for every i < n of the grid's walk, and after() after every UNROLL vectors.
+template <int UNROLL = 4, class F, class After = Nothing>
+__device__ void visit_elements(const float* x, long long n, F f, After after = {}) {
     const Span span = aligned_span(n, x);
-    visit_vectors<UNROLL>(x + span.head, block_share(span.vectors), f);
+    visit_vectors<UNROLL>(x + span.head, span.vectors, f, after, blockIdx.x, gridDim.x);
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) f(x[span.single(i)], 0);
 }
@@ -158,30 +174,32 @@ __device__ void visit_elements(const float* x, long long n, F f) {
 template <int UNROLL = 4, class F>
 __device__ void visit_by_block(const float* x, long long n, F f) {
     const Span span = aligned_span(n, x);
-    visit_vectors<UNROLL>(x + span.head, Share{0, span.vectors}, f);
+    visit_vectors<UNROLL>(x + span.head, span.vectors, f, Nothing{}, 0, 1);
 #pragma unroll 1
     for (long long i = threadIdx.x; i < span.singles(n); i += blockDim.x) f(x[span.single(i)], 0);
 }
 
 /// Calls f(a[i], b[i], slot) for every i < n, as visit_elements.
-template <int UNROLL = 4, class F>
-__device__ void visit_pairs(const float* a, const float* b, long long n, F f) {
+template <int UNROLL = 4, class F, class After = Nothing>
+__device__ void visit_pairs(const float* a, const float* b, long long n, F f, After after = {}) {
     const Span span = aligned_span(n, a, b);
     const float* const first = a + span.head;
     const float* const second = b + span.head;
-    const auto four = [&](float4 u, float4 v) { f(u.x, v.x, 0), f(u.y, v.y, 1), f(u.z, v.z, 2), f(u.w, v.w, 3); };
-    const auto many = [&](long long at) {
+    const auto tile = [&](long long at, long long apart, auto there) {
         float4 u[UNROLL], v[UNROLL];
 #pragma unroll
         for (int k = 0; k < UNROLL; ++k) {
-            u[k] = load4_streamed(first + 4 * (at + k * blockDim.x));
-            v[k] = load4_streamed(second + 4 * (at + k * blockDim.x));
+            if (!there(k)) continue;
+            u[k] = load4_streamed(first + 4 * (at + k * apart));
+            v[k] = load4_streamed(second + 4 * (at + k * apart));
         }
 #pragma unroll
-        for (int k = 0; k < UNROLL; ++k) four(u[k], v[k]);
+        for (int k = 0; k < UNROLL; ++k)
+            if (there(k))
+                f(u[k].x, v[k].x, 0), f(u[k].y, v[k].y, 1), f(u[k].z, v[k].z, 2), f(u[k].w, v[k].w, 3);
+        after();
     };
-    const auto one = [&](long long at) { four(load4(first + 4 * at), load4(second + 4 * at)); };
-    walk<UNROLL>(block_share(span.vectors), many, one);
+    walk<UNROLL>(span.vectors, tile);
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);

@@ -32,6 +32,7 @@ program = FusionProgram(
     },
     edges=(
         *(Workload(rows=r, cols=c) for r, c in ((0, 4), (1, 1), (5, 0), (7, 3), (10, 1000), (9, 1025), (6, 2052))),
+        Workload(rows=3, cols=8200),
         *(Workload(rows=r, cols=36, alpha=-0.5, beta=2.0, reduce=how) for r in (9, 77) for how in ("squares", "max")),
         Workload(rows=6, cols=1500, beta=0.0, reduce="max"),
     ),

@@ -6,18 +6,20 @@ __global__ void __launch_bounds__(256)
     la_cross_entropy_grad(const float* p, const int* label, float* gradient, long long rows, int cols, float weight) {
     const int column = first_column<WIDTH>();
     if (column >= cols) return;
-    long long row = static_cast<long long>(blockIdx.x) * ROWS * blockDim.y + threadIdx.y;
+    const long long row = static_cast<long long>(rows_block()) * ROWS * blockDim.y + threadIdx.y;
+    Group<WIDTH> v[ROWS];
+    load_rows(p, row, rows, cols, column, v);
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r, row += blockDim.y) {
-        if (row >= rows) return;
-        const int right = label[row];
+    for (int r = 0; r < ROWS; ++r) {
+        const long long at = row + r * blockDim.y;
+        if (at >= rows) return;
+        const int right = __ldg(label + at);
         const bool known = right >= 0 && right < cols;
-        Group<WIDTH> v = load_group<WIDTH>(p + row * cols + column);
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) {
-            const float error = column + k == right ? v.at[k] - 1.0f : v.at[k];
-            v.at[k] = known ? error * weight : __int_as_float(0x7fffffff);
+            const float error = column + k == right ? v[r].at[k] - 1.0f : v[r].at[k];
+            v[r].at[k] = known ? error * weight : __int_as_float(0x7fffffff);
         }
-        store_group(gradient + row * cols + column, v);
+        store_group(gradient + at * cols + column, v[r]);
     }
 }

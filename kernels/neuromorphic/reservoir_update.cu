@@ -6,7 +6,7 @@ __device__ inline float leaky(float x, float sum, float leak) { return fmaf(leak
 
 // One sequence: ROWS neurons a block, whose rows of W and W_in are streamed once.
 template <int ROWS, int WIDTH, int INPUT_WIDTH>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(512)
     reservoir_update(const float* x, const float* u, const float* w, const float* w_in, const float* bias,
                      float* x_next, int neurons, int inputs, float leak) {
     const long long first = static_cast<long long>(blockIdx.x) * ROWS, rows = neurons - first;

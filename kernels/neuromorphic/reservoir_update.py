@@ -32,7 +32,7 @@ from prism_bench.inputs import Fill
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
 
-ROWS = 4
+LONG, ROWS = 2048, 4  # neurons from which a block of many threads takes one row alone; rows of a block otherwise
 # A spectral radius of about 0.9.
 RECURRENT = Fill(
     lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count),
@@ -43,6 +43,8 @@ RECURRENT = Fill(
 
 def launch(neurons: int, inputs: int) -> Launch:
     widths = ", ".join("1" if length % 4 else "4" for length in (neurons, inputs))
+    if neurons >= LONG:
+        return Launch(grid=neurons, block=512, entry=f"reservoir_update<1, {widths}>")
     return Launch(grid=-(-neurons // ROWS), block=256, entry=f"reservoir_update<{ROWS}, {widths}>")
 
 
@@ -102,6 +104,7 @@ spec = KernelSpec(
     edges=(
         *(Workload(neurons=n, inputs=i) for n, i in ((0, 3), (1, 1), (5, 0), (7, 4), (36, 5), (257, 1030), (1500, 3))),
         *(Workload(neurons=64, inputs=4, leak=leak) for leak in (0.0, 1.0)),
+        Workload(neurons=2048, inputs=4),
     ),
     golden=(
         Golden(

@@ -33,36 +33,35 @@ struct Flags {
 };
 
 // w[post, pre] of the pairs in which both neurons have spiked; other weights are not written. A thread takes WIDTH
-// columns of ROWS rows, whose times and flags it holds; nothing but the weight is waited for between two rows.
+// columns of ROWS rows, whose weights are all on their way before the first is changed.
 template <bool SOFT, int WIDTH, int ROWS>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(256)
     stdp_update(float* w, const float* __restrict__ post_time, const unsigned char* __restrict__ post_spiked,
                 const float* __restrict__ pre_time, const unsigned char* __restrict__ pre_spiked, int post, int pre,
                 float rise, float fall, float rise_speed, float fall_speed, float low, float high) {
     const Plasticity<SOFT> plasticity = {rise, fall, rise_speed, fall_speed, low, high};
-    const int column = first_column<WIDTH>(), first = blockIdx.x * ROWS;
+    const int column = first_column<WIDTH>(), first = static_cast<int>(rows_block()) * ROWS;
     if (column >= pre) return;
     const Flags<WIDTH> spiked(pre_spiked + column);
     if (!spiked.any()) return;
-    const Group<WIDTH> from = load_group<WIDTH>(pre_time + column);
-    float time[ROWS];
     bool taking_part[ROWS];
+    Group<WIDTH> v[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-        const int row = min(first + r, post - 1);
-        time[r] = post_time[row];
-        taking_part[r] = (first + r < post) & (post_spiked[row] != 0);
-    }
+    for (int r = 0; r < ROWS; ++r) taking_part[r] = first + r < post && post_spiked[min(first + r, post - 1)] != 0;
+    float* const from_row = w + static_cast<long long>(first) * pre + column;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+        if (taking_part[r]) v[r] = load_group<WIDTH>(from_row + static_cast<long long>(r) * pre);
+    const Group<WIDTH> from = load_group<WIDTH>(pre_time + column);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         if (!taking_part[r]) continue;
-        float* const at = w + static_cast<long long>(first + r) * pre + column;
-        Group<WIDTH> v = load_group<WIDTH>(at);
+        const float time = post_time[first + r];
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) {
-            const float next = plasticity(v.at[k], time[r] - from.at[k]);
-            v.at[k] = spiked.at(k) ? next : v.at[k];
+            const float next = plasticity(v[r].at[k], time - from.at[k]);
+            v[r].at[k] = spiked.at(k) ? next : v[r].at[k];
         }
-        store_group(at, v);
+        store_group(from_row + static_cast<long long>(r) * pre, v[r]);
     }
 }

@@ -37,14 +37,16 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative, whole
 from prism_bench.inputs import Fill
 
+from ..include.columns import rows_grid
+
 SPIKED = Fill(lambda rng, count, axes: rng.random(count) < axes["active"], "1 with probability `active`", whole(0, 2))
 TIME = replace(uniform(0, 100), domain=nonnegative().with_finite_numbers())
 
 
 def launch(post: int, pre: int, bound: str, width: int, rows: int) -> Launch:
-    """Blocks of 128 threads with eight rows each."""
-    grid = (-(-post // rows), -(-pre // (128 * width)))
-    return Launch(grid=grid, block=128, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}, {rows}>")
+    """Blocks of 256 threads with `rows` rows each."""
+    grid = (-(-pre // (256 * width)), *rows_grid(-(-post // rows)))
+    return Launch(grid=grid, block=256, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}, {rows}>")
 
 
 def updated(w: AnyArray, apart: AnyArray, taking_part: AnyArray, axes: Mapping[str, Any], xp: ArrayModule) -> AnyArray:
@@ -141,7 +143,7 @@ flags = Golden(
 )  # fmt: skip
 
 spec = KernelSpec(
-    entry="stdp_update<false, 4, 8>",
+    entry="stdp_update<false, 4, 4>",
     arguments=(
         InOut("w", "post pre", fill=uniform(0, 1)), In("post_time", "post", fill=TIME),
         In("post_spiked", "post", dtype="uint8", fill=SPIKED), In("pre_time", "pre", fill=TIME),
@@ -163,7 +165,7 @@ spec = KernelSpec(
     launch=launch,
     tune=Tune(
         width=(4, 1),
-        rows=(8, 2, 4, 16),
+        rows=(4, 2, 8, 16),
         default={"width": lambda pre: 4 if pre % 4 == 0 else 1},
         rules=(Rule("rows of whole groups", lambda pre, width: pre % width == 0),),
     ),

@@ -14,14 +14,21 @@ __device__ inline double born_double(float2 a) {
     return fma(static_cast<double>(a.x), static_cast<double>(a.x), static_cast<double>(a.y) * a.y);
 }
 
-// Two amplitudes per thread.
-extern "C" __global__ void __launch_bounds__(256) quantum_measurement(const float* psi, float* p, long long states) {
-    const long long at = 2 * grid_thread();
-    if (at + 2 <= states) {
-        const float4 v = load4(psi + 2 * at);
-        *reinterpret_cast<float2*>(p + at) = make_float2(born(v.x, v.y), born(v.z, v.w));
-    } else if (at < states) {
-        p[at] = born(psi[2 * at], psi[2 * at + 1]);
+constexpr int PAIRS = 2;  // of amplitudes a thread
+
+// PAIRS pairs of amplitudes per thread, blockDim.x apart, all read before the first is stored.
+extern "C" __global__ void __launch_bounds__(128) quantum_measurement(const float* psi, float* p, long long states) {
+    const long long begin = 2 * (static_cast<long long>(blockIdx.x) * PAIRS * blockDim.x + threadIdx.x);
+    float4 v[PAIRS];
+#pragma unroll
+    for (int k = 0; k < PAIRS; ++k)
+        if (begin + 2 * k * blockDim.x + 2 <= states) v[k] = load4(psi + 2 * (begin + 2 * k * blockDim.x));
+#pragma unroll
+    for (int k = 0; k < PAIRS; ++k) {
+        const long long at = begin + 2 * k * blockDim.x;
+        if (at + 2 <= states)
+            *reinterpret_cast<float2*>(p + at) = make_float2(born(v[k].x, v[k].y), born(v[k].z, v[k].w));
+        else if (at < states) p[at] = born(psi[2 * at], psi[2 * at + 1]);
     }
 }
 

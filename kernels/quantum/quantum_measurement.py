@@ -50,7 +50,7 @@ normalised = Fill(
 
 
 def launch(states: int) -> Launch:
-    return Launch(grid=-(-states // 512), block=256)
+    return Launch(grid=-(-states // 512), block=128)
 
 
 def launch_shots(states: int, parts: int, shots: int, device: Device) -> tuple[Launch | Zero, ...]:

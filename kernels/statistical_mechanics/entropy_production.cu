@@ -15,17 +15,24 @@ struct Pair {
 template <int ARRAYS, class... Arrays, class F>
 __device__ void sum_terms(F term, float* rate, double factor, double* by_block, long long n, const Arrays*... arrays) {
     PartialSums<1> partial;
-    visit_row<8 / ARRAYS>(n, [&](const float(&x)[ARRAYS], int slot) { partial.add(0, slot, term(x)); }, arrays...);
-    double sum[1];
-    partial.total(sum);
+    double sum[1] = {};
+    const auto settle = [&] {
+        double tile[1];
+        partial.total(tile);
+        sum[0] += tile[0];
+        partial = {};
+    };
+    const auto add = [&](const float(&x)[ARRAYS], int slot) { partial.add(0, slot, term(x)); };
+    visit_row_settled<4 / ARRAYS>(n, add, settle, arrays...);
+    settle();
     if (row_sums(sum, by_block, &arrived)) *rate = static_cast<float>(factor * sum[0]);
 }
 
 // One friction and one mass. Velocities are scaled by a power of two so that squares are near the terms of the result:
 // nothing overflows that the result does not.
 template <bool EXCESS>
-__global__ void __launch_bounds__(512) entropy_production(const float* v, float* rate, double* by_block, long long n,
-                                                          double gamma, double mass, double temperature, double boltzmann) {
+__global__ void __launch_bounds__(512, 4) entropy_production(const float* v, float* rate, double* by_block, long long n,
+                                                             double gamma, double mass, double temperature, double boltzmann) {
     const double weight = gamma / temperature;
     const double scale = ldexp(1.0, weight > 0.0 ? max(-100, min(100, ilogb(weight) / 2)) : 0);
     const Pair equilibrium(boltzmann * temperature / mass * scale * scale);

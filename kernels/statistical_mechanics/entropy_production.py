@@ -32,15 +32,15 @@ from prism_bench.domain import nonnegative, positive
 from prism_bench.peer import Peer
 
 from ..include import cub_peers
-from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
+from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
 
 # Memory-bound: four instructions a particle.
 BOLTZMANN = 1.380649e-23  # J/K
 
 
-def launch_of(entry: str, unroll: int = 8) -> Callable[..., Any]:
+def launch_of(entry: str) -> Callable[..., Any]:
     def launch(n: int, form: str, device: Device, fill: int, block: int) -> Launch:
-        parts = parts_of(1, n, device, unroll, fill=fill, block=block)
+        parts = parts_of(1, n, device, fill=fill, block=block)
         return Launch(grid=(1, parts), block=block, entry=entry.format(str(form == "excess").lower()))
 
     return launch
@@ -95,7 +95,7 @@ spec = KernelSpec(
         Rule("mass > 0", lambda mass=1.0: mass > 0),
     ),
     launch=launch_of("entropy_production<{}>"),
-    tune=SHARED_TUNE,
+    tune=TILED_TUNE,
     reference=reference,
     tolerance=reduction(magnitude),
     peers={
@@ -144,7 +144,7 @@ spec = KernelSpec(
         "frictions": Variant(
             "a friction for every particle", arguments=arguments("gamma"),
             parameters={"mass": BOLTZMANN * 300, **warm},
-            launch=launch_of("entropy_production_frictions<{}>", unroll=4),
+            launch=launch_of("entropy_production_frictions<{}>"),
             edges=(*lengths, Workload(n=2049, form="excess")), golden=(),
             peers={"torch": lambda torch, v, gamma, temperature: (gamma * v * v).sum() / temperature},
         ),
@@ -152,7 +152,7 @@ spec = KernelSpec(
             "the excess with a friction and a mass for every particle", arguments=arguments("gamma", "mass"),
             parameters={**warm, "form": "excess"},
             rules=(Rule("form to be excess: else no mass matters", lambda form: form == "excess"),),
-            launch=launch_of("entropy_production_masses", unroll=2),
+            launch=launch_of("entropy_production_masses"),
             edges=lengths, golden=(),
         ),
     },

@@ -83,7 +83,7 @@ __device__ bool add_phases(PartialSums<2>& partial, Phasor phasor, const float* 
         partial.add(0, slot, unit.x);
         partial.add(1, slot, unit.y);
     };
-    visit_row<UNROLL>(n, add, theta);
+    visit_row_abreast<UNROLL>(n, add, theta);
     return far;
 }
 

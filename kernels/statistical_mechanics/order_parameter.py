@@ -42,7 +42,7 @@ from ..include.xla_peers import by_xla
 
 def launch_of(phasor: str) -> Callable[..., Any]:
     def launch(n: int, device: Device, fill: int, block: int, resident: int) -> Launch:
-        parts = parts_of(1, n, device, unroll=4, fill=fill, block=block)
+        parts = parts_of(1, n, device, fill=fill, block=block)
         return Launch(grid=(1, parts), block=block, entry=f"order_parameter<{phasor}, {resident}>")
 
     return launch

@@ -7,18 +7,16 @@ import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Rule, Size, Tune, Variant, Workload, exact
 
-# Bound by memory: 8 bytes an element at the copy rate; four rows a thread keep the bias' traffic at a quarter of x's. A
-# matrix that leaves SMs idle has a row a thread: rows of one thread wait for each other.
-SMALL = 1 << 20
+from ..include.columns import column_grid
+
+# Bound by memory: 8 bytes an element at the copy rate; the bias comes from the caches.
 
 
 def launch_of(form: str) -> Callable[..., Any]:
     """Blocks as wide as the rows; so many columns and rows a thread."""
 
     def launch(rows: int, cols: int, block: int, width: int, each: int) -> Launch:
-        across = min(block, 1 << max(0, cols // width - 1).bit_length())
-        tiles = (-(-rows // (each * block // across)), -(-cols // (width * across)))
-        return Launch(grid=tiles, block=(across, block // across), entry=f"{form}<{width}, {each}>")
+        return Launch(*column_grid(rows, cols, width, each, block), entry=f"{form}<{width}, {each}>")
 
     return launch
 
@@ -26,11 +24,8 @@ def launch_of(form: str) -> Callable[..., Any]:
 tune = Tune(
     block=(256, 128, 512),
     width=(4, 1),
-    each=(4, 1, 2, 8),
-    default={
-        "width": lambda cols: 4 if cols % 4 == 0 else 1,
-        "each": lambda rows, cols: 1 if rows * cols < SMALL else 4,
-    },
+    each=(1, 2, 4, 8),
+    default={"width": lambda cols: 4 if cols % 4 == 0 else 1},
     rules=(Rule("rows of whole groups", lambda cols, width: cols % width == 0),),
 )
 
@@ -38,7 +33,7 @@ tune = Tune(
 sizes = (Size("rows", "int64"), Size("cols"))
 
 spec = KernelSpec(
-    entry="broadcast_add<4, 4>",
+    entry="broadcast_add<4, 1>",
     arguments=(In("x", "rows cols"), In("bias", "cols"), Out("y", "rows cols"), *sizes),
     launch=launch_of("broadcast_add"),
     tune=tune,

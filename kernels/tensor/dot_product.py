@@ -24,13 +24,13 @@ from prism_bench.case import Device
 from prism_bench.peer import Peer
 
 from ..include import cub_peers
-from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
+from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
 
 UNDERFLOW = 2.0**-149  # what a product of floats may lose
 
 
 def launch(n: int, device: Device, fill: int, block: int) -> Launch:
-    return Launch(grid=parts_of(1, n, device, unroll=4, fill=fill, block=block), block=block)
+    return Launch(grid=parts_of(1, n, device, fill=fill, block=block), block=block)
 
 
 def arguments(result: str) -> tuple[Array | Scalar, ...]:
@@ -72,7 +72,7 @@ spec = KernelSpec(
     entry="dot_product<Plain<float>, float>",
     arguments=arguments("float32"),
     launch=launch,
-    tune=SHARED_TUNE,
+    tune=TILED_TUNE,
     reference=lambda a, b, xp: xp.dot(a, b),
     tolerance=reduction(magnitude=lambda a, b, xp: xp.abs(a * b).sum()),
     peers={

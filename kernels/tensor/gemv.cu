@@ -11,7 +11,7 @@ __device__ void blend(T* y, T sum, T alpha, T beta) {
 
 // y = alpha A x + beta y: ROWS rows a block.
 template <class T, int ROWS, int WIDTH>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(512)
     gemv(const T* a, const T* x, T* y, T* parts, T alpha, T beta, int rows, int cols, int splits) {
     const long long first = static_cast<long long>(blockIdx.x) * ROWS;
     T sum[ROWS][1] = {};

@@ -75,7 +75,7 @@ tall = ((0, 4), (1, 1), (5, 0), (7, 3), (64, 131), (128, 132), (1000, 5), (643, 
 edges = (
     *shapes(*awkward), *shapes(*tall, transpose=True),
     *shapes((6, 1500), (9, 36), alpha=-0.5, beta=2.0), *shapes((300, 36), alpha=-0.5, beta=2.0, transpose=True),
-    *shapes((6, 36), alpha=0.0, beta=1.0),
+    *shapes((6, 36), alpha=0.0, beta=1.0), *shapes((3, 8200), (2, 8201)),
 )  # fmt: skip
 golden = (
     *(

@@ -59,11 +59,11 @@ __global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 2) normalize_in_place(fl
 
 // Rows too long for a block, first step: the factors of row blockIdx.x, which gridDim.y blocks share.
 template <bool L2>
-__global__ void __launch_bounds__(512) find_factors(const float* x, double* by_block, unsigned int* arrived,
+__global__ void __launch_bounds__(512, 4) find_factors(const float* x, double* by_block, unsigned int* arrived,
                                                     float* factors, int cols, int keep) {
     let_next_begin();
     double part[4] = {};
-    visit_row<4>(cols, [&](const float* v, int slot) { part[slot] = Norm<L2>::add(part[slot], v[0]); },
+    visit_row_abreast<4>(cols, [&](const float* v, int slot) { part[slot] = Norm<L2>::add(part[slot], v[0]); },
                  x + static_cast<long long>(blockIdx.x) * cols);
     double sum[1] = {(part[0] + part[1]) + (part[2] + part[3])};
     if (!row_sums(sum, by_block, arrived)) return;

@@ -55,7 +55,7 @@ def launch(
         step = row_launch("normalize", rows, cols, l2)
         return Launch(step.grid, step.block, entry=step.entry, arguments=("x", "y", "cols", "keep"))
     width = 4 if cols % 4 == 0 or rows == 1 else 1
-    shares = min(shares, max(1, 12 * device.sm_count // max(1, rows)))
+    shares = min(shares, max(1, 4 * device.sm_count // max(1, rows)))
     find = ("x", "by_block", "arrived", "factors", "cols", "keep")
     return (
         Launch((rows, shares), 512, entry=f"find_factors<{l2}>", arguments=find),

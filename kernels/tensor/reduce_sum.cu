@@ -4,12 +4,17 @@
 
 __device__ unsigned int arrived;
 
-// result = sum of x[i]: four accumulators per thread, double precision from the thread upwards, one launch.
+// result = sum of x[i] in one launch: four accumulators per thread within a tile, double precision from the tile upwards.
 template <class Accumulator, class Result>
-__global__ void __launch_bounds__(512) reduce_sum(const float* x, Result* result, double* by_block, long long n) {
+__global__ void __launch_bounds__(512, 4) reduce_sum(const float* x, Result* result, double* by_block, long long n) {
     Accumulator part[4];
-    visit_elements<8>(x, n, [&](float value, int slot) { part[slot].add(value); });
-    double total = (part[0].value() + part[1].value()) + (part[2].value() + part[3].value());
+    double total = 0.0;
+    const auto settle = [&] {
+        total += (part[0].value() + part[1].value()) + (part[2].value() + part[3].value());
+        for (int slot = 0; slot < 4; ++slot) part[slot] = {};
+    };
+    visit_elements<4>(x, n, [&](float value, int slot) { part[slot].add(value); }, settle);
+    settle();
     if (grid_sum(total, by_block, &arrived, &total)) *result = static_cast<Result>(total);
 }
 
@@ -19,10 +24,10 @@ struct Squares : Plain<float> {
 };
 
 // result = the largest x[i]; a NaN wins, and of no element it is -inf.
-extern "C" __global__ void __launch_bounds__(512) reduce_largest(const float* x, float* result, double* by_block,
-                                                                 long long n) {
+extern "C" __global__ void __launch_bounds__(512, 4) reduce_largest(const float* x, float* result, double* by_block,
+                                                                    long long n) {
     float part[4] = {-infinity(), -infinity(), -infinity(), -infinity()};
-    visit_elements<8>(x, n, [&](float value, int slot) {
+    visit_elements<4>(x, n, [&](float value, int slot) {
         part[slot] = value > part[slot] || isnan(value) ? value : part[slot];
     });
     double largest[] = {LargestOf{}(LargestOf{}(part[0], part[1]), LargestOf{}(part[2], part[3]))};

@@ -29,11 +29,11 @@ from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
 from ..include import cub_peers
-from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
+from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
 
 
 def launch(n: int, device: Device, fill: int, block: int) -> Launch:
-    return Launch(grid=parts_of(1, n, device, unroll=8, fill=fill, block=block), block=block)
+    return Launch(grid=parts_of(1, n, device, fill=fill, block=block), block=block)
 
 
 def arguments(result: str) -> tuple[Array | Scalar, ...]:
@@ -87,7 +87,7 @@ spec = KernelSpec(
     entry="reduce_sum<Plain<float>, float>",
     arguments=arguments("float32"),
     launch=launch,
-    tune=SHARED_TUNE,
+    tune=TILED_TUNE,
     reference=lambda x: x.sum(),
     tolerance=close(1e-6),
     peers={

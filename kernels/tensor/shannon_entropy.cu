@@ -26,10 +26,10 @@ extern "C" __global__ void __launch_bounds__(512, 4) shannon_entropy(const float
     const float* const row = p + blockIdx.x * cols;
     PartialSums<1> partial;
     QuickTerms quick;
-    visit_row<8>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, quick(x[0])); }, row);
+    visit_row_abreast<4>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, quick(x[0])); }, row);
     if (!quick.sure()) {
         partial = PartialSums<1>();
-        visit_row<1>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, term(x[0])); }, row);
+        visit_row_abreast<4, 1>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, term(x[0])); }, row);
     }
     double sum[1];
     partial.total(sum);
@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(512, 4)
     quick_entropy_of_counts(const float* counts, float* entropy, double* total, double* by_block, unsigned int* arrived,
                             long long cols, double unit) {
     QuickCounts quick;
-    visit_row<8>(cols, [&](const float(&x)[1], int slot) { quick.add(slot, x[0]); }, counts + blockIdx.x * cols);
+    visit_row_abreast<4>(cols, [&](const float(&x)[1], int slot) { quick.add(slot, x[0]); }, counts + blockIdx.x * cols);
     double sums[2];
     quick.sums.total(sums);
     double all[3] = {sums[0], sums[1], quick.largest < 0x7f800000u ? 0.0 : 1.0};
@@ -78,10 +78,10 @@ extern "C" __global__ void __launch_bounds__(512)
         return [&, term](const float(&x)[1], int slot) { partial.add(0, slot, term(x[0], (x[0] - whole) - rest)); };
     };
     const float* const row = counts + blockIdx.x * cols;
-    visit_row<8>(cols, visit([&](float x, float apart) { return terms(x, whole, BetterKnown{apart}); }), row);
+    visit_row_abreast<4>(cols, visit([&](float x, float apart) { return terms(x, whole, BetterKnown{apart}); }), row);
     if (terms.odd) {
         partial = PartialSums<1>();
-        visit_row<1>(cols, visit([&](float x, float apart) { return relative_entropy(x, whole, apart); }), row);
+        visit_row_abreast<4, 1>(cols, visit([&](float x, float apart) { return relative_entropy(x, whole, apart); }), row);
     }
     double sum[1];
     partial.total(sum);

@@ -15,7 +15,7 @@ from prism_bench.array_types import AnyArray, ArrayModule
 
 
 def launch(count: int) -> Launch:
-    return Launch(grid=-(-count // 1024), block=256)
+    return Launch(grid=-(-count // 1024), block=128)
 
 
 def reference(x: AnyArray, m: int, tau: int, order: str, xp: ArrayModule) -> AnyArray:

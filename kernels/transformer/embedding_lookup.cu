@@ -1,33 +1,49 @@
 #include "columns.cuh"
 
-// out[t, :] = table[id[t], :]; zeros for an id outside the table and for the padding id. `parts` blocks share a row, one
-// group per thread. True where the id lies outside.
+constexpr int TOKENS = 2;  // of a thread, with a group of columns each
+
+// out[t, :] = table[id[t], :]; zeros for an id outside the table and for the padding id. LANES threads copy as many
+// groups of columns of TOKENS tokens, all of them on their way before the first is stored. gridDim.x covers the tokens and gridDim.y
+// the columns: all tokens pass through the same few columns of the table before the next, so that the L2 cache has what
+// a repeated id asks for. Returns how many of this thread's ids lie outside.
+template <int WIDTH>
+constexpr int LANES = WIDTH == 4 ? 16 : 32;
+
 template <int WIDTH, class Id>
-__device__ bool copy_row(const Id* id, const float* table, float* out, long long vocabulary, int cols, long long padding,
-                         int parts) {
-    const long long token = blockIdx.x / parts;
-    const int at = WIDTH * (blockIdx.x % parts * blockDim.x + threadIdx.x);
-    const long long row = id[token];
-    const bool outside = row < 0 || row >= vocabulary;
-    if (at < cols) {
-        Group<WIDTH> v = {};
-        if (!outside && row != padding) v = load_group<WIDTH>(table + row * cols + at);
-        store_group<WIDTH>(out + token * cols + at, v);
+__device__ int copy_rows(const Id* id, const float* table, float* out, long long tokens, long long vocabulary, int cols,
+                         long long padding) {
+    const int column = WIDTH * (blockIdx.y * LANES<WIDTH> + threadIdx.x % LANES<WIDTH>);
+    const long long first = TOKENS * (grid_thread() / LANES<WIDTH>);
+    Group<WIDTH> v[TOKENS] = {};
+    long long row[TOKENS];
+    int outside = 0;
+#pragma unroll
+    for (int t = 0; t < TOKENS; ++t) row[t] = id[min(first + t, tokens - 1)];
+#pragma unroll
+    for (int t = 0; t < TOKENS; ++t) {
+        const bool known = row[t] >= 0 && row[t] < vocabulary;
+        if (known && row[t] != padding && column < cols) v[t] = load_group<WIDTH>(table + row[t] * cols + column);
+        outside += !known && first + t < tokens;
     }
+#pragma unroll
+    for (int t = 0; t < TOKENS; ++t)
+        if (first + t < tokens && column < cols) store_group(out + (first + t) * cols + column, v[t]);
     return outside;
 }
 
 // WIDTH is 4 where rows are whole groups of four, else 1.
 template <int WIDTH, class Id>
-__global__ void embedding_lookup(const Id* id, const float* table, float* out, long long vocabulary, int cols,
-                                 long long padding, int parts) {
-    copy_row<WIDTH>(id, table, out, vocabulary, cols, padding, parts);
+__global__ void __launch_bounds__(256)
+    embedding_lookup(const Id* id, const float* table, float* out, long long tokens, long long vocabulary, int cols,
+                     long long padding) {
+    copy_rows<WIDTH>(id, table, out, tokens, vocabulary, cols, padding);
 }
 
 // The same, counting the ids outside the table in *invalid, which starts at 0.
 template <int WIDTH, class Id>
-__global__ void embedding_lookup_checked(const Id* id, const float* table, float* out, int* invalid,
-                                         long long vocabulary, int cols, long long padding, int parts) {
-    const bool outside = copy_row<WIDTH>(id, table, out, vocabulary, cols, padding, parts);
-    if (outside && blockIdx.x % parts == 0 && threadIdx.x == 0) atomicAdd(invalid, 1);
+__global__ void __launch_bounds__(256)
+    embedding_lookup_checked(const Id* id, const float* table, float* out, int* invalid, long long tokens,
+                             long long vocabulary, int cols, long long padding) {
+    const int outside = copy_rows<WIDTH>(id, table, out, tokens, vocabulary, cols, padding);
+    if (outside > 0 && blockIdx.y == 0 && threadIdx.x % LANES<WIDTH> == 0) atomicAdd(invalid, outside);
 }

@@ -30,22 +30,20 @@ from prism_bench.peer import Peer
 
 from ..include.strong_peers import liger_embedding
 
-# Bound by memory: 8 bytes an element at the copy rate, as long as few rows repeat while they are in the L2 cache.
+# Memory-bound: 8 bytes an element at the copy rate; less where ids repeat, since a slice of all rows in use
+# fits the L2 cache.
 
 
-def row_block(cols: int) -> tuple[int, int]:
-    """Threads of a block, chosen to waste few on a row's end, and how many blocks a row takes."""
-    groups = max(1, cols // 4 if cols % 4 == 0 else cols)
-    threads = min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
-    return threads, -(-groups // threads)
+THREADS, TOKENS = 256, 2  # of a block; tokens of a thread
 
 
 def launch_of(form: str, id_type: str = "int") -> Callable[..., Any]:
-    """One group of four floats per thread where rows are whole groups of four."""
+    """A group of four floats of several tokens per thread where rows are whole groups of four."""
 
-    def launch(tokens: int, cols: int, parts: int) -> Launch | tuple[Launch | Zero, ...]:
-        entry = f"{form}<{4 if cols % 4 == 0 else 1}, {id_type}>"
-        step = Launch(tokens * parts if cols else 0, row_block(cols)[0], entry=entry)
+    def launch(tokens: int, cols: int) -> Launch | tuple[Launch | Zero, ...]:
+        width, lanes = (4, 16) if cols % 4 == 0 else (1, 32)
+        grid = (-(-tokens // (THREADS // lanes * TOKENS)), -(-cols // (lanes * width)))
+        step = Launch(grid, THREADS, entry=f"{form}<{width}, {id_type}>")
         return (Zero("invalid"), step) if form.endswith("checked") else step
 
     return launch
@@ -81,7 +79,7 @@ def traffic(tokens: int, cols: int, id_bytes: int = 4) -> int:
 
 
 table, out = In("table", "vocabulary cols"), Out("out", "tokens cols")
-sizes = (Size("vocabulary", "int64"), Size("cols"), Size("padding", "int64"), Size("parts"))
+sizes = (Size("tokens", "int64"), Size("vocabulary", "int64"), Size("cols"), Size("padding", "int64"))
 
 odd_ids = [0, -1, 6, 7, 3, -(2**31), 2**31 - 1, 2]
 rows = np.arange(7 * 5).reshape(7, 5) + 1.0
@@ -111,7 +109,6 @@ spec = KernelSpec(
     entry="embedding_lookup<4, int>",
     arguments=(ids_of("int32"), table, out, *sizes),
     parameters={"padding": -1},
-    derived={"parts": lambda cols: row_block(cols)[1]},
     rules=(
         Rule("padding to be -1 (none) or an id of the table", lambda padding, vocabulary: -1 <= padding < vocabulary),
     ),

@@ -3,6 +3,7 @@
 `layout` defines which numbers are a pair: `interleaved` (2i, 2i + 1) or `halves` (i, i + dim / 2).
 """
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -20,7 +21,6 @@ from prism_bench import (
     Out,
     Rule,
     Scalar,
-    Scratch,
     Size,
     Variant,
     Workload,
@@ -31,11 +31,14 @@ from prism_bench.peer import Peer
 
 from ..include.strong_peers import ready
 
-# Bound by memory: 8 bytes an element at the copy rate. A first launch tabulates cosines and sines in double precision
-# (length x dim / 2 of them, some microseconds); the table stays in the caches.
+# Memory-bound: 8 bytes an element at the copy rate. Cosines and sines are in double precision, found by each block
+# while its loads are on their way.
+EACH = 2  # groups of pairs of a thread
+MOST_DIM = 12_288  # of which a block's shared memory holds the cosines and sines
 
 
 def floats_per_thread(layout: str, dim: int) -> int:
+    """Floats of a group of pairs."""
     if layout == "interleaved":
         return 4 if dim % 4 == 0 else 2
     return 8 if dim % 8 == 0 else 2
@@ -43,20 +46,18 @@ def floats_per_thread(layout: str, dim: int) -> int:
 
 def row_block(groups: int) -> int:
     """Threads of a block, chosen to waste few on a token's end."""
-    return min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
+    wanted = -(-groups // EACH)
+    return min(range(512, 0, -32), key=lambda threads: -(-wanted // threads) * threads)
 
 
-def launch_of(form: str, arguments: tuple[str, ...]) -> Callable[..., Any]:
-    """The table, then a group of pairs per thread."""
+def launch_of(form: str) -> Callable[..., Any]:
+    """A block for a token, or several."""
 
-    def launch(batch: int, length: int, dim: int, layout: str, groups: int, parts: int) -> tuple[Launch, ...]:
-        names = ("table", "base", "offset", "length", "dim")
-        table = Launch((length, -(-dim // 256)), 128, entry="rope_table", arguments=names)
+    def launch(batch: int, length: int, dim: int, layout: str, groups: int, parts: int) -> Launch:
         per_thread = floats_per_thread(layout, dim)
-        flags = f"true, {per_thread // 2}" if layout == "halves" else f"false, {per_thread}"
-        sizes = ("table", "length", "heads", "dim", "groups", "parts")
-        turn = {"entry": f"{form}<{flags}>", "arguments": (*arguments, *sizes)}
-        return (table, Launch(batch * length * parts, row_block(groups), overlaps=True, **turn))
+        pairs = f"Halves<{per_thread // 2}>" if layout == "halves" else f"Neighbours<{per_thread}>"
+        entry = f"{form}<{pairs}, {EACH}>"
+        return Launch(batch * length * parts, row_block(groups), shared=4 * dim, entry=entry)
 
     return launch
 
@@ -111,8 +112,8 @@ def quack_rope(
 
 HEADS = "batch length heads dim"
 SIZES = (
-    Scratch("table", "length dim"), Scalar("base", "float64"), Scalar("offset", "int64"), Size("length"), Size("heads"),
-    Size("dim"), Size("groups"), Size("parts"),
+    Scalar("slope", "float64"), Scalar("offset", "int64"), Size("length"), Size("heads"), Size("dim"), Size("groups"),
+    Size("parts"),
 )  # fmt: skip
 
 STRONG = {"quack": Peer(quack_rope, prepares=True, work="cosines and sines are made beforehand")}
@@ -140,19 +141,20 @@ long_context = [
 ]
 
 spec = KernelSpec(
-    entry="rope_encoding<false, 4>",
+    entry="rope_encoding<Neighbours<4>, 2>",
     arguments=(In("x", HEADS), Out("y", HEADS), *SIZES),
     parameters={"base": 10_000.0, "offset": 0, "layout": "interleaved"},
     derived={
         "groups": lambda heads, dim, layout: heads * dim // floats_per_thread(layout, dim),
-        "parts": lambda groups: -(-groups // row_block(groups)),
+        "parts": lambda groups: -(-groups // (EACH * row_block(groups))),
+        "slope": lambda dim, base: -2 * math.log2(base) / max(dim, 1),
     },
     rules=(
-        Rule("dim to be even", lambda dim: dim > 0 and dim % 2 == 0),
+        Rule(f"dim to be even and at most {MOST_DIM}", lambda dim: 0 < dim <= MOST_DIM and dim % 2 == 0),
         Rule("layout to be 'interleaved' or 'halves'", lambda layout: layout in ("interleaved", "halves")),
         Rule("base > 0 and offset >= 0", lambda base, offset: base > 0 and offset >= 0),
     ),
-    launch=launch_of("rope_encoding", ("x", "y")),
+    launch=launch_of("rope_encoding"),
     reference=reference,
     tolerance=reduction(magnitude=pair_size, terms=5e-7, underflows=2),
     peers={"torch": torch_rope, **STRONG},
@@ -187,7 +189,7 @@ spec = KernelSpec(
         "in_place": Variant(
             "x becomes y",
             arguments=(InOut("x", HEADS), *SIZES),
-            launch=launch_of("rope_encoding_in_place", ("x",)),
+            launch=launch_of("rope_encoding_in_place"),
             golden=(),
             only_labels=("S0", "S1"),
         ),

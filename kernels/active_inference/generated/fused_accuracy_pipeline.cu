@@ -4,7 +4,7 @@
 
 // Stages: error, accuracy.
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_accuracy_pipeline_generated(const T* o, const T* g, const T* precision, T* accuracy, double* by_block,
                                       unsigned int* arrived, long long m) {
     const auto accuracy_term = [](T o, T g, T precision) {
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(512)
 
 // Stages: error, accuracy.
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_accuracy_pipeline_generated_compat(const T* o, const T* g, const T* precision, T* accuracy, double* by_block,
                                              unsigned int* arrived, long long m) {
     const auto accuracy_term = [](T precision, T o, T g) {
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256)
 }
 
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_accuracy_pipeline_alone_accuracy(const T* accuracy_terms, T* accuracy, double* by_block,
                                            unsigned int* arrived, long long m) {
     const auto accuracy_term = [](T accuracy_terms) {

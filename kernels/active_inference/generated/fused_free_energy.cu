@@ -4,7 +4,7 @@
 
 // Stages: complexity, error, accuracy, free_energy.
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_free_energy_generated(const T* mu_q, const T* mu_p, const T* var_q, const T* var_p, const T* o, const T* g,
                                 const T* precision, T* free_energy, T* complexity, T* accuracy, double* by_block,
                                 unsigned int* arrived, long long n, long long m) {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(256)
 }
 
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_free_energy_alone_complexity(const T* complexity_terms, T* complexity, double* by_block,
                                        unsigned int* arrived, long long n) {
     const auto complexity_term = [](T complexity_terms) {
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(256)
 }
 
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_free_energy_alone_accuracy(const T* accuracy_terms, T* accuracy, double* by_block, unsigned int* arrived,
                                      long long m) {
     const auto accuracy_term = [](T accuracy_terms) {

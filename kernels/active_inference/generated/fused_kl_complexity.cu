@@ -4,7 +4,7 @@
 
 // Stages: complexity.
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_kl_complexity_generated(const T* mu_q, const T* mu_p, const T* var_q, const T* var_p, T* complexity,
                                   double* by_block, unsigned int* arrived, long long n) {
     const auto complexity_term = [](T mu_q, T mu_p, T var_q, T var_p) {
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(256)
 }
 
 template <class T>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, RESIDENT<T>)
     fused_kl_complexity_alone_complexity(const T* complexity_terms, T* complexity, double* by_block,
                                          unsigned int* arrived, long long n) {
     const auto complexity_term = [](T complexity_terms) {

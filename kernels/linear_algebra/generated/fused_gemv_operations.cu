@@ -4,7 +4,7 @@
 
 // Stages: dots, r, s.
 template <class Op, int ROWS, int WIDTH>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(512)
     fused_gemv_operations_generated(const float* a, const float* x, const float* b, float* r, float* s,
                                     double* by_block, unsigned int* arrived, float alpha, float beta, int rows,
                                     int cols) {

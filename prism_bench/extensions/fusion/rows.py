@@ -45,11 +45,11 @@ class RowsHost:
         return grid_scratch("blocks", self.count) if self.count else ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
-        template = includes.value("row_products", "row_template")
+        template, threads = (includes.value("row_products", name) for name in ("row_template", "row_threads"))
 
         def launched(cols: int, blocks: int, *reduce: str) -> Launch:
             entry = call.entry.format(template(*(REDUCTIONS[one] for one in reduce), cols))
-            return Launch(blocks, 256, entry=entry, arguments=call.arguments)
+            return Launch(blocks, threads(cols), entry=entry, arguments=call.arguments)
 
         return Asking((self.cols, "blocks", *(("reduce",) if self.chosen else ())), launched)
 
@@ -65,7 +65,7 @@ def write(plan: FusionPlan, stage: RowDots, entry: str) -> KernelCode:
     scratch = ["double* by_block", "unsigned int* arrived"] if plan.reduces else []
     after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {rows}", f"int {cols}"]
     template = f"template <{'class Op, ' if plan.chosen else ''}int ROWS, int WIDTH>"
-    head = signature(f"{template}\n__global__ void __launch_bounds__(256)\n    {entry}(", plan, "float", after)
+    head = signature(f"{template}\n__global__ void __launch_bounds__(512)\n    {entry}(", plan, "float", after)
     count = len(plan.reduces)
     return KernelCode(
         headers=("row_products.cuh", *(("grid_reduce.cuh",) if count else ()), *headers_of(plan)),

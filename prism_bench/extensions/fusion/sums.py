@@ -48,7 +48,8 @@ class SumsHost:
         sum_launch = includes.value("map_arrays", "sum_launch")
         entry = call.entry.format(includes.value("map_arrays", "NUMBERS")[call.number])
         return Asking(
-            (*self.axes, "device"), lambda *sizes: sum_launch(entry, max(sizes[:-1]), sizes[-1], call.arguments)
+            (*self.axes, "device"),
+            lambda *sizes: sum_launch(entry, max(sizes[:-1]), sizes[-1], call.arguments, call.number),
         )
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
@@ -66,7 +67,8 @@ def write(plan: FusionPlan, entry: str) -> KernelCode:
         raise cannot_fuse(list(maps)[-1], "it maps over another axis than the outputs before it")
     scratch = ["double* by_block", "unsigned int* arrived"] if count else []
     after = [*scratch, *(f"T {name}" for name in plan.scalars), *(f"long long {axis}" for axis in axes)]
-    head = f"template <class T>\n__global__ void __launch_bounds__({512 if count else 256})\n    {entry}("
+    bounds = "512, RESIDENT<T>" if count else "256"
+    head = f"template <class T>\n__global__ void __launch_bounds__({bounds})\n    {entry}("
     body = [_map(plan, name, one) for name, one in maps.items()] + (_reductions(plan) if count else [])
     return KernelCode(
         headers=tuple(dict.fromkeys([*headers_of(plan), _header(plan)])),
