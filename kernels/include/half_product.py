@@ -37,7 +37,6 @@ EDGES = (
     *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (40, 24, 200), (17, 67, 33), (65, 8, 40))),
     *(Workload(m=m, n=72, k=40, layout=layout) for layout in ("nt", "tn", "tt") for m in (24, 25)),
     *(Workload(m=136, n=n, k=72, tile="Wide") for n in (264, 37)),
-    Workload(m=72, n=40, k=136, tile="Deep"),
     Workload(m=130, n=264, k=48, tile="Wide", layout="nt", stages=2),
     *(Workload(m=136, n=n, k=72, tile="Square", layout="tn") for n in (136, 37)),
     *(Workload(m=72, n=40, k=k, tile="Deep") for k in (136, 600)),
