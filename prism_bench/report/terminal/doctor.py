@@ -1,14 +1,42 @@
 """The doctor's checks as a table, by group."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from prism_bench.doctor import Check
+from prism_bench.doctor.abilities import Answer, answers
 
+_ABSENT = "not here"  # what a check of an absent library found
 _STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bold red"}
+
+
+def doctor_view(found: Sequence[tuple[str, Check]], everything: bool = False) -> RenderableType:
+    """Return what a user can and cannot do here, then the checks that are broken or worth a note, or all of them."""
+    shown = [(group, check) for group, check in found if everything or check.state == "broken" or _is_noted(check)]
+    parts: list[RenderableType] = list(_abilities(answers(check for _, check in found)))
+    if shown:
+        parts += [Text(), checks_view(shown)]
+    if len(shown) < len(found):
+        parts += [Text(), Text(f"{len(shown)} of {len(found)} checks are shown; --all shows every check", style="dim")]
+    return Group(*parts)
+
+
+def _is_noted(check: Check) -> bool:
+    """Return whether the check found something that works, with a note."""
+    return check.state == "note" and check.found != _ABSENT
+
+
+def _abilities(found: Sequence[Answer]) -> Iterator[Text]:
+    can = [one.what for one in found if one.possible]
+    yield Text.assemble(("You can: ", "green"), ", ".join(can) + ".")
+    closed = [one for one in found if not one.possible]
+    for lacks, cure in dict.fromkeys((one.lacks, one.cure) for one in closed):
+        what = ", ".join(one.what for one in closed if (one.lacks, one.cure) == (lacks, cure))
+        reason = f"{lacks} does not work here" + (f": {cure}" if cure else "")
+        yield Text.assemble(("You cannot: ", "cyan"), f"{what}. {reason}")
 
 
 def checks_view(found: Sequence[tuple[str, Check]]) -> RenderableType:
