@@ -128,7 +128,10 @@ def forms(
             edges=(
                 sized(2, 2, 70, 40, causal=1), sized(1, 1, 129, 9, masked=1), sized(1, 3, 131, 128),
                 sized(1, 2, 70, 40), sized(1, 2, 200, 40, shape="warpgroups"),
-                *(sized(1, 2, 640, width, causal=1, shape="warpgroups") for width in (64, 128)),
+                *(
+                    sized(1, 2, 640, width, causal=causal, shape="warpgroups")
+                    for width in (64, 128) for causal in (0, 1)
+                ),
             ),
             requires=lambda shape: WARPGROUPS if shape == "warpgroups" else None,
         ),
