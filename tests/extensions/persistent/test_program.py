@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prism_bench import Launch, Out, Scalar, Scratch, Size, Workload, Zero
+from prism_bench import Launch, Out, Scalar, Scratch, Size, TensorMap, Workload, Zero
 from prism_bench.case import Device
 from prism_bench.errors import UsageError
 from prism_bench.extensions.persistent.program import ALIGNMENT, program_of, served
@@ -47,6 +47,7 @@ def test_a_launch_of_no_blocks_is_no_stage():
     [
         (lambda: (Zero("s"), Launch(1, 32)), "its plan fills 's' with zeros between its kernels"),
         (lambda: Launch(1, (16, 16)), r"k has blocks of \(16, 16, 1\); they must have one dimension"),
+        (lambda: Launch(1, 32, maps=(TensorMap("s", 64),)), "k copies by tensor maps, which only its own launch has"),
     ],
 )
 def test_what_cannot_be_served_says_why(plan, reason):
