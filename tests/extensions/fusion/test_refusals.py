@@ -69,9 +69,8 @@ def test_names_are_known_and_given_once():
 
 @pytest.mark.parametrize("precision", ["float4", "double", "fp16"])
 def test_an_unknown_precision_comes_with_the_known_ones(precision):
-    with pytest.raises(
-        SpecError, match=f"stage 'a': unknown precision '{precision}'; known: float32, tf32, float16, bf"
-    ):
+    known = "known: float32, three_bfloat16, tf32, float16, bf"
+    with pytest.raises(SpecError, match=f"stage 'a': unknown precision '{precision}'; {known}"):
         Product("a", "w", "v", ("float32", precision))
     with pytest.raises(SpecError, match=f"unknown precision '{precision}' of the program; known: float32, float64"):
         program([Map("a", x)], ("a",), numbers=(precision,))
