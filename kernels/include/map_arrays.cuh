@@ -57,34 +57,48 @@ __device__ void map_arrays(T* out, long long n, F f, const Ins*... in) {
     for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) out[i] = f(in[i]...);
 }
 
-/// Blocks of 512 threads that an SM is to hold at once where they add up numbers T: all of its threads for floats.
+/// Blocks of 512 threads that an SM is to hold at once where they add up numbers T: all of its threads for floats; 0 leaves
+/// that to the compiler.
 template <class T>
-constexpr int RESIDENT = sizeof(T) == 4 ? 4 : 1;
+constexpr int RESIDENT = sizeof(T) == 4 ? 4 : 0;
 
 /// The sum of f(in[i]...) over this thread's i < n of a 1-D grid: in T within a tile, four side by side, so that additions
 /// do not wait for one another, and in double from tile to tile. A thread has at least four loads on their way, of few
-/// arrays by several packets of each.
+/// arrays by several packets of each. Doubles are added in each block's share, for tiles need more registers.
 template <class T, class F, class... Ins>
 __device__ double thread_sum(long long n, F f, const Ins*... in) {
     constexpr int WIDTH = Packet<T>::WIDTH, ARRAYS = sizeof...(Ins), LOADS = ARRAYS >= 4 ? 1 : ARRAYS >= 2 ? 2 : 4;
     constexpr int BATCH = LOADS * WIDTH < 4 ? 4 / WIDTH : LOADS;
     const long long whole = packets(n, in...);
-    double sum = 0.0;
-    const auto tile = [&](long long at, long long apart, auto there) {
-        T part[4] = {};
-        const auto add = [&](int packet, auto... v) {
+    T part[4] = {};
+    const auto add = [&](int packet, auto... v) {
 #pragma unroll
-            for (int k = 0; k < WIDTH; ++k) part[(packet * WIDTH + k) % 4] += f(v.at[k]...);
-        };
-#pragma unroll
-        for (int u = 0; u < BATCH; ++u)
-            if (there(u)) add(u, Packet<T>::load_streamed(in, at + u * apart)...);
-        sum += (part[0] + part[1]) + (part[2] + part[3]);
+        for (int k = 0; k < WIDTH; ++k) part[(packet * WIDTH + k) % 4] += f(v.at[k]...);
     };
-    walk<BATCH>(whole, tile);
+    if constexpr (sizeof(T) == 8) {
+        const auto many = [&](long long at) {
+#pragma unroll
+            for (int u = 0; u < BATCH; ++u) add(u, Packet<T>::load_streamed(in, at + u * blockDim.x)...);
+        };
+        walk_share<BATCH>(block_share(whole), many, [&](long long at) { add(0, Packet<T>::load_streamed(in, at)...); });
 #pragma unroll 1
-    for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) sum += f(in[i]...);
-    return sum;
+        for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) part[0] += f(in[i]...);
+        return (part[0] + part[1]) + (part[2] + part[3]);
+    } else {
+        double sum = 0.0;
+        const auto tile = [&](long long at, long long apart, auto there) {
+#pragma unroll
+            for (T& own : part) own = 0;
+#pragma unroll
+            for (int u = 0; u < BATCH; ++u)
+                if (there(u)) add(u, Packet<T>::load_streamed(in, at + u * apart)...);
+            sum += (part[0] + part[1]) + (part[2] + part[3]);
+        };
+        walk<BATCH>(whole, tile);
+#pragma unroll 1
+        for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) sum += f(in[i]...);
+        return sum;
+    }
 }
 
 /// The sums over a 1-D grid, as grid_sum: in thread 0 of one block only (true there), in an order fixed by the grid.

@@ -44,9 +44,18 @@ def project_blocks(n: int, dtype: str) -> int:
 def sum_launch(
     entry: str, elements: int, device: Device, arguments: tuple[str, ...] | None = None, dtype: str = "float32"
 ) -> Launch:
-    """A block for each place of the device where few do not do: threads that add floats have 32 registers."""
-    resident = 4 if dtype == "float32" else 12
-    blocks = min(-(-elements // 2048), resident * device.sm_count, MOST_BLOCKS)
+    """A block for each place of the device where few do not do: threads that add floats have 32 registers.
+
+    Of doubles, enough blocks to fill it twice over and more; where their threads have more than a few packets of floats
+    they have whole eights of them: single ones at the end cost a batch's time.
+    """
+    own = 2048  # elements of a block whose threads have one packet of floats each
+    if dtype == "float32":
+        blocks = min(-(-elements // own), 4 * device.sm_count, MOST_BLOCKS)
+    else:
+        each = -(-elements // (own * min(12 * device.sm_count, MOST_BLOCKS)))
+        each = max(1, each if each <= 4 else max(8, each - each % 8))
+        blocks = -(-elements // (own * each))
     return Launch(grid=max(1, blocks), block=512, entry=entry, arguments=arguments)
 
 

@@ -72,6 +72,17 @@ __device__ void walk(long long count, Tile tile, unsigned int block = blockIdx.x
     if (at < count) tile(at, width, [=](int k) { return at + k * width < count; });
 }
 
+/// Hands this thread's part of the block's share to `many(at)`, UNROLL vectors at a time and blockDim.x apart, while
+/// that many are left, and to `one(at)` singly at the end. It needs fewer registers than `walk`, and a short array is done
+/// sooner: few blocks wait for a whole tile.
+template <int UNROLL, class Many, class One>
+__device__ void walk_share(Share share, Many many, One one) {
+    long long at = share.begin + threadIdx.x;
+    for (; at + (UNROLL - 1) * blockDim.x < share.end; at += UNROLL * blockDim.x) many(at);
+#pragma unroll 1
+    for (; at < share.end; at += blockDim.x) one(at);
+}
+
 /// f on each of the four.
 template <class F>
 __device__ float4 map4(float4 v, F f) {
@@ -166,6 +177,24 @@ template <int UNROLL = 4, class F, class After = Nothing>
 __device__ void visit_elements(const float* x, long long n, F f, After after = {}) {
     const Span span = aligned_span(n, x);
     visit_vectors<UNROLL>(x + span.head, span.vectors, f, after, blockIdx.x, gridDim.x);
+#pragma unroll 1
+    for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) f(x[span.single(i)], 0);
+}
+
+/// Calls f(x[i], slot) for every i < n, as visit_elements, each block for a contiguous share.
+template <int UNROLL, class F>
+__device__ void visit_shares(const float* x, long long n, F f) {
+    const Span span = aligned_span(n, x);
+    const float* const from = x + span.head;
+    const auto four = [&](float4 v) { f(v.x, 0), f(v.y, 1), f(v.z, 2), f(v.w, 3); };
+    const auto many = [&](long long at) {
+        float4 v[UNROLL];
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) v[k] = load4_streamed(from + 4 * (at + k * blockDim.x));
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) four(v[k]);
+    };
+    walk_share<UNROLL>(block_share(span.vectors), many, [&](long long at) { four(load4(from + 4 * at)); });
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) f(x[span.single(i)], 0);
 }

@@ -49,6 +49,22 @@ def launch(post: int, pre: int, bound: str, width: int, rows: int) -> Launch:
     return Launch(grid=grid, block=256, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}, {rows}>")
 
 
+def launch_sparse(post: int, pre: int, bound: str, width: int, rows: int) -> Launch:
+    """Blocks of 128 threads, those of the same columns first."""
+    grid = (-(-post // rows), -(-pre // (128 * width)))
+    return Launch(grid=grid, block=128, entry=f"stdp_update_sparse<{str(bound == 'soft').lower()}, {width}, {rows}>")
+
+
+def groups(*rows: int) -> Tune:
+    """Groups of four columns where rows consist of such, and `rows` of them a thread."""
+    return Tune(
+        width=(4, 1),
+        rows=rows,
+        default={"width": lambda pre: 4 if pre % 4 == 0 else 1},
+        rules=(Rule("rows of whole groups", lambda pre, width: pre % width == 0),),
+    )
+
+
 def updated(w: AnyArray, apart: AnyArray, taking_part: AnyArray, axes: Mapping[str, Any], xp: ArrayModule) -> AnyArray:
     """For NumPy, CuPy and PyTorch alike; an exponential that is not used may not overflow."""
     rise = axes["a_plus"] * xp.exp(-xp.where(apart > 0, apart, 0.0) / axes["tau_plus"])
@@ -163,12 +179,7 @@ spec = KernelSpec(
         Rule("bound to be hard or soft", lambda bound: bound in ("hard", "soft")),
     ),
     launch=launch,
-    tune=Tune(
-        width=(4, 1),
-        rows=(4, 2, 8, 16),
-        default={"width": lambda pre: 4 if pre % 4 == 0 else 1},
-        rules=(Rule("rows of whole groups", lambda pre, width: pre % width == 0),),
-    ),
+    tune=groups(4, 2, 8, 16),
     reference=reference,
     tolerance=elementwise(),
     peers={"torch": torch_step},
@@ -201,7 +212,8 @@ spec = KernelSpec(
         ),
         "sparse": Variant(
             "a tenth of the neurons have spiked",
-            parameters={**HARD, "active": 0.1}, edges=(), golden=(), only_labels=("S1",), budgets=(),
+            entry="stdp_update_sparse<false, 4, 8>", launch=launch_sparse, tune=groups(8, 2, 4, 16),
+            parameters={**HARD, "active": 0.1}, only_labels=("S1",), budgets=(),
             bytes_moved=lambda post, pre, active: int(active * 8 * post * pre) + 5 * (post + pre),
         ),
     },
