@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from prism_bench.measure.cold_proof import cold_doubt
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult
-from prism_bench.units import bytes_text, time_text
 
-COLD_PROOF_BYTES = 8 << 20  # below this a cold read is mostly latency and proves nothing
 PEAK_ALLOWANCE = 0.01  # what the clock that times a launch may be wrong by
-COLD_GAIN = 1.15  # cold over hot of a read from cache; an H200 shows 1.3
 
 
 @dataclass(frozen=True)
@@ -19,15 +17,15 @@ class Limits:
     `spreads` are the relative spreads of the overheads between processes; `sources` names the case behind each ceiling,
     and behind the overhead under `launch`. A limit that was not measured is absent. `peaks` are what the device's
     clocks and widths allow at most, under the ceilings' names `bandwidth` and `fp32`, where they are known;
-    `cache_bytes` is the size of its last cache. `warm` is why the caches were not cold although they should have
-    been, where the run shows that.
+    `cache_bytes` is the size of its last cache. `cold_doubt` is why cold times cannot be trusted: the caches were
+    warm, or the proof that they were cold failed.
     """
 
     floors: Mapping[str, float] = field(default_factory=dict[str, float])
     spreads: Mapping[str, float] = field(default_factory=dict[str, float])
     ceilings: Mapping[str, float] = field(default_factory=dict[str, float])
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
-    warm: str | None = None
+    cold_doubt: str | None = None
     peaks: Mapping[str, float] = field(default_factory=dict[str, float])
     cache_bytes: int = 0
 
@@ -75,28 +73,15 @@ def measured_limits(
         if case.ceiling and rate and ceilings.get(case.ceiling, 0.0) < rate <= peak_of_ceiling(case.ceiling, peaks):
             ceilings[case.ceiling] = rate
             sources[case.ceiling] = case.name
-    warm = _warm(cases, floors, cache_bytes)
-    return Limits(floors, spreads, ceilings, sources, warm, peaks, cache_bytes)
+    bandwidth = max((rate for name, rate in ceilings.items() if is_bandwidth(name)), default=0.0)
+    doubt = cold_doubt(cases, floors, bandwidth, cache_bytes)
+    return Limits(floors, spreads, ceilings, sources, doubt, peaks, cache_bytes)
 
 
 def peak_of_ceiling(ceiling: str, peaks: Mapping[str, float]) -> float:
     """Return the rate that nothing exceeds, with the clock's own error; infinite where the facts do not bound it."""
     peak = peaks.get("bandwidth" if is_bandwidth(ceiling) else ceiling)
     return peak * (1 + PEAK_ALLOWANCE) if peak else float("inf")
-
-
-def _warm(cases: Iterable[CaseResult], floors: Mapping[str, float], cache_bytes: int) -> str | None:
-    """Return why the caches were not cold: reads that fit in half of them are slower after they were cleared."""
-    for case in cases:
-        cold, hot = valid_median(case, "cold_time"), valid_median(case, "hot_time")
-        fits = COLD_PROOF_BYTES <= case.bytes <= cache_bytes / 2
-        if case.ceiling != "read_bandwidth" or not fits or not cold or not hot or len(floors) < 2:
-            continue
-        gain = (cold - floors["cold_time"]) / max(hot - floors["hot_time"], 1e-9)
-        if gain < COLD_GAIN:
-            return (f"the caches were warm: {bytes_text(case.bytes)} were read in {time_text(cold)} after clearing, "
-                    f"in {time_text(hot)} without")  # fmt: skip
-    return None
 
 
 def _lower(case: CaseResult, floors: dict[str, float], spreads: dict[str, float], sources: dict[str, str]) -> None:

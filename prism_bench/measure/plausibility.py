@@ -128,8 +128,8 @@ def judged(
 def _judged(one: Measurement, case: CaseResult, limits: Limits, written: Mapping[str, int]) -> Measurement:
     if one.median is None or not one.valid:
         return one
-    if limits.warm and one.metric == "cold_time":
-        return replace(one, valid=False, reason=limits.warm)
+    if limits.cold_doubt and one.metric == "cold_time":
+        return replace(one, valid=False, reason=limits.cold_doubt)
     flops = case.flops if one.subject == "kernel" and is_fp32(case) else None
     found = judge(one.metric, one.median, LaunchWork(case.bytes or None, flops, written.get(case.name)), limits)
     if found.refusal:

@@ -283,14 +283,17 @@ def with_ceilings(catalogue: Catalogue, backend: str, cases: Iterable[Case]) -> 
 def ceiling_cases(catalogue: Catalogue) -> list[Case]:
     """Return the kernels that measure the machine: launch overhead, ceilings, and the proof that caches were cold.
 
-    Each at its smallest and largest workload; those of memory at every one, their other access patterns at every one
-    that is not the smallest, since which size and pattern is quickest differs from device to device.
+    Each at its smallest and largest workload; those of memory at every one, since which size and pattern is quickest
+    differs from device to device. Of other patterns only reads have the smallest: in the cache they too prove it cold.
     """
     ceilings = [case for case in catalogue.cases() if case.spec.ceiling]
     kernels = [case for case in ceilings if not case.variant]
     smallest = {case.kernel: case for case in reversed(kernels)}
     largest = {case.kernel: case for case in kernels}
     of_memory = [
-        case for case in ceilings if is_bandwidth(case.spec.ceiling or "") and not (case.variant and case.label == "S0")
+        case
+        for case in ceilings
+        if is_bandwidth(case.spec.ceiling or "")
+        and not (case.variant and case.label == "S0" and case.spec.ceiling != "read_bandwidth")
     ]
     return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))

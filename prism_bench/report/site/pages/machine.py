@@ -23,7 +23,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     view = {
         "machine": machine_name(record), "night": record.created, "backend": record.backend,
         "floors": dict(reading.limits.floors), "ceilings": dict(reading.limits.ceilings),
-        "sources": dict(reading.limits.sources), "warm": reading.limits.warm,
+        "sources": dict(reading.limits.sources), "cold_doubt": reading.limits.cold_doubt,
         "facts": {title: dict(pairs) for title, pairs in facts(record)},
         "rulers": [_ruler(context, told) for told in context.cases.values() if told.case.ceiling],
         "noise": noise, "monitor": list(record.monitor), "telemetry": _telemetry(record),
