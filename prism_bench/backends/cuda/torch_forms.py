@@ -25,7 +25,8 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
     def __init__(self, torch: ModuleType, call: Callable[[], object], form: Form) -> None:
         """Take a peer's function with all its arguments bound, or a call that needs none."""
         bound = call if isinstance(call, partial) else partial(call)
-        self._torch, self._form, self._mode = torch, form, MODES[form]
+        self._form: Form = form
+        self._torch, self._mode = torch, MODES[form]
         self._modules = {name: value for name, value in bound.keywords.items() if isinstance(value, ModuleType)}
         self._arguments = {name: value for name, value in bound.keywords.items() if name not in self._modules}
         self._function, self._around = inner(bound.func), surroundings(bound.func)
