@@ -57,7 +57,7 @@ struct PartsRing {
     template <bool OF_VALUES>
     __device__ void await_full() const { await_phase(barrier<OF_VALUES>(), parity); }
 
-    /// Where the factor stands, for each warp's 16 columns, that the values' outputs are to be multiplied by.
+    /// Place of the factor, for each warp's 16 columns, that the values' outputs are to be multiplied by.
     __device__ unsigned int factors() const { return full + 2 * FREE + 16 * slot; }
 
     /// What this thread has written is there.

@@ -76,7 +76,7 @@ __device__ inline void synchronize_cluster() {
     asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" : : : "memory");
 }
 
-/// Until the 128 threads of this warpgroup are here; `number` from 1 to 15 tells warpgroups apart.
+/// Until the 128 threads of this warpgroup are here; `number`, from 1 to 15, is the warpgroup's own.
 __device__ inline void synchronize_warpgroup(int number) {
     asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory");
 }

@@ -1,4 +1,4 @@
-"""Launches that overlap the one before them, on a driver that is played: what it is told, and where it refuses."""
+"""Launches that overlap the one before them, on a stand-in for the driver: their configuration, and refusals."""
 
 import ctypes
 from types import SimpleNamespace
@@ -17,10 +17,10 @@ class Driver:
         self.status = status
 
     def cuLaunchKernelEx(self, configuration, function, parameters, extra):  # noqa: N802
-        told = ctypes.cast(configuration, ctypes.POINTER(_Configuration)).contents
-        attribute = told.attributes[0]
-        self.shape = ([*told.grid], [*told.block], told.shared, told.stream, function.value)
-        self.attributes = (told.count, attribute.id, attribute.value[0])
+        given = ctypes.cast(configuration, ctypes.POINTER(_Configuration)).contents
+        attribute = given.attributes[0]
+        self.shape = ([*given.grid], [*given.block], given.shared, given.stream, function.value)
+        self.attributes = (given.count, attribute.id, attribute.value[0])
         self.parameters = (
             ctypes.c_uint64.from_address(parameters[0]).value,
             ctypes.c_int32.from_address(parameters[1]).value,
