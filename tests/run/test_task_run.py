@@ -27,7 +27,7 @@ class Workers:
     def __init__(self, dies=lambda order, task: None):
         self.orders, self._dies = [], dies
 
-    def __call__(self, order, timeout, place):
+    def __call__(self, order, timeout, place, standby=None):
         assert PLACE is place
         self.orders.append((order["allocator"], order["process"], tuple(order["tasks"])))
         if self._dies(order, None):
