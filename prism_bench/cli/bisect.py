@@ -24,7 +24,7 @@ def command(
     case: Annotated[str, typer.Option(help="Choose the case, such as softmax[rows=32,cols=1000].")] = "",
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: Annotated[int, typer.Option(min=2, help="Measure each side in this many processes at a time.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, help="Measure each side in this many processes at a time.")] = 2,
     most: Annotated[int, typer.Option("--most-measurements", min=1, help="End after this many measurements.")] = 120,
     time_limit: options.TimeLimitOption = None,
     state: Annotated[Path | None, typer.Option(help="Keep the search in this file, and go on where it ended.")] = None,

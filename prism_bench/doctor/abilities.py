@@ -17,7 +17,7 @@ class Ability:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AbilityAnswer:
     """Whether the machine allows `what`; where it does not, `lacks` is the check that fails and `cure` what helps."""
 
     what: str
@@ -41,15 +41,15 @@ ABILITIES = (
 )
 
 
-def answers(checks: Iterable[Check], abilities: Iterable[Ability] = ABILITIES) -> list[Answer]:
+def answers(checks: Iterable[Check], abilities: Iterable[Ability] = ABILITIES) -> list[AbilityAnswer]:
     """Return an answer for each ability; a check that was not made counts as failed."""
     by_name = {check.name: check for check in checks}
     return [_answer(one, by_name) for one in abilities]
 
 
-def _answer(ability: Ability, by_name: Mapping[str, Check]) -> Answer:
+def _answer(ability: Ability, by_name: Mapping[str, Check]) -> AbilityAnswer:
     for name in ability.needs:
         check = by_name.get(name)
         if check is None or check.state not in _WELL:
-            return Answer(ability.what, False, name, check.cure if check else None)
-    return Answer(ability.what, True)
+            return AbilityAnswer(ability.what, False, name, check.cure if check else None)
+    return AbilityAnswer(ability.what, True)

@@ -258,13 +258,6 @@ def test_the_fastest_of_several_calls_is_kept_and_what_raises_is_left_out(clock:
         fastest([refuses])
 
 
-def test_equal_logits_are_in_order_by_index() -> None:
-    in_order = sys.modules[SPECS["top_k_sampling"].peer("flashinfer").call.__module__].in_order
-    z = np.array([[3.0, 2.0, 2.0, 1.0]])
-    assert in_order((z, np.array([[9, 4, 5, 0]])))
-    assert not in_order((z, np.array([[9, 5, 4, 0]])))
-
-
 def test_bits_of_bfloat16_are_viewed_as_such_and_the_result_is_widened(monkeypatch: pytest.MonkeyPatch) -> None:
     torch: Any = ModuleType("torch")
     torch.bfloat16 = "bfloat16"

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.doctor import Check
-from prism_bench.doctor.abilities import Answer, answers
+from prism_bench.doctor.abilities import AbilityAnswer, answers
 
 _ABSENT = "not here"  # what a check of an absent library found
 _STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bold red"}
@@ -29,7 +29,7 @@ def _is_noted(check: Check) -> bool:
     return check.state == "note" and check.found != _ABSENT
 
 
-def _abilities(found: Sequence[Answer]) -> Iterator[Text]:
+def _abilities(found: Sequence[AbilityAnswer]) -> Iterator[Text]:
     can = [one.what for one in found if one.possible]
     yield Text.assemble(("You can: ", "green"), ", ".join(can) + ".")
     closed = [one for one in found if not one.possible]
