@@ -41,7 +41,7 @@ def case_line(self: "CaseResult") -> str:
 
 def case_html(self: "CaseResult") -> str:
     """Return the case's status, bars of its main time and its peers', and a table of what else was measured."""
-    metric = _main_metric(self)
+    metric = self.main_metric
     raced = [one for one in self.measurements if one.metric == metric and one.median]
     rows = [(one.subject.removeprefix(_PEER), one.median or 0.0, time_text(one.median)) for one in raced]
     others = [[one.metric, time_text(one.median), one.reason or ""] for one in self.measurements
@@ -101,18 +101,13 @@ def _figure(cases: "Sequence[CaseResult]") -> Any:
 
 
 def _peer_times(case: "CaseResult") -> list[float]:
-    metric = _main_metric(case)
+    metric = case.main_metric
     peers = (one for one in case.measurements if one.metric == metric and one.subject.startswith(_PEER) and one.valid)
     return [one.median for one in peers if one.median]
 
 
-def _main_metric(case: "CaseResult") -> str:
-    """Return cold time, or wall time where the case ran on a CPU only."""
-    return "cold_time" if any(one.metric == "cold_time" for one in case.measurements) else "wall_time"
-
-
 def _main_seconds(case: "CaseResult") -> float | None:
-    found = case.measurement(_main_metric(case))
+    found = case.measurement(case.main_metric)
     return found.median if found and found.valid else None
 
 

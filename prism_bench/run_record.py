@@ -116,6 +116,11 @@ class CaseResult:
         """
         return self.label in ("edge", "golden") and not self.measurements
 
+    @property
+    def main_metric(self) -> str:
+        """The metric in which the case is compared: cold time, or wall time where it ran on a CPU only."""
+        return "cold_time" if any(one.metric == "cold_time" for one in self.measurements) else "wall_time"
+
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
         """Return the measurement of `metric` of `subject`, or None."""
         wanted = metric, subject

@@ -73,9 +73,8 @@ def differ(fastest: float, slowest: float) -> bool:
 
 
 def clock_of(case: CaseResult) -> str:
-    """Return the metric in which the case is compared: `cold_time`, or `wall_time` where the case ran on a CPU only."""
-    has_cold = any(one.metric == "cold_time" for one in case.measurements)
-    return "cold_time" if has_cold else "wall_time"
+    """Return the metric in which the case is compared: its main one."""
+    return case.main_metric
 
 
 def peers(case: CaseResult) -> list[Rival]:

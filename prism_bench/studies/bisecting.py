@@ -86,8 +86,8 @@ def bisected(
     """
     known = _resumed(state, case, nodes)
     end = None if limits.seconds is None else time.monotonic() + limits.seconds
+    found = _search(case, nodes, known.measured)
     while True:
-        found = _search(case, nodes, known.measured)
         if found.ended == "decided" or len(nodes) < 2:
             return found
         if len(known.measured) >= limits.most or (end is not None and time.monotonic() >= end):
@@ -98,7 +98,8 @@ def bisected(
         known = BisectionState(case, known.codes, (*known.measured, MeasuredNode(node, first, logs)))
         if state:
             SCHEMA.write(state, asdict(known))
-        report(_search(case, nodes, known.measured))
+        found = _search(case, nodes, known.measured)
+        report(found)
 
 
 def _search(case: str, nodes: Sequence[HistoryNode], measured: tuple[MeasuredNode, ...]) -> Bisection:
