@@ -30,7 +30,7 @@ FLOORS = [
     ["alerts", "workers"],
     ["catalogue", "measure", "monitor", "profilers", "emulator", "compilation", "store"],
     ["backends", "exchange"],
-    ["run", "tuning", "doctor"],
+    ["run", "tuning", "doctor", "scaffold"],
     ["analysis"],
     ["studies", "api"],
     ["report"],
