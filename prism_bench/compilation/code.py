@@ -3,12 +3,15 @@
 import hashlib
 import io
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 _ENTRY = re.compile(r"Compiling entry function '(?P<entry>[^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_TEXT = ".text."
+_DATA, _ARGUMENTS = (".nv.constant", ".nv.global.init"), ".nv.constant0"
 _BARRIERS = re.compile(r"used (\d+) barriers")
 
 
@@ -24,14 +27,28 @@ class Resources:
     barriers: int = 0
 
 
-def sass_hash(cubin: bytes) -> str:
-    """Return a hash of the instructions alone: names, build times and paths in the file do not change it."""
+def sass_hash(cubin: bytes, leaving_out: Collection[str] = ()) -> str:
+    """Return a hash of the instructions alone: names, build times and paths in the file do not change it.
+
+    The functions with the mangled names `leaving_out` are not counted.
+    """
     from elftools.elf.elffile import ELFFile
 
     digest = hashlib.sha256()
     for section in sorted(ELFFile(io.BytesIO(cubin)).iter_sections(), key=lambda section: section.name):
-        if section.name.startswith(".text."):
+        if section.name.startswith(_TEXT) and section.name.removeprefix(_TEXT) not in leaving_out:
             digest.update(section.data())
+    return digest.hexdigest()[:16]
+
+
+def data_hash(cubin: bytes) -> str:
+    """Return a hash of the constants and initial values that come with the code, without the space for arguments."""
+    from elftools.elf.elffile import ELFFile
+
+    digest = hashlib.sha256()
+    for section in sorted(ELFFile(io.BytesIO(cubin)).iter_sections(), key=lambda section: section.name):
+        if section.name.startswith(_DATA) and not section.name.startswith(_ARGUMENTS):
+            digest.update(section.name.encode() + section.data())
     return digest.hexdigest()[:16]
 
 

@@ -57,8 +57,9 @@ def compile_source(
     """
     nvrtc = bindings.load()
     text = source.read_text()
-    flags = _flags(source, architecture, options, nvrtc.version())
+    flags = _flags(architecture, options, nvrtc.version())
     key = _key(source, text, entries, flags, nvrtc.version())
+    flags = (*flags, *_folders(source))
     path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{key}.cubin"
     kept = _from_cache(path)
     if cache and kept:
@@ -98,11 +99,16 @@ def source_hash(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _flags(source: Path, architecture: str, options: Sequence[str], version: tuple[int, ...]) -> tuple[str, ...]:
+def content_hash(source: Path) -> str:
+    """Return a hash of every character of the source and of the catalogue's own headers that it includes."""
+    return _content_of(source, source.read_text())
+
+
+def _flags(architecture: str, options: Sequence[str], version: tuple[int, ...]) -> tuple[str, ...]:
     """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
     own = ("-no-cache",) if version >= (12, 9) else ()
     target = OWN_FEATURES.get(architecture, architecture)
-    return (f"-arch=sm_{target}", *BASE_OPTIONS, *own, *options, *_folders(source))
+    return (f"-arch=sm_{target}", *BASE_OPTIONS, *own, *options)
 
 
 def _folders(source: Path) -> tuple[str, ...]:
@@ -111,10 +117,19 @@ def _folders(source: Path) -> tuple[str, ...]:
 
 
 def _key(source: Path, text: str, entries: Sequence[str], flags: Sequence[str], version: tuple[int, ...]) -> str:
-    digest = hashlib.sha256(repr((tuple(entries), flags, version)).encode())
+    """Return a hash of everything that decides the machine code; where the files are does not.
+
+    Two checkouts of one commit share what was compiled; the lines that it names are then those of the first one.
+    """
+    words = repr((tuple(entries), tuple(flags), include_folders(), version, _content_of(source, text)))
+    return hashlib.sha256(words.encode()).hexdigest()[:20]
+
+
+def _content_of(source: Path, text: str) -> str:
+    digest = hashlib.sha256()
     for part in (text, *_included(source, text)):
         digest.update(part.encode())
-    return digest.hexdigest()[:20]
+    return digest.hexdigest()
 
 
 def _included(source: Path, text: str) -> Iterator[str]:

@@ -8,6 +8,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from prism_bench.compilation import bindings, compile_source, include_folders, nvrtc_version, sass_hash
+from prism_bench.compilation.code import data_hash
+from prism_bench.compilation.program import content_hash
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 
 SOURCES = Path(__file__).parent / "sources"
@@ -147,6 +149,44 @@ def test_entries_options_and_architecture_are_part_of_the_key(folder):
         compile_source(folder / "plain" / "scale.cu", ("scale",), "80").path,
     }
     assert 4 == len(paths)
+
+
+@needs_nvrtc
+def test_another_checkout_of_the_same_files_is_compiled_already(folder, tmp_path):
+    first = compiled(folder)
+    again = compiled(Path(shutil.copytree(SOURCES, tmp_path / "elsewhere")))
+    assert (first.path, True) == (again.path, again.cached)
+
+
+def test_the_hash_of_the_content_follows_headers_and_no_folder(folder, tmp_path):
+    first = content_hash(folder / "plain" / "scale.cu")
+    assert first == content_hash(SOURCES / "plain" / "scale.cu")
+    rewrite(folder / "include" / "inner.cuh", "2.0f", "3.0f")
+    assert first != content_hash(folder / "plain" / "scale.cu")
+
+
+@needs_nvrtc
+def test_constants_have_a_hash_that_instructions_do_not_have(folder):
+    path = folder / "plain" / "table.cu"
+    path.write_text("__constant__ int TABLE[2] = {400, 1};\n"
+                    'extern "C" __global__ void table(int* x) { *x = TABLE[threadIdx.x]; }\n')  # fmt: skip
+    first = compiled(folder, "table").cubin
+    rewrite(path, "400", "500")
+    second = compiled(folder, "table").cubin
+    assert (True, False) == (sass_hash(first) == sass_hash(second), data_hash(first) == data_hash(second))
+    assert data_hash(second) == data_hash(compiled(folder, "table").cubin)
+
+
+@needs_nvrtc
+def test_the_hash_of_some_entries_forgets_the_others(folder):
+    path = folder / "plain" / "two.cu"
+    path.write_text('extern "C" __global__ void one(int* x) { *x = 1; }\n'
+                    'extern "C" __global__ void two(int* x) { *x = 2; }\n')  # fmt: skip
+    first = compiled(folder, "two", ("one",))
+    rewrite(path, "*x = 2", "*x = 3")
+    second = compiled(folder, "two", ("one",))
+    assert sass_hash(first.cubin) != sass_hash(second.cubin)
+    assert sass_hash(first.cubin, leaving_out=["two"]) == sass_hash(second.cubin, leaving_out=["two"])
 
 
 @needs_nvrtc

@@ -64,9 +64,7 @@ def newest_cases(
     return found
 
 
-def _elsewhere(
-    history: History, own: Sequence[Facts], wanted: Collection[str]
-) -> Iterator[tuple[Facts, list[str]]]:
+def _elsewhere(history: History, own: Sequence[Facts], wanted: Collection[str]) -> Iterator[tuple[Facts, list[str]]]:
     """Yield each record that holds the newest time of wanted cases, with the names of these cases."""
     places = {facts.file: place for place, facts in enumerate(history.records)}
     mine = {places[facts.file] for facts in own}
