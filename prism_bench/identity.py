@@ -10,15 +10,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from prism_bench import project
+
 MACHINE = "PRISM_BENCH_MACHINE"
 COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history
 _PACKAGES = ("prism-bench", "numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x")
 
 
 def machine(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the machine's facts and its `id`: the name in PRISM_BENCH_MACHINE, else the GPU's, else the host's."""
-    device = facts.get("device", "")
-    name = os.environ.get(MACHINE) or (device if facts.get("uuid") else platform.node()) or "unknown"
+    """Return the machine's facts and its `id`: its name by PRISM_BENCH_MACHINE, the project, its GPU or its host."""
+    device, configuration = facts.get("device", ""), project.current()
+    given = os.environ.get(MACHINE) or (configuration.machine if configuration else None)
+    name = given or (device if facts.get("uuid") else platform.node()) or "unknown"
     host = {"system": platform.system(), "release": platform.release(), "processor": platform.machine()}
     rest = {key: value for key, value in facts.items() if key != "software"}
     return {"id": slug(name), "host": {**host, "cores": os.cpu_count()}, **rest}

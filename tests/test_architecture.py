@@ -19,7 +19,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
     case_sizes correctness host_plan
-    naming precision scene extension moved identity entry strict_json domain originals documents record_schema
+    naming project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant
     interrupts saving temporaries regimes libraries peer peer_cache notebook
     record_samples result_views

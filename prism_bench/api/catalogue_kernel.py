@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Literal
 
+from prism_bench import project
 from prism_bench.api.online import OnlineRunnable
 from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.case import Case
-from prism_bench.catalogue import discover
+from prism_bench.catalogue import of_project
 from prism_bench.errors import unknown
 from prism_bench.identity import machine
 from prism_bench.tuning.applied import TuningMachine, applied
@@ -21,11 +22,12 @@ def prepare(
     """Return the kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 
     `tuned` launches it by the choices kept for this machine in `reports/tuning` or the folder given; False by its spec.
+    The kernel is one of `catalogue`, by default of the project that the current folder configures, else a built-in one.
     With `online` it tunes itself instead: each call is timed, and that tuner chooses how to launch the next one.
 
     Raises UsageError for an unknown kernel, variant or label, BackendUnavailable where the backend cannot be opened.
     """
-    found = discover(catalogue)
+    found = of_project(catalogue)
     spec = found.kernel(kernel)
     if variant:
         spec.with_variant(variant)
@@ -42,5 +44,5 @@ def prepare(
 
 def _launched(case: Case, opened: Backend, tuned: Path | str | Literal[True]) -> Case:
     facts = opened.facts()
-    folder = DEFAULT_FOLDER if tuned is True else Path(tuned)
+    folder = project.stored(DEFAULT_FOLDER, project.current()) if tuned is True else Path(tuned)
     return applied([case], TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), folder).cases[0]

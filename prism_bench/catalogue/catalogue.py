@@ -29,6 +29,7 @@ class Catalogue:
     """Every kernel of a folder by name, and the problems found on the way.
 
     `choices` are configurations by case name, for callers that make cases themselves: `launched` applies them.
+    `budgets` is the folder of budgets and baselines where a project configures one.
     """
 
     folder: Path
@@ -36,6 +37,7 @@ class Catalogue:
     problems: tuple[Problem, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict[str, str])
     choices: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
+    budgets: Path | None = None
 
     @cached_property
     def listing(self) -> CaseListing:

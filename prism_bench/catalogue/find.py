@@ -1,10 +1,11 @@
 """Find every spec of a catalogue folder, and name the files that cannot be used."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 
+from prism_bench import project
 from prism_bench.catalogue.catalogue import Catalogue, Problem
 from prism_bench.catalogue.load import check_spec, execute, load_spec, problem_of
 from prism_bench.catalogue.packages import catalogue_package, module_name
@@ -46,6 +47,20 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     found.problems += list(_sources_without_spec(root, found))
     aliases = _aliases(found)
     return Catalogue(root, found.kernels, tuple(found.problems), aliases)
+
+
+def of_project(folder: Path | None = None) -> Catalogue:
+    """Return the catalogue of a folder, by default that of the current project, else the built-in one.
+
+    Its budgets are where the project configures them. Raise a UsageError for a missing folder or a configuration that
+    is not right.
+    """
+    configuration = project.current()
+    configured = configuration.catalogue if configuration and folder is None else None
+    found = discover(folder or (project.relative(configured) if configured else None))
+    if configuration and configuration.has(found.folder):
+        return replace(found, budgets=configuration.budgets)
+    return found
 
 
 def load_module(root: Path, path: Path) -> ModuleType:

@@ -72,7 +72,7 @@ def command(
         judge = _Judge(noise, rules, metric, _short((a, b or "")))
         _end(_of_records((a, b or ""), words, judge), everything=all, json=json)
     name, looks = options.choose_backend(backend, quiet=json).name, _looks(processes, most)
-    choice = Choice(options.open_catalogue(catalogue), words, tuple(label or pairs.usual_labels(name)), environments)
+    choice = Choice(options.open_catalogue(catalogue), words, pairs.pair_labels(label, name), environments)
     effort, sides = PairEffort(name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
     judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short(sides))
     with interrupts.held():

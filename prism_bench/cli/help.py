@@ -1,10 +1,12 @@
 """Help in groups, and old names of options that are accepted for one release."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from prism_bench import project
 from prism_bench.options.output import complain
 
 # The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
@@ -36,13 +38,46 @@ class GroupedHelp(TyperGroup):
 
 
 def command_class(renamed: Mapping[str, str]) -> type[TyperCommand]:
-    """Return the class of a command that accepts the old names in `renamed` and reports the new ones."""
+    """Return the class of a command that accepts the old names in `renamed` and reports the new ones.
 
-    class RenamedCommand(TyperCommand):
+    Options that are not given have the values of the project's configuration.
+    """
+
+    class ConfiguredCommand(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            if "--help" not in args:
+                ctx.default_map = ConfiguredDefaults({one.name: one.default for one in self.params if one.name})
             return super().parse_args(ctx, with_new_names(args, renamed))
 
-    return RenamedCommand if renamed else TyperCommand
+    return ConfiguredCommand
+
+
+class ConfiguredDefaults(Mapping[str, object]):
+    """Defaults of a command's options by the project's configuration, which is read with the first of them.
+
+    Whatever defaults to a path below `reports/` is below the project's storage.
+    """
+
+    def __init__(self, defaults: Mapping[str, object]) -> None:
+        self._defaults = {name: value for name, value in defaults.items() if name == "backend" or _is_stored(value)}
+
+    def __getitem__(self, name: str) -> object:
+        default, configuration = self._defaults[name], project.current()
+        if configuration is None:
+            return default
+        if isinstance(default, Path):
+            return str(project.stored(default, configuration))
+        return configuration.keys.backend or default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._defaults)
+
+    def __len__(self) -> int:
+        return len(self._defaults)
+
+
+def _is_stored(value: object) -> bool:
+    return isinstance(value, Path) and value.parts[:1] == (project.STORAGE,)
 
 
 def with_new_names(words: list[str], renamed: Mapping[str, str]) -> list[str]:

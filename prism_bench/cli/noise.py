@@ -39,7 +39,7 @@ def command(
 
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)
-    sides = of_itself(Choice(found, options.patterns(cases, filter), tuple(label or pairs.usual_labels(name))))
+    sides = of_itself(Choice(found, options.patterns(cases, filter), pairs.pair_labels(label, name)))
     with interrupts.held():
         measured, save = pairs.measured(sides.builds, PairEffort(name, processes, time_limit, records, tuned))
         floors = noise_of(*measured, seed=seed)

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from prism_bench.catalogue import Catalogue, discover
+from prism_bench import project
+from prism_bench.catalogue import Catalogue, default_folder, of_project
 from prism_bench.files import CACHE_REFUSED
 from prism_bench.run_record import RunRecord
 from prism_bench.strict_json import json_text
@@ -28,7 +29,11 @@ FilterOption = Annotated[
     list[str] | None, typer.Option("--filter", "-f", help="Choose as CASES does; may be repeated.")
 ]
 CatalogueOption = Annotated[
-    Path | None, typer.Option("--catalogue", help="Read kernels from this folder of <family>/<name>.cu and .py.")
+    Path | None,
+    typer.Option(
+        "--catalogue",
+        help="Read kernels from this folder of <family>/<name>.cu and .py; default: the configured or bundled one.",
+    ),
 ]
 LabelOption = Annotated[
     list[str] | None, typer.Option("--label", "-l", help="Choose workloads S0, S1 or S2; may be repeated.")
@@ -49,7 +54,7 @@ TimeLimitOption = Annotated[
 RecordsOption = Annotated[
     Path | None, typer.Option("--records", help="Keep the records that were measured in this folder.")
 ]
-DEFAULT_RUNS = Path("reports/runs")
+DEFAULT_RUNS = Path("reports/runs")  # in a project below its storage, as every default below reports/
 # Old names of options that several commands have.
 TIME_LIMIT, RECORDS = {"--limit-seconds": "--time-limit"}, {"--keep": "--records"}
 
@@ -84,11 +89,26 @@ def remark(text: str, style: str | None = None) -> None:
 
 
 def open_catalogue(folder: Path | None) -> Catalogue:
-    """Return the catalogue; print each of its problems on standard error and go on with the rest."""
-    catalogue = discover(folder)
+    """Return the catalogue of the option or the project; print its problems on standard error, and keep the rest."""
+    catalogue = of_project(catalogue_folder(folder))
     for problem in catalogue.problems:
         err().print(Text("catalogue", "red"), str(problem), highlight=False, soft_wrap=True)
     return catalogue
+
+
+def catalogue_folder(folder: Path | None) -> Path:
+    """Return the folder of the option, else the configured one, else the bundled one; remark on what was not named."""
+    if folder is not None:
+        return folder
+    configuration, kernels = project.current(), Path("kernels")
+    if configuration and configuration.catalogue:
+        folder = project.relative(configuration.catalogue)
+        remark(f"catalogue: {folder} ({configuration.where})")
+    elif any(kernels.glob("*/*.py")) and not kernels.samefile(default_folder()):
+        remark(
+            f"catalogue: the bundled one; --catalogue {kernels}, or a configuration by 'prism-bench init', uses yours"
+        )
+    return folder or default_folder()
 
 
 def patterns(cases: Sequence[str] | None, filters: Sequence[str] | None) -> tuple[str, ...]:
@@ -97,8 +117,11 @@ def patterns(cases: Sequence[str] | None, filters: Sequence[str] | None) -> tupl
 
 
 def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] = LABELS) -> tuple[str, ...]:
-    """Return the given labels, or the default."""
-    return tuple(labels or default)
+    """Return the given labels, or those of the default that the project configures; its own where none of them is."""
+    configuration = None if labels else project.current()
+    configured = configuration.keys.labels if configuration else ()
+    within = tuple(label for label in default if label in configured)
+    return tuple(labels or within or configured or default)
 
 
 def print_json(value: object) -> None:

@@ -1,10 +1,12 @@
 """Options of the commands that measure two builds in turn."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prism_bench import options
 from prism_bench.analysis.compare.verdict import MOST, START
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import configured
@@ -28,9 +30,9 @@ MostOption = Annotated[
 ]
 
 
-def usual_labels(backend: str) -> tuple[str, ...]:
-    """Return the labels without `--label`: those that end while a person waits."""
-    return ("S0", "S1") if backend == "cuda" else ("S0",)
+def pair_labels(labels: Sequence[str] | None, backend: str) -> tuple[str, ...]:
+    """Return the given labels, else those that end while a person waits."""
+    return options.chosen_labels(labels, ("S0", "S1") if backend == "cuda" else ("S0",))
 
 
 def measured(

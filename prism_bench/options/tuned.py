@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench import options, project
 from prism_bench.case import Case
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def configured(cases: Sequence[Case], backend: "Backend | str", tuned: bool) -> 
     if not tuned:
         return untuned(cases)
     opened = open_backend(backend) if isinstance(backend, str) else backend
-    facts = opened.facts()
-    found = applied(cases, TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), STORE)
+    facts, folder = opened.facts(), project.stored(STORE, project.current())
+    found = applied(cases, TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), folder)
     for note in found.notes:
         options.remark(note)
     return found

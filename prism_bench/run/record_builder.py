@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prism_bench import identity
+from prism_bench import identity, project
 from prism_bench.catalogue import Catalogue
 from prism_bench.files import default_folder
 from prism_bench.measurement import Measurement, merged
@@ -69,8 +69,11 @@ class RecordBuilder:
 
 
 def catalogue_name(folder: Path) -> str:
-    """Return the name of a catalogue in records: `built-in`, or its folder."""
-    return BUILT_IN if folder == default_folder() else str(folder)
+    """Return the name of a catalogue in records: `built-in`, or its folder; of a project as it is configured."""
+    if folder == default_folder():
+        return BUILT_IN
+    configuration = project.current()
+    return str(configuration.keys.catalogue if configuration and configuration.has(folder) else folder)
 
 
 def record_order(case: CaseResult) -> tuple[str, ...]:

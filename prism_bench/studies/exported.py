@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.reading import read
-from prism_bench.catalogue import discover
+from prism_bench.catalogue import of_project
 from prism_bench.errors import ResultsError
 from prism_bench.monitor.exporter import Newest
 
@@ -45,7 +45,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=_MOST_TRIED)
 def _figures(path: Path, stamp: tuple[int, int], folder: Path | None, report: Callable[[str], None]) -> Newest | None:
     """Return the figures of the record, None where it cannot be read; read it when it is new, not at every scrape."""
-    catalogue = discover(folder)
+    catalogue = of_project(folder)
     for problem in catalogue.problems:
         report(f"catalogue {problem}")
     try:

@@ -15,7 +15,7 @@
     reason = "why it is what it is"
     expires = 2027-06-30                       # optional: from then on it binds nobody
 
-Another catalogue keeps them in its folder `budgets/`.
+Another catalogue keeps them in its folder `budgets/`, or where the project's configuration has them.
 """
 
 from collections.abc import Mapping
@@ -67,10 +67,14 @@ class Promises:
 
 
 def folder_of(catalogue: Catalogue) -> Path:
-    """Return the folder of a catalogue's budgets: `suites/budgets` of the checkout, else the catalogue's `budgets`.
+    """Return the folder of a catalogue's budgets: the configured one, else `budgets` in the catalogue.
+
+    Those of the built-in catalogue are in `suites/budgets` of the checkout.
 
     Where the catalogue came with an installed package there is no checkout: the current folder takes its place.
     """
+    if catalogue.budgets:
+        return catalogue.budgets
     own = catalogue.folder.resolve()
     if own != default_folder().resolve():
         return own / "budgets"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench import interrupts, options, project
 from prism_bench.options import pairs
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import TunedOption, configured
@@ -68,7 +68,11 @@ def command(
     label = label or ("small" if opened.name == "emulator" else "S0")
     found, tuning = _launched(words, options.open_catalogue(catalogue), label, opened, tuned)
     plan = TaskPlan(found, opened.name, (), PLACE, label, processes, timed=not verify_only, limit=time_limit)
-    save = _saver(records or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), tuning)
+    save = _saver(
+        records
+        or (project.stored(DEFAULT_KEPT, project.current()) if opened.name == "cuda" and not verify_only else None),
+        tuning,
+    )
     with interrupts.held():
         record = _measured(words, form or _forms(opened.name), plan, save)
         path = save.finish(record)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.reading import Reading, read
-from prism_bench.catalogue import Catalogue, discover
+from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.errors import ResultsError
 
 
@@ -21,10 +21,10 @@ class NewestReading:
 def newest_by_machine(runs: Path) -> list[NewestReading]:
     """Return a reading for each folder of records below `runs`, by name.
 
-    Budgets are those of the catalogue next to the package.
+    Budgets are those of the configured catalogue, else of the one next to the package.
     A ResultsError where a device's budgets are not right, or not for its records.
     """
-    catalogue = discover()
+    catalogue = of_project()
     machines = sorted({path.parent for path in store.records_in(runs)})
     return [_newest(folder, catalogue) for folder in machines]
 

@@ -30,9 +30,8 @@ def command(
     """
     from prism_bench.extensions.fusion.declarations import declarations
     from prism_bench.extensions.fusion.keeping import keep_source, left_over
-    from prism_bench.files import default_folder
 
-    folder = catalogue or default_folder()
+    folder = options.catalogue_folder(catalogue)
     found = declarations(folder, options.patterns(programs, filter))
     kept = [keep_source(one, write=not check) for one in found]
     done = {declaration.name for declaration in found} - {one.program for one in kept if check and not one.is_same}

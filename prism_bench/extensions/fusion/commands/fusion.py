@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench import options, project
 from prism_bench.options.limits import CASE_SECONDS, limited
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def command(
     (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
-    sources = fusion.Sources(read, traffic, missing, uncounted, read_times(latencies, ITEMS), _counters(counters))
+    sources = fusion.Sources(
+        read, traffic, missing, uncounted, read_times(latencies, _stored(ITEMS)), _counters(counters)
+    )
     found = fusion.ledgers(chains, labels, sources)
     table = fusion.compared(found)
     if picture:
@@ -88,12 +90,16 @@ def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: P
     return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
 
 
+def _stored(folder: Path) -> Path:
+    return project.stored(folder, project.current())
+
+
 def _counters(path: Path | None) -> "Mapping[str, Counted]":
     """Return those of the record that is named, or the newest of every case."""
     from prism_bench import store
     from prism_bench.analysis.bounds.profile_table import newest_counted
 
-    return newest_counted([(path, store.read(path))] if path else store.readable(PROFILES))
+    return newest_counted([(path, store.read(path))] if path else store.readable(_stored(PROFILES)))
 
 
 def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) -> "dict[str, CaseTraffic]":

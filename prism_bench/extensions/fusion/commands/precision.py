@@ -50,13 +50,12 @@ def command(
     from prism_bench.extensions.fusion.declarations import declarations
     from prism_bench.extensions.fusion.report.precision import precision_json, precision_table
     from prism_bench.extensions.fusion.selection import Question
-    from prism_bench.files import default_folder
 
     if within is not None and not within > 0:
         raise UsageError(f"--within is {within}: an error greater than 0, such as 1e-3")
     opened = options.open_catalogue(catalogue)
     words = options.patterns(programs, filter)
-    found = declarations(catalogue or default_folder(), words)
+    found = declarations(opened.folder, words)
     wanted = found if words else [one for one in found if one.program.within is not None]
     if not wanted:
         raise UsageError("no program declares 'within'; name one, with --within")

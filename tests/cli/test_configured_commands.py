@@ -1,0 +1,111 @@
+"""Commands in a project: catalogue, labels, backend and storage by its configuration, from any folder of it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from prism_bench import options, store
+from prism_bench.cli import app
+from prism_bench.cli.help import ConfiguredDefaults
+from tests.cli.conftest import TOYS
+
+KEYS = 'catalogue = "gpu"\nlabels = ["S1"]\nbackend = "null"\nstorage = "kept"\nbudgets = "promises"\nmachine = "box"\n'
+
+
+@pytest.fixture
+def configured(tmp_path, monkeypatch):
+    """A project whose current folder is below its root."""
+    shutil.copytree(TOYS, tmp_path / "gpu", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "prism-bench.toml").write_text(KEYS)
+    (tmp_path / "src").mkdir()
+    monkeypatch.delenv("PRISM_BENCH_MACHINE", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def below(shell, configured, monkeypatch):
+    """A function that runs a command in the project's folder `src`."""
+    monkeypatch.chdir(configured / "src")
+    return shell
+
+
+def test_a_command_uses_the_project_from_a_folder_below(below, configured):
+    listed = below("list", "--json")
+    assert {"S1"} == {case["label"] for case in listed.json}
+    assert "catalogue: ../gpu (../prism-bench.toml)" == listed.err.strip()
+    measured = below("run", "double", "--processes", "1", "--no-energy", "--json")
+    assert 0 == measured.code, measured.err
+    (path,) = configured.glob("kept/runs/box/*.json.gz")
+    record = store.read(path)
+    assert ("gpu", "null", "box") == (record.catalogue, record.backend, record.machine["id"])
+    assert 0 == below("show").code
+
+
+def test_an_option_wins(below, configured):
+    (configured / "other" / "arith").mkdir(parents=True)
+    for name in ("triple.py", "triple.cu"):
+        shutil.copy(TOYS / "arith" / name, configured / "other" / "arith")
+    listed = below("list", "--json", "--catalogue", "../other", "--label", "S0")
+    assert {"triple"} == {case["kernel"] for case in listed.json}
+    assert "" == listed.err
+    below("run", "--catalogue", "../other", "--processes", "1", "--no-energy", "--runs", "mine", "--label", "S0")
+    assert list(Path("mine/box").iterdir())
+    assert not (configured / "kept" / "runs").exists()
+
+
+def test_budgets_and_baselines_are_where_they_are_configured(below, configured):
+    below("run", "double", "--processes", "1", "--no-energy")
+    made = below("baseline", "--json")
+    assert 0 == made.code, made.err
+    (kept,) = (configured / "promises").glob("*.baseline.toml")
+    assert kept.resolve() == Path(made.json["path"]).resolve()
+    (configured / "promises" / kept.name.replace(".baseline", "")).write_text("odd = 1")
+    assert "unknown key" in below("check").err or "is missing" in below("check").err
+
+
+def test_a_catalogue_that_does_not_exist_is_named(below, configured):
+    (configured / "prism-bench.toml").write_text('catalogue = "gone"')
+    found = below("list")
+    assert 2 == found.code
+    assert found.err.startswith("prism-bench: ../prism-bench.toml: catalogue: there is no folder ")
+    assert 0 == below("list", "--catalogue", "../gpu").code
+    (configured / "prism-bench.toml").write_text("catalog = 1")
+    assert 2 == below("list").code
+    assert 0 == below("list", "--help").code
+
+
+def test_a_folder_of_kernels_that_is_not_used_is_pointed_out(shell, tmp_path):
+    assert "" == shell("list", "vector_add").err
+    shutil.copytree(TOYS, tmp_path / "kernels")
+    found = shell("list", "vector_add")
+    assert 0 == found.code
+    assert (
+        "catalogue: the bundled one; --catalogue kernels, or a configuration by 'prism-bench init', uses yours"
+        in found.err
+    )
+    assert json.loads(shell("list", "vector_add", "--json").out)
+
+
+def test_labels_narrow_what_a_command_would_choose(below, configured):
+    def chosen(default):
+        return options.chosen_labels(None, default)
+
+    assert ("S0",) == options.chosen_labels(["S0"])
+    (configured / "prism-bench.toml").write_text('labels = ["S0", "S1"]')
+    assert [("S0", "S1"), ("S0",), ("S0", "S1")] == [chosen(one) for one in (("S0", "S1", "S2"), ("S0",), ("S2",))]
+
+
+def test_every_default_below_reports_is_below_the_storage(below, configured):
+    """Whatever a command keeps goes where the project keeps it: no option is forgotten."""
+    import typer
+
+    seen = 0
+    for command in typer.main.get_command(app).commands.values():
+        kept = {one.name: one.default for one in command.params if str(one.default).startswith("reports")}
+        defaults = ConfiguredDefaults({one.name: one.default for one in command.params})
+        for name, default in kept.items():
+            assert str(Path("../kept").joinpath(*Path(default).parts[1:])) == defaults[name]
+        seen += len(kept)
+    assert seen > 15
