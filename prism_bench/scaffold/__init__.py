@@ -1,1 +1,1 @@
-"""Scaffold of a new project: kernels found in existing sources, and the files that `prism-bench init` writes."""
+"""Scaffold of a new project: the files that `prism-bench init` writes, from templates."""
