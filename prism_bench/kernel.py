@@ -72,11 +72,16 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
             raise SpecError(f"{self.label_in_errors}: {complaint}")
 
     @property
+    def source_path(self) -> Path | None:
+        """The CUDA source; None if the spec was not loaded from a catalogue and names none."""
+        return None if self.source is None else Path(self.source)
+
+    @property
     def source_file(self) -> Path:
         """The CUDA source; a SpecError is raised if the spec was not loaded from a catalogue."""
         if self.source is None:
             raise SpecError(f"{self.label_in_errors} has no source: load it from a catalogue")
-        return self.source
+        return Path(self.source)
 
     @property
     def label_in_errors(self) -> str:

@@ -104,7 +104,11 @@ class SpecPerformance:
 
 @dataclass(frozen=True, kw_only=True)
 class SpecPlace:
-    """Place of a kernel in its catalogue: variants, aliases, stages of fusion, and where it was found."""
+    """Place of a kernel in its catalogue: variants, aliases, stages of fusion, and where it was found.
+
+    `source` is a file anywhere; as text it is relative to the spec's folder. The catalogue fills in its path, and
+    `file`, the spec's own.
+    """
 
     variants: Mapping[str, Variant] = field(default_factory=dict[str, Variant])
     aliases: tuple[str, ...] = ()
@@ -113,4 +117,5 @@ class SpecPlace:
     before: str | None = None
     name: str = ""
     family: str = ""
-    source: Path | None = None
+    source: Path | str | None = None
+    file: Path | None = None

@@ -102,7 +102,7 @@ def _aliases(found: _Found) -> dict[str, str]:
     for spec in found.kernels.values():
         for alias in spec.aliases:
             if alias in found.kernels or alias in aliases:
-                found.problems.append(Problem(spec.source or Path(spec.name), f"alias '{alias}' is taken"))
+                found.problems.append(Problem(spec.file or Path(spec.name), f"alias '{alias}' is taken"))
             else:
                 aliases[alias] = spec.name
     return aliases

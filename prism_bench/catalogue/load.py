@@ -1,5 +1,6 @@
 """Load one spec file, and check a spec by building all of its cases."""
 
+import os
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -21,15 +22,27 @@ from prism_bench.kernel import KernelSpec
 def load_spec(path: Path, module: str) -> KernelSpec:
     """Return the spec that the file defines, imported as `module`; raise a SpecError if it has none, or no source.
 
-    The source is the file's neighbour with the ending `.cu`, unless the spec names another one.
+    The source is the file's neighbour with the ending `.cu`, unless the spec names another one: a path, or a text that
+    is relative to the spec's folder (`source="../src/softmax.cu"`).
     """
     spec = getattr(execute(path, module), "spec", None)
     if not isinstance(spec, KernelSpec):
         raise SpecError("defines no 'spec = KernelSpec(...)'")
-    source = spec.source or path.with_suffix(".cu")
+    source = _source_of(spec, path)
+    return replace(spec, name=path.stem, family=family_of(path), source=source, file=path)
+
+
+def _source_of(spec: KernelSpec, path: Path) -> Path:
+    """Return the source that the spec at `path` names; raise a SpecError where there is none."""
+    if spec.source is None:
+        source = path.with_suffix(".cu")
+        if not source.is_file():
+            raise SpecError(f"has no source {source.name} next to it")
+        return source
+    source = spec.source if isinstance(spec.source, Path) else Path(os.path.normpath(path.parent / spec.source))
     if not source.is_file():
-        raise SpecError(f"has no source {source.name} next to it")
-    return replace(spec, name=path.stem, family=family_of(path), source=source)
+        raise SpecError(f"source '{spec.source}' is no file; it is looked for at {source}, relative to the spec")
+    return source
 
 
 def execute(path: Path, module: str) -> ModuleType:

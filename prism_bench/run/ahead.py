@@ -46,7 +46,7 @@ def _job(case: Case, device: Device) -> CompileJob | None:
         entries = case.plan.entries(device)
     except Exception:  # what a spec's launch raises, it raises again where the case's result can report it
         return None
-    source = case.spec.source
+    source = case.spec.source_path
     return (source, entries, str(device.compute_capability), case.spec.options) if source and entries else None
 
 

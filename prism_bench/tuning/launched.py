@@ -19,7 +19,7 @@ def launched(spec: KernelSpec) -> str:
 
     What their functions use of the catalogue's Python is hashed with them, name by name.
     """
-    source = spec.source
+    source = spec.source_path
     assert source is not None, f"{spec.name} comes from no catalogue"
     digest = hashlib.sha256(source_hash(source).encode())
     words = CodeWords((family_folder(source).parent, *shared_with(source)))

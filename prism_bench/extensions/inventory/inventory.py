@@ -71,7 +71,7 @@ def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[Inv
     claimed: set[str] = set()
     results = {case.name: case for case in record.cases} if record else {}
     items = [
-        _item(catalogue, spec, entries.get(spec.source or Path(), {}), results, claimed)
+        _item(catalogue, spec, entries.get(spec.source_path or Path(), {}), results, claimed)
         for spec in catalogue.kernels.values()
     ]
     headers = sorted((catalogue.folder / "include").glob("*.cuh"))
@@ -104,7 +104,8 @@ def _item(
     results: Mapping[str, CaseResult], claimed: set[str],
 ) -> InventoryItem:  # fmt: skip
     instances = sorted({entry for group in groups.values() for entry in group})
-    own = [name for name in _definitions(spec.source.read_text() if spec.source else "") if name not in claimed]
+    text = spec.source_path.read_text("utf-8", "replace") if spec.source_path else ""
+    own = [name for name in _definitions(text) if name not in claimed]
     shared = {instance.split("<")[0] for instance in instances} - set(own) - claimed
     claimed.update(own, shared)
     cases = [*catalogue.cases([spec.name]), *catalogue.edges([spec.name])]

@@ -65,7 +65,7 @@ def program_of(name: str, case: Case | None, device: Device) -> Program:
         return Program(name)
     arrays = {a.name: Field(case.sizes.shape(a.name), a.dtype, a.first_byte, a.reads) for a in case.spec.arrays}
     steps = tuple(_step(case, step) for step in case.plan.steps(device) if not getattr(step, "is_empty", False))
-    return Program(name, steps, arrays, case.spec.source, case.spec.options)
+    return Program(name, steps, arrays, case.spec.source_file, case.spec.options)
 
 
 def _step(case: Case, step: Launch | Zero) -> ServedStep:

@@ -33,7 +33,7 @@ def _source(gate: Gate, check: GateCheck, catalogue: Catalogue, root: Path) -> s
     """Return the path of the kernel's source below `root`; None where it is elsewhere or the kernel is unknown."""
     case = gate.record.case(check.case) if check.case else None
     spec = catalogue.kernels.get(case.kernel) if case else None
-    source = spec.source if spec else None
+    source = spec.source_path if spec else None
     return source.relative_to(root).as_posix() if source and source.is_relative_to(root) else None
 
 

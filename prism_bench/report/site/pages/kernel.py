@@ -10,7 +10,7 @@ from prism_bench.analysis.gate.checks import GateCheck
 from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.trend import Step
-from prism_bench.files import spec_file
+from prism_bench.files import family_of
 from prism_bench.kernel import KernelSpec
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
@@ -71,9 +71,9 @@ def _page(
 
 def _meaning(spec: KernelSpec | None) -> str | None:
     """Return the first paragraph of the spec's own words."""
-    if spec is None or spec.source is None:
+    if spec is None or spec.file is None:
         return None
-    text = spec_file(spec.source).read_text("utf-8").lstrip()
+    text = spec.file.read_text("utf-8").lstrip()
     quoted = text.split('"""')
     return inspect.cleandoc(quoted[1]).split("\n\n")[0].replace("\n", " ") if text.startswith('"""') else None
 
@@ -86,10 +86,9 @@ def _replaced(spec: KernelSpec | None) -> dict[str | None, str]:
 
 def _sources(spec: KernelSpec | None) -> list[tuple[str, str]]:
     """Return name and text of the kernel's two files."""
-    if spec is None or spec.source is None:
-        return []
-    paths = [spec.source, spec_file(spec.source)]
-    return [(f"{spec.family}/{path.name}", path.read_text("utf-8", "replace")) for path in paths if path.is_file()]
+    paths = [path for path in (spec.source_path, spec.file) if path] if spec else []
+    files = [(f"{family_of(path)}/{path.name}", path.read_bytes()) for path in paths if path.is_file()]
+    return [(name, content.decode("utf-8", "replace")) for name, content in files if b"\0" not in content]
 
 
 def _edges(context: SiteContext, kernel: str) -> dict[str, Any]:

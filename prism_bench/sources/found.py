@@ -1,0 +1,153 @@
+"""Kernels that were found in other people's source files: typed data, in which every guess is marked as one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+_Value = TypeVar("_Value")
+
+Language = Literal["cuda", "triton"]
+Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "unknown"]
+
+
+@dataclass(frozen=True)
+class Guess(Generic[_Value]):
+    """A value that the source does not state: what was guessed, and from what. A person has to confirm it."""
+
+    value: _Value
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Something in a file that could not be read: its line and the reason, in words."""
+
+    path: Path
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class FoundParameter:
+    """A parameter of a kernel.
+
+    `type` is written as in the source, `dtype` is NumPy's name of it, or of what it points to, None where no number of
+    that type exists. `shape` names axes as a spec does (`"rows cols"`); it is None for what is no buffer.
+    """
+
+    name: str
+    type: str
+    dtype: str | None
+    role: Guess[Role]
+    shape: Guess[str] | None = None
+    is_pointer: bool = False
+    is_const: bool = False
+    is_restrict: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class TemplateParameter:
+    """A template parameter: `kind` is `typename` or the type of its value, `default` as in the source."""
+
+    name: str
+    kind: str
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class FoundLaunch:
+    """A launch of a kernel. Every expression is Python over axes and `names`; None where it could not be read.
+
+    `grid` and `block` have one to three expressions. `names` are what the expressions ask for beyond the kernel's own
+    parameters, with a guess for each. `template_arguments` are as in the source.
+    """
+
+    path: Path
+    line: int
+    grid: tuple[str, ...] | None
+    block: tuple[str, ...] | None
+    shared: str | None = "0"
+    template_arguments: tuple[str, ...] = ()
+    names: tuple[tuple[str, Guess[int]], ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether grid, block and shared memory are all known."""
+        return None not in (self.grid, self.block, self.shared)
+
+
+@dataclass(frozen=True)
+class FoundKernel:
+    """A `__global__` function of CUDA C++, or a function under `@triton.jit`.
+
+    `namespace` is `outer::inner`, or empty. `launch_bounds` are the numbers or names in `__launch_bounds__`.
+    """
+
+    language: Language
+    name: str
+    path: Path
+    line: int
+    parameters: tuple[FoundParameter, ...]
+    namespace: str = ""
+    template_parameters: tuple[TemplateParameter, ...] = ()
+    launch_bounds: tuple[str, ...] = ()
+    dynamic_shared: bool = False
+    launches: tuple[FoundLaunch, ...] = ()
+    decorators: tuple[str, ...] = ()
+
+    @property
+    def qualified_name(self) -> str:
+        """The name with its namespace, as a spec's `entry` has it without template arguments."""
+        return f"{self.namespace}::{self.name}" if self.namespace else self.name
+
+    @property
+    def launch(self) -> FoundLaunch | None:
+        """The first launch that could be read whole, else the first; None where the file has none."""
+        return next((one for one in self.launches if one.is_read), next(iter(self.launches), None))
+
+
+@dataclass(frozen=True)
+class FoundOperator:
+    """A PyTorch custom operator: `ns::name`, its schema (None where annotations give it), and the function behind it.
+
+    `language` is `python` for `torch.library.custom_op` and `triton_op`, `cpp` for `TORCH_LIBRARY`.
+    """
+
+    name: str
+    schema: str | None
+    path: Path
+    line: int
+    language: Literal["python", "cpp"]
+    function: str | None = None
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Everything that was found below a folder, and what could not be read."""
+
+    kernels: tuple[FoundKernel, ...] = ()
+    operators: tuple[FoundOperator, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    def __add__(self, other: "Scan") -> "Scan":
+        return Scan(self.kernels + other.kernels, self.operators + other.operators, self.unread + other.unread)
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """Text of a spec file for something that was found, for a person to complete.
+
+    `file_name` is the spec's file in the folder of a family. `loads` is whether the text is a complete spec: launch,
+    types and shapes could be read or guessed. `open_points` name what a person has to write or to confirm.
+    """
+
+    file_name: str
+    text: str
+    loads: bool
+    open_points: tuple[str, ...] = ()
