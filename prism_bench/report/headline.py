@@ -41,10 +41,10 @@ def _verbs(reading: Reading) -> str:
     return "verified and timed" if timed else "verified"
 
 
-def chips(reading: Reading) -> list[tuple[str, str]]:
-    """Return words and tone for everything that was found, by kind, gravest first."""
+def chips(reading: Reading) -> list[tuple[str, str, str]]:
+    """Return words, tone and kind for everything that was found, by kind, gravest first."""
     counts = Counter((finding.kind, finding.gravity) for finding in reading.findings)
-    return [(_counted(kind, count), _TONES[gravity]) for (kind, gravity), count in counts.items()]
+    return [(_counted(kind, count), _TONES[gravity], kind) for (kind, gravity), count in counts.items()]
 
 
 def _counted(kind: str, count: int) -> str:

@@ -116,9 +116,7 @@ def test_a_later_process_takes_the_choice_until_it_is_forgotten(lt: CublasLt) ->
     assert len(COSTS) == len({index for index, _ in lt.calls})
 
 
-def test_trying_algorithms_ends_when_enough_device_time_is_spent(
-    lt: CublasLt, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trying_algorithms_ends_when_enough_device_time_is_spent(lt: CublasLt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(included("lt_products"), "TRIED_SECONDS", 1e-3)
     one = tensor(np.ones((2, 2), "float32"))
     included("lt_products").product(NVMATH, one, one)

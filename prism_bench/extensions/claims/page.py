@@ -7,9 +7,9 @@ from prism_bench.extensions.claims.choices import POLICIES
 from prism_bench.extensions.claims.comparison import Claims, claims_of, figures_plain, summaries
 from prism_bench.extensions.claims.figures import quoted
 from prism_bench.extensions.claims.rules import remarks
+from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.site.pages.overview import case_link
 
 
 def page(context: SiteContext) -> Page:

@@ -1,22 +1,111 @@
 """The gate in words that every output shares: one sentence, one line for each part."""
 
 from collections import Counter
+from collections.abc import Collection, Iterator
 
 from prism_bench.analysis.gate.checks import Gate, GatePart
 from prism_bench.report.machine import machine_name
+from prism_bench.run_record import STATUSES
 
-_SENTENCES = {0: "All well", 1: "Something is bad", 2: "Nothing could be judged", 3: "Something cannot be trusted"}
 PARTS = {
     "run": "The run itself", "budgets": "Budgets", "baseline": "Against the baseline",
     "last": "Against the last record", "trend": "Trend",
 }  # fmt: skip
+_COMPARED = {"last": "the last run", "baseline": "the baseline"}
+_SLOWER, _FASTER = ("slower", "degraded"), ("faster",)
+_Piece = tuple[str, str]  # the word that leads a sentence which begins with it, and the piece
 
 
 def headline(gate: Gate) -> str:
-    """Return the verdict as one sentence with the counts, like `Something is bad: 3 of 142 checks`."""
-    concerns, total = len(gate.concerns), len(gate.checks)
-    of = f": {concerns} of {total} checks" if concerns else f": {total} checks" if total else ""
-    return f"{_SENTENCES[gate.exit_code]}{of}."
+    """Return the verdict as one sentence: `Worse: 2 cases slower than in the last run, 3 budgets missed.`, say.
+
+    The gravest comes first. Each comparison is named; a gate without concerns reports what became faster.
+    """
+    if gate.exit_code == 2:
+        return "Nothing could be judged."
+    pieces = [*_untrusted(gate), *_broken(gate), *_slower(gate), *_missed(gate)] or _well(gate)
+    if not pieces:
+        return f"No problem: {_passed(gate)}; nothing to compare with yet."
+    return f"{pieces[0][0]}: {', '.join(words for _, words in pieces)}."
+
+
+def _untrusted(gate: Gate) -> list[_Piece]:
+    found = [(part, check) for part in gate.parts for check in part.checks if check.gravity == "untrusted"]
+    cases = {check.case for _, check in found if check.case}
+    against = {part.name for part, check in found if not check.case}
+    pieces = [f"{_counted(len(cases), 'case')} cannot be trusted"] if cases else []
+    pieces += [f"the comparison with {words} cannot be trusted" for name, words in _COMPARED.items() if name in against]
+    pieces += ["the run cannot be trusted"] if against - set(_COMPARED) else []
+    return [("Untrusted", words) for words in pieces]
+
+
+def _broken(gate: Gate) -> list[_Piece]:
+    """Return how many cases did not end well, by status, and how often anything else is bad about the run."""
+    bad = Counter(check.answer for part in _parts(gate, "run") for check in part.checks if check.gravity == "bad")
+    return [("Wrong" if word in ("wrong", "failed") else "Broken", f"{_counted(count, 'case')} {word}"
+             if word in STATUSES else f"{count} {word}") for word, count in bad.most_common()]  # fmt: skip
+
+
+def _slower(gate: Gate) -> list[_Piece]:
+    found = [f"{_counted(len(cases), 'case')} slower than in {words}" for words, cases in _changed(gate, _SLOWER)]
+    steps = sum(check.gravity == "bad" for part in _parts(gate, "trend") for check in part.checks)
+    shifts = sum(check.gravity == "bad" and check.answer == "shift" for check in gate.checks)
+    found += [f"{_counted(steps, 'step')} for the worse in the trend"] if steps else []
+    found += ["other software made every case slower"] if shifts else []
+    return [("Worse", words) for words in found]
+
+
+def _missed(gate: Gate) -> list[_Piece]:
+    missed = sum(check.gravity == "bad" for part in _parts(gate, "budgets") for check in part.checks)
+    return [("Below budget", f"{_counted(missed, 'budget')} missed")] if missed else []
+
+
+def _well(gate: Gate) -> list[_Piece]:
+    """Return what became faster, else what was compared and is the same; nothing where nothing was compared."""
+    faster = [f"{_counted(len(cases), 'case')} faster than in {words}" for words, cases in _changed(gate, _FASTER)]
+    if faster:
+        return [("Better", words) for words in [*faster, "none slower"]]
+    pieces = [words for name, against in _COMPARED.items() if (words := _same(gate, name, against))]
+    level = any(check.answer == "level" and check.answered for part in _parts(gate, "trend") for check in part.checks)
+    pieces += ["no step in the trend"] if level else []
+    return [("No change", words) for words in pieces]
+
+
+def _same(gate: Gate, name: str, against: str) -> str | None:
+    """Return how many cases are the same as in the record compared with, and how many are undecided."""
+    answers = [check.answer for part in _parts(gate, name) for check in part.checks if check.case]
+    same, undecided = (sum(answer in words for answer in answers) for words in (("same", "steady"), ("inconclusive",)))
+    if not same and not undecided:
+        return None
+    open_words = f", {undecided} undecided" if undecided else ""
+    return f"{_counted(same, 'case')} as fast as in {against}{open_words}"
+
+
+def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[str]]]:
+    """Yield each record compared with and the cases that have one of the answers against it; remarks do not count."""
+    for name, words in _COMPARED.items():
+        checks = [check for part in _parts(gate, name) for check in part.checks if not check.remark]
+        cases = {check.case for check in checks if check.case and check.answer in answers}
+        if cases:
+            yield words, cases
+
+
+def _passed(gate: Gate) -> str:
+    """Return how many cases ended well and how many budgets are met."""
+    found = {"case": ("run", "ok"), "budget": ("budgets", "met")}
+    counts = {
+        word: sum(check.answer == answer and not check.remark for part in _parts(gate, name) for check in part.checks)
+        for word, (name, answer) in found.items()
+    }
+    return ", ".join(f"{_counted(count, word)} {found[word][1]}" for word, count in counts.items() if count)
+
+
+def _parts(gate: Gate, name: str) -> list[GatePart]:
+    return [part for part in gate.parts if part.name == name]
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'s' if count != 1 else ''}"
 
 
 def origin(gate: Gate) -> str:

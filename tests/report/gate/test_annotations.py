@@ -22,7 +22,7 @@ def test_a_concern_stands_at_its_kernel(catalogue):
     first, notice = lines(gate_of(BAD), catalogue, HOUSE)
     place = "file=kernels/basic/softmax.cu,title=missed%3A softmax[n=100] cold time"
     assert first.startswith(f"::error {place}::cold time is 9 us; the budget is at most 6 us%0Agit checkout ")
-    assert "::notice title=prism-bench check::Something is bad: 1 of 1 checks." == notice
+    assert "::notice title=prism-bench check::Below budget: 1 budget missed." == notice
 
 
 def test_a_kernel_outside_the_checkout_has_no_place(catalogue, tmp_path):

@@ -13,7 +13,7 @@ def rows(text):
 
 def test_the_mark_the_sentence_and_what_is_wrong_come_first():
     text = document(gate_of(MET, NOTE, BAD, DOUBT))
-    assert text.startswith(f"{MARK}\n\n## Something cannot be trusted: 2 of 4 checks.\n")
+    assert text.startswith(f"{MARK}\n\n## Untrusted: 1 case cannot be trusted, 1 budget missed.\n")
     assert text.index("cold time is 9 us") < text.index("<details>") < text.index("registers is 32")
 
 

@@ -39,10 +39,10 @@ def test_silence_has_its_reason():
 @pytest.mark.parametrize(
     ("checks", "sentence"),
     [
-        ([MET], "All well: 1 checks."),
-        ([MET, BAD], "Something is bad: 1 of 2 checks."),
-        ([DOUBT, BAD], "Something cannot be trusted: 2 of 2 checks."),
-        ([NOTE], "Nothing could be judged: 1 checks."),
+        ([MET], "No problem: 1 budget met; nothing to compare with yet."),
+        ([MET, BAD], "Below budget: 1 budget missed."),
+        ([DOUBT, BAD], "Untrusted: 1 case cannot be trusted, 1 budget missed."),
+        ([NOTE], "Nothing could be judged."),
         ([], "Nothing could be judged."),
     ],
 )

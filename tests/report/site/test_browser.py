@@ -125,7 +125,7 @@ def test_a_kernel_shows_the_case_that_is_chosen(page, site):
 
 def test_following_a_finding_ends_at_its_case(page, site):
     opened(page, site, "index")
-    page.locator("#worse .words a", has_text="softmax").first.click()
+    page.locator("#attention .words a", has_text="softmax").first.click()
     assert "softmax" == page.locator("h1").inner_text()
     assert [] == page.problems
 

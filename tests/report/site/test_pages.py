@@ -56,7 +56,7 @@ def test_the_figures_behind_each_page_lie_beside_it(site):
 
 def test_the_overview_tells_what_got_worse_and_why(site):
     page = read(site, "index")
-    assert "Something cannot be trusted" in page.text
+    assert "Untrusted: " in page.text
     assert "worse by" in page.text and "the machine code changed" in page.text
     for words in ("above the read ceiling", "it wanted 4.29 GB", "CUDA_ERROR_ILLEGAL_ADDRESS"):
         assert words in page.text
@@ -183,7 +183,12 @@ def test_a_gap_points_at_its_reason(tmp_path):
 
 def test_budgets_of_the_catalogue_are_judged(tmp_path):
     spec = SimpleNamespace(
-        looked_at={}, budgets=(Budget("cold_time", at_most=1e-9),), variants={}, family="basic", source=None, chains=(),
+        looked_at={},
+        budgets=(Budget("cold_time", at_most=1e-9),),
+        variants={},
+        family="basic",
+        source=None,
+        chains=(),
         before=None,
     )
     catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, cases=list)

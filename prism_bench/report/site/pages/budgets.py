@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
+from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.site.pages.overview import case_link
 from prism_bench.report.terminal.case_table import VERDICTS
 
 NEAR = timedelta(days=30)  # a budget that ends within these is worth a word

@@ -8,9 +8,9 @@ from typing import Any
 from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.report.site.against import name_of
+from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.report.site.pages.overview import case_link
 from prism_bench.report.terminal.comparison import comparison_json
 from prism_bench.store.points import Facts
 

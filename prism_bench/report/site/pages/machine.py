@@ -6,9 +6,9 @@ from typing import Any
 
 from prism_bench.analysis.summary import number
 from prism_bench.report.machine import facts, machine_name
+from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.site.pages.overview import case_link
 from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.terminal.noise import noise_json
 from prism_bench.run_record import RunRecord

@@ -5,9 +5,9 @@ from typing import Any
 
 from prism_bench.analysis.bounds.roofline import plotted, roofs
 from prism_bench.analysis.summary import number
+from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.site.pages.overview import case_link
 
 _NUMBERS = ("intensity", "flop_rate", "flop_share", "bandwidth", "bandwidth_share", "cold_time", "bound_share")
 

@@ -6,9 +6,9 @@ from typing import Any
 from prism_bench.analysis.gate.against_history import ENOUGH
 from prism_bench.analysis.trend import Step
 from prism_bench.analysis.trend.shifts import RECENT, Shift
+from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.site.pages.overview import case_link
 
 _POINTS = 45  # runs on each side of a step
 
