@@ -1,5 +1,6 @@
 """Read the names of cases and tasks that no list of cases has."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,11 @@ def read_case(name: str, kernels: Mapping[str, KernelSpec]) -> Case | None:
     spec = kernels[kernel].with_variant(variant) if variant else kernels[kernel]
     workload = _workload(axes[:-1], next(iter(spec.workloads.values())), spec.parameters)
     return Case(spec, workload, "", variant or None) if workload else None
+
+
+def test_of(case: str) -> str:
+    """Return the node id of the test that timed a case: its name, less the number of a later call in that test."""
+    return re.sub(r" \d+$", "", case)
 
 
 def _workload(text: str, known: Workload, parameters: Mapping[str, Any]) -> Workload | None:

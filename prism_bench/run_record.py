@@ -75,6 +75,7 @@ from prism_bench.result_views import case_html, case_line, record_html, record_l
 JsonTable = dict[str, Any]
 
 IMPORTED = "imported"  # family and label of a case that another tool measured
+TESTED = "pytest"  # family of a case that a test timed: its name is the test's node id
 STATUSES = get_args(Status)
 
 

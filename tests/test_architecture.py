@@ -36,7 +36,7 @@ FLOORS = [
     ["report"],
     ["options"],
     ["extensions"],
-    ["cli", "suites"],
+    ["cli", "suites", "pytest_plugin"],
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # A backend is the thin layer between a case and one of these two.
@@ -48,7 +48,7 @@ DOORS = ("__init__", "__main__")
 OUTSIDE = {
     "numpy": ["arguments", "array_types", "precision", "scene", "store", "case_sizes", "correctness", "inputs",
               "tolerance", "regimes", "backends", "emulator", "run", "workers", "tuning", "extensions",
-              "profilers", "analysis", "studies", "api", "report"],
+              "profilers", "analysis", "studies", "api", "report", "pytest_plugin"],
     "scipy": ["backends", "run", "studies", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "extensions/memory", "studies/crosscheck"],
     "cupyx": ["backends/cuda"],
@@ -68,6 +68,7 @@ OUTSIDE = {
     "markupsafe": ["report"],
     "typer": ["cli", "options", "extensions"],
     "rich": ["cli", "options", "extensions", "report/terminal"],
+    "pytest": ["pytest_plugin"],
     "rmm": ["extensions/memory/allocators"],
     "kernel_tuner": ["tuning/strategies"],
     "asv": ["suites", "report/asv", "studies"],

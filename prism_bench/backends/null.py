@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -120,9 +121,13 @@ class NullRunnable(NumpyRunnable):
         for name, output in self._verified.items():
             if not self._behaviour.get("idles"):
                 self._results[name][...] = output
-        noise = 1 + self._behaviour.get("noise", 0.01) * self._rng.standard_normal()
-        seconds = self._behaviour.get("seconds", 1e-6) * max(noise, 0.1)
-        return Sample(seconds, self._behaviour.get("clock"), seconds)
+        return _scripted_sample(self._behaviour, self._rng)
+
+
+def _scripted_sample(behaviour: Behaviour, rng: np.random.Generator) -> Sample:
+    noise = 1 + behaviour.get("noise", 0.01) * rng.standard_normal()
+    seconds = behaviour.get("seconds", 1e-6) * max(noise, 0.1)
+    return Sample(seconds, behaviour.get("clock"), seconds)
 
 
 class NullBackend(Backend):
@@ -162,6 +167,16 @@ class NullBackend(Backend):
 
     def held_bytes(self, alone: bool) -> HeldBytes:
         return HeldBytes(sum(peer.leaked for peer in self._leaking))
+
+    def scripted_timer(self, name: str) -> Callable[[], Sample]:
+        """Return a timer of somebody's function, with the behaviour that the script has for that name.
+
+        MeasurementInvalid where it is scripted to fail.
+        """
+        behaviour = next((b for pattern, b in self._script.items() if fnmatchcase(name, _literal(pattern))), {})
+        if behaviour.get("fails"):
+            raise MeasurementInvalid("scripted to fail")
+        return partial(_scripted_sample, behaviour, np.random.default_rng(7))
 
     def _behaviour(self, case: Case) -> Behaviour:
         return next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})

@@ -12,7 +12,8 @@ from prism_bench.alerts import Alert, Occasion
 from prism_bench.analysis.gate import checks
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.analysis.summary import implementation
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.naming import test_of
+from prism_bench.run_record import TESTED, CaseResult, RunRecord
 from prism_bench.workload import LABELS
 
 # Answers that verification alone shows; everything else needs a measurement.
@@ -25,10 +26,18 @@ def command(record: RunRecord, check: GateCheck) -> str:
     """Return the command: compare with the check's other commit, else check out its own and run or verify its cases."""
     verb = "verify" if check.answer in _VERIFIED else "run"
     commit = (record.commit or "")[:_SHORT]
+    checkout = f"git checkout {commit} && " if commit else ""
+    if tests := _tests(record, check):
+        return checkout + shlex.join(["pytest", *tests])
     if check.against and commit:
         return shlex.join(["prism-bench", "compare", check.against[:_SHORT], commit, *_choice(record, check)])
-    checkout = f"git checkout {commit} && " if commit else ""
     return checkout + shlex.join(["prism-bench", verb, *_choice(record, check)])
+
+
+def _tests(record: RunRecord, check: GateCheck) -> list[str]:
+    """Return the tests that timed the check's cases; empty where another command did."""
+    found = [record.case(name) for name in check.cases or (check.case or "",)]
+    return list(dict.fromkeys(test_of(case.name) for case in found if case and case.family == TESTED))
 
 
 def _choice(record: RunRecord, check: GateCheck) -> list[str]:

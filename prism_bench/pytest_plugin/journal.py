@@ -1,0 +1,98 @@
+"""Journal of a session: measures each test, keeps its case, and writes one run record at the end."""
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, cast
+
+from prism_bench import store
+from prism_bench.catalogue import Catalogue, discover
+from prism_bench.errors import PrismBenchError
+from prism_bench.pytest_plugin.clocks import FunctionClock, open_clock
+from prism_bench.pytest_plugin.kernels import copy_ceiling, kernel_tested
+from prism_bench.pytest_plugin.measuring import Measuring
+from prism_bench.pytest_plugin.outcome import TestedTime
+from prism_bench.pytest_plugin.settings import PluginSettings
+from prism_bench.pytest_plugin.timed_test import TimedTest
+from prism_bench.run.record_builder import RecordBuilder, RunClock
+from prism_bench.run.settings import PROTOCOL
+from prism_bench.run_record import CaseResult, JsonTable, decode_case, encode_case
+
+# Times of functions in one process are a series of their own: `by` keeps them apart from those of `prism-bench run`.
+_PROTOCOL: Mapping[str, object] = {"version": PROTOCOL, "by": "pytest"}
+
+
+class Journal:
+    """What a session measured so far; `lines` are those of its summary."""
+
+    def __init__(self, settings: PluginSettings) -> None:
+        self.settings = settings
+        self.lines: list[str] = []
+        self._clock = RunClock()
+        self._cases: list[CaseResult] = []
+        self._facts: Mapping[str, Any] | None = None
+
+    def require_backend(self) -> None:
+        """Raise BackendUnavailable where nothing can be timed here."""
+        _ = self._function_clock
+
+    def tested(self, case: str, test: TimedTest) -> TestedTime:
+        """Verify and time what a test asks for, and keep it as the case of that name."""
+        if isinstance(test.function, str):
+            found = kernel_tested(case, test, self._catalogue, self._measuring)
+        else:
+            found = self._measuring.tested(case, test)
+        self._cases.append(found.case)
+        self.lines.append(found.line)
+        return found
+
+    def packed(self) -> str:
+        """Return the journal as text, for the process that writes the record of a session with several workers."""
+        cases = [encode_case(case) for case in self._cases]
+        return json.dumps({"cases": cases, "facts": dict(self._facts or {}), "lines": self.lines})
+
+    def unpack(self, packed: str) -> None:
+        """Add what another process of this session measured."""
+        table = cast("JsonTable", json.loads(packed))
+        known = {case.name for case in self._cases}
+        self._cases += [case for case in map(decode_case, table["cases"]) if case.name not in known]
+        self._facts = self._facts or table["facts"]
+        self.lines += table["lines"]
+
+    def close(self) -> bool:
+        """Write the record; return whether that failed, with the reason among the lines."""
+        if not self._cases or self._facts is None:
+            return False
+        folder = self.settings.catalogue or self.settings.root
+        builder = RecordBuilder(Catalogue(folder, {}), self.settings.backend, self._facts)
+        record = builder.build(self._clock.span(complete=True), self._cases, protocol=_PROTOCOL)
+        try:
+            self.lines.append(f"record: {store.RecordPlace(self.settings.records).save(record)}")
+        except PrismBenchError as error:
+            self.lines.append(f"no record: {error}")
+            return True
+        return False
+
+    @cached_property
+    def _function_clock(self) -> FunctionClock:
+        return open_clock(self.settings.backend)
+
+    @cached_property
+    def _catalogue(self) -> Catalogue:
+        return discover(self.settings.catalogue)
+
+    @cached_property
+    def _measuring(self) -> Measuring:
+        self._facts = self._function_clock.facts()
+        device = f"{self._facts.get('device', 'unknown')}, backend {self.settings.backend}"
+        return Measuring(self._function_clock, device, self.settings.noise, self._ceiling)
+
+    def _ceiling(self) -> float | None:
+        """Return the copy ceiling in bytes per second, measured once; its cases are kept in the record."""
+        return self._copy_ceiling
+
+    @cached_property
+    def _copy_ceiling(self) -> float | None:
+        rate, cases = copy_ceiling(self.settings.backend)
+        self._cases += cases
+        return rate
