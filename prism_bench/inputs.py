@@ -104,9 +104,7 @@ def draw(
     return InputArray(block, rotations, shape)
 
 
-def _block(
-    fill: Fill, count: int, dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]
-) -> "NDArray[Any]":
+def _block(fill: Fill, count: int, dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]) -> "NDArray[Any]":
     return np.asarray(fill.draw(rng, count, axes)).astype(dtype).reshape(-1)
 
 

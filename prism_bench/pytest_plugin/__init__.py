@@ -19,6 +19,38 @@ _HANDED_OVER = "prism_bench"  # the key of what a worker of pytest-xdist measure
 class Prism:
     """What the fixture `prism` returns: call it to verify and time one function.
 
+    Parameters of the call
+    ----------------------
+    function
+        What is timed, called with `arrays`; its work goes to the current CUDA stream, and it leaves its inputs as
+        they are. Or the name of a kernel or case of the catalogue, which is verified as `prism-bench run` does.
+    *arrays
+        Arguments of every call of `function`, `peer` and `reference`.
+    bytes, flops
+        Bytes moved and operations done by one call.
+    at_most
+        Longest time, in seconds or as text: `"5 us"`.
+    at_least
+        Least share of the copy ceiling of this machine, which is measured once a session: `0.8` or `"80 %"`. It
+        needs `bytes`.
+    peer
+        Another function of the same arrays, timed in the same rounds.
+    speedup
+        Least time of the peer over that of the function, 1 where a `peer` is given; 0 only shows it. A kernel of
+        the catalogue is compared with its fastest peer where this is given.
+    reference
+        Correct result, or a function of the arrays that returns it; without one, the result of the peer.
+    out
+        Array, or arrays, that the function writes instead of returning its result. They are filled with NaN
+        (91 for integers) before every call that is verified.
+    rtol, atol
+        Allowed error: the larger of `rtol` times the correct value and `atol`. The default depends on the type of
+        the result, as in `torch.testing.assert_close`.
+    mode
+        `cold`: caches are cleared before each call; `hot`: a CUDA graph of many calls.
+    label
+        Workload of a kernel that is named without one.
+
     Attributes
     ----------
     case : str
@@ -39,49 +71,10 @@ class Prism:
         out: object = None, rtol: float | None = None, atol: float | None = None,
         mode: Literal["cold", "hot"] = "cold", label: str = "S0",
     ) -> "TestedTime":  # fmt: skip
-        """Verify and time a function; fail the test where its result is wrong or a limit is missed beyond the noise.
+        """Verify and time a function; fail the test where it is wrong or a limit is missed beyond the noise.
 
-        Parameters
-        ----------
-        function
-            What is timed, called with `arrays`; its work goes to the current CUDA stream, and it leaves its inputs as
-            they are. Or the name of a kernel or case of the catalogue, which is verified as `prism-bench run` does.
-        *arrays
-            Arguments of every call of `function`, `peer` and `reference`.
-        bytes, flops
-            Bytes moved and operations done by one call.
-        at_most
-            Longest time, in seconds or as text: `"5 us"`.
-        at_least
-            Least share of the copy ceiling of this machine, which is measured once a session: `0.8` or `"80 %"`. It
-            needs `bytes`.
-        peer
-            Another function of the same arrays, timed in the same rounds.
-        speedup
-            Least time of the peer over that of the function, 1 where a `peer` is given; 0 only shows it. A kernel of
-            the catalogue is compared with its fastest peer where this is given.
-        reference
-            Correct result, or a function of the arrays that returns it; without one, the result of the peer.
-        out
-            Array, or arrays, that the function writes instead of returning its result. They are filled with NaN
-            (91 for integers) before every call that is verified.
-        rtol, atol
-            Allowed error: the larger of `rtol` times the correct value and `atol`. The default depends on the type of
-            the result, as in `torch.testing.assert_close`.
-        mode
-            `cold`: caches are cleared before each call; `hot`: a CUDA graph of many calls.
-        label
-            Workload of a kernel that is named without one.
-
-        Returns
-        -------
-        TestedTime
-            Times with their intervals, what was verified, and the verdict on each limit.
-
-        Raises
-        ------
-        UsageError
-            Where an argument is wrong or a limit lacks what it needs.
+        Arguments are those of the class's documentation. Returns the times with their intervals, what was verified and
+        the verdict on each limit. Raises UsageError where an argument is wrong or a limit lacks what it needs.
         """
         __tracebackhide__ = True
         from prism_bench.errors import UsageError

@@ -60,7 +60,7 @@ class CudaClock:
         open_cupy().cuda.runtime.deviceSynchronize()
 
     def rounds(self, subjects: Sequence[TimedCallable], count: int) -> list[Measurement]:
-        """Return cold or hot times, measured on a stream of their own."""
+        """Return cold or hot times, measured on a separate stream."""
         from prism_bench.backends.cuda.borrowed import borrowed_backend
 
         with _alone(), borrowed_backend() as (backend, library):
@@ -78,7 +78,7 @@ class NullClock:
         self._backend = open_null()
 
     def facts(self) -> Mapping[str, Any]:
-        """Return that there is no device."""
+        """Return facts of no device."""
         return self._backend.facts()
 
     def settle(self) -> None:

@@ -18,7 +18,7 @@ from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.settings import PROTOCOL
 from prism_bench.run_record import CaseResult, JsonTable, decode_case, encode_case
 
-# Times of functions in one process are a series of their own: `by` keeps them apart from those of `prism-bench run`.
+# Times of functions in one process are an own series: `by` separates them from those of `prism-bench run`.
 _PROTOCOL: Mapping[str, object] = {"version": PROTOCOL, "by": "pytest"}
 
 

@@ -16,7 +16,7 @@ class TestedTime:
     """Result of one call of the fixture.
 
     `case` is what the session's record keeps, `times` its times with intervals (None where there are none), `verified`
-    says what its result was compared with, `problem` why it has no time that can be trusted.
+    what its result was compared with, `problem` why it has no time that can be trusted.
     """
 
     __test__ = False  # pytest collects classes of this name otherwise

@@ -77,7 +77,7 @@ class TimedTest(_Options):
 
     @property
     def least_speedup(self) -> float:
-        """The least time of the peer over the function's; 0 where nothing is asked."""
+        """The least time of the peer over the function's; 0 without such a limit."""
         return self.speedup if self.speedup is not None else float(self.peer is not None)
 
     @property

@@ -28,9 +28,7 @@ class PointBlock:
         return len(self.columns["value"])
 
 
-def block(
-    file: str, stamp: str, facts: Facts | None, columns: Columns, problem: str | None = None
-) -> PointBlock:
+def block(file: str, stamp: str, facts: Facts | None, columns: Columns, problem: str | None = None) -> PointBlock:
     """Return the block of a file's points, each of its words numbered in the order in which it first comes."""
     numbered: dict[str, Column] = {}
     vocabulary: dict[str, list[str]] = {}

@@ -36,7 +36,7 @@ def command(record: RunRecord, check: GateCheck) -> str:
 
 def _tests(record: RunRecord, check: GateCheck) -> list[str]:
     """Return the tests that timed the check's cases; empty where another command did."""
-    found = [record.case(name) for name in check.cases or (check.case or "",)]
+    found = [record.case(name) for name in check.cases or ((check.case,) if check.case else ())]
     return list(dict.fromkeys(test_of(case.name) for case in found if case and case.family == TESTED))
 
 
