@@ -38,7 +38,6 @@ A record is one JSON object (stored compressed, see `store/`):
                        rounded to four significant digits;
                        `clocks` are lists of SM clocks in MHz;
                        `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`
-
         spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
                        time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
         profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit,
