@@ -1,7 +1,7 @@
 """`prism-bench doctor`: what works here, what does not, and its cure."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -12,6 +12,12 @@ NAME = "doctor"
 
 def command(
     all: Annotated[bool, typer.Option("--all", help="Show every check, also those that passed.")] = False,
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="Examine whether the GPU is fit to measure, with a probe.")
+    ] = False,
+    seconds: Annotated[
+        float | None, typer.Option(min=1, max=300, help="Probe the GPU for these seconds; default: 10.")
+    ] = None,
     json: options.JsonOption = False,
 ) -> None:
     """Check what works on this machine and what does not.
@@ -19,8 +25,16 @@ def command(
     Prints what can be done here, what cannot, and the checks that are broken or worth a note, with cause and cure: of
     the driver, GPUs, CUDA, libraries, profilers, the host and extensions.
 
-    Ends with 1 where something is broken. Something that is only missing leaves the rest working, and ends with 0.
+    With --gpu, checks instead whether times of the first GPU can be trusted: clocks, power, heat, memory errors,
+    neighbours, and the noise of cold launches. The answer is yes, with care, no, or unknown.
+
+    Ends with 1 where something is broken, or the GPU is not fit; with 3 where that is unknown. Something that is
+    only missing leaves the rest working, and ends with 0.
     """
+    if gpu:
+        _examine_gpu(seconds, json)
+    if seconds is not None:
+        raise typer.BadParameter("--seconds is the time of the probe, which --gpu makes")
     from prism_bench.doctor import examine
     from prism_bench.report.terminal.doctor import doctor_view
 
@@ -31,3 +45,18 @@ def command(
     else:
         options.out().print(doctor_view(found, all), highlight=False)
     raise SystemExit(1 if any(check.state == "broken" for _, check in found) else 0)
+
+
+def _examine_gpu(seconds: float | None, json: bool) -> NoReturn:
+    """Print whether the GPU is fit to measure, and exit."""
+    from prism_bench.doctor.fitness import examine_gpu
+    from prism_bench.doctor.fitness.probe import SECONDS
+    from prism_bench.report.terminal.fitness import fitness_json, fitness_view
+
+    with options.err().status("examining the GPU") as status:
+        fitness = examine_gpu(seconds or SECONDS, lambda share: status.update(f"probing the GPU: {share:.0%}"))
+    if json:
+        options.print_json(fitness_json(fitness))
+    else:
+        options.out().print(fitness_view(fitness), highlight=False)
+    raise SystemExit(fitness.exit_code)
