@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from prism_bench import byname
 from prism_bench.errors import SpecError
-from prism_bench.kernel import KernelSpec, Launch, Requirement, Rule, Zero
+from prism_bench.instance import Instance, Passed
+from prism_bench.kernel import Array, KernelSpec, Launch, Requirement, Rule, Zero
+from prism_bench.launch import COMPILERS_BLOCK
+from prism_bench.spec_parts import CUDA
 from prism_bench.tune import written
 
 
@@ -34,15 +37,38 @@ class HostPlan:
         """Return the launches and zero fills on `device`, in order."""
         plan = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
         steps, others = _steps_in(plan)
+        if self.spec.language == CUDA and any(isinstance(s, Launch) and s.block == COMPILERS_BLOCK for s in steps):
+            raise SpecError(f"{self.case}: a launch in CUDA C++ needs the threads of a block: Launch(grid, block)")
         if others:
             raise SpecError(f"{self.case}: launch returned {others[0]!r:.60}, which is no Launch and no Zero "
                             f"({byname.defined_at(self.spec.launch)})")  # fmt: skip
         return steps
 
-    def entries(self, device: Device) -> tuple[str, ...]:
-        """Return the functions that the plan launches on `device`, each once."""
+    def instances(self, device: Device) -> tuple[Instance, ...]:
+        """Return what the plan launches on `device`, as requests to its compiler, each once."""
         launches = [step for step in self.steps(device) if isinstance(step, Launch) and not step.is_empty]
-        return tuple(dict.fromkeys(step.entry or self.spec.entry for step in launches))
+        return tuple(dict.fromkeys(map(self.instance, launches)))
+
+    def instance(self, step: Launch) -> Instance:
+        """Return what a launch requests of its compiler: in CUDA C++ the entry alone."""
+        entry = step.entry or self.spec.entry
+        if self.spec.language == CUDA:
+            return Instance(entry)
+        names = step.arguments or tuple(argument.name for argument in self.spec.arguments)
+        return Instance(entry, tuple(map(self._passed, names)), step.constants)
+
+    def entries(self, device: Device) -> tuple[str, ...]:
+        """Return the functions that the plan launches on `device` as text, each once."""
+        return tuple(map(str, self.instances(device)))
+
+    def _passed(self, name: str) -> Passed:
+        argument = self.spec.argument(name)
+        if isinstance(argument, Array):
+            return Passed(name, argument.dtype, pointer=True, fact="16")
+        value = argument.value(self.axes)
+        if value.dtype.kind not in "iu":
+            return Passed(name, argument.dtype)
+        return Passed(name, argument.dtype, fact="1" if value == 1 else "" if int(value) % 16 else "16")
 
     @property
     def requirement(self) -> Requirement | None:

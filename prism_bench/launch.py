@@ -1,10 +1,13 @@
 """Steps of a host plan: launches and zero fills, and what a launch may require of the device."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Integral
 
 from prism_bench.errors import SpecError
+from prism_bench.instance import Constant
 
+COMPILERS_BLOCK = 0  # as `block`: the compiler decides how many threads a block has
 MAP_BYTES = 128  # of a line of a tensor map's box
 
 
@@ -31,27 +34,40 @@ class Launch:
     """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch.
 
     `maps` are the arguments that are passed as tensor maps, which only a device can copy by.
+    `constants` are fixed when the kernel is compiled, in languages in which the entry is a function's bare name: values
+    of the function's parameters and the compiler's own options, such as `num_warps`. There the compiler may choose the
+    threads of a block, too, which is what a launch without `block` leaves to it.
     With `overlaps` it may begin while the launch before it ends, where the device can: its kernel waits for that one
     by `await_last_launch()` of launch_overlap.cuh before it touches memory that the other one uses.
     """
 
     grid: int | tuple[int, ...]
-    block: int | tuple[int, ...]
+    block: int | tuple[int, ...] = COMPILERS_BLOCK
     shared: int = 0
     entry: str | None = None
     arguments: tuple[str, ...] | None = None
     cooperative: bool = False
     maps: tuple[TensorMap, ...] = ()
     overlaps: bool = False
+    constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant], hash=False)
 
     def __post_init__(self) -> None:
         _require_extent("grid", self.grid, least=0)
-        _require_extent("block", self.block, least=1)
+        if self.block != COMPILERS_BLOCK:
+            _require_extent("block", self.block, least=1)
+        for name, value in self.constants.items():
+            _require_constant(name, value)
 
     @property
     def is_empty(self) -> bool:
         """Whether the grid has no block."""
         return 0 in (self.grid if isinstance(self.grid, tuple) else (self.grid,))
+
+
+def _require_constant(name: str, value: object) -> None:
+    """Raise a SpecError unless `value` is one that is written in the same way everywhere."""
+    if not isinstance(value, bool | int | float | str | None):
+        raise SpecError(f"Launch: constant {name} is {value!r}; it is a number, a truth value, a text or None")
 
 
 def _require_extent(what: str, value: int | tuple[int, ...], *, least: int) -> None:

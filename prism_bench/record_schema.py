@@ -101,6 +101,8 @@ class CodeFile(Struct, frozen=True, gc=False):
     """What is known of the machine code and its launches."""
 
     sass: Text | None = None
+    language: Text | None = None
+    compiler: Text | None = None
     registers: Count | None = None
     spill_bytes: Count | None = None
     shared_bytes: Count | None = None

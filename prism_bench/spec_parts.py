@@ -10,6 +10,7 @@ from typing import Any
 
 from prism_bench.arguments import Array, FilledArray, Scalar
 from prism_bench.budget import Budget
+from prism_bench.card import LaunchCard
 from prism_bench.launch import Launch, Requirement, Zero
 from prism_bench.peer import Peer, as_peer
 from prism_bench.rule import Rule
@@ -18,6 +19,7 @@ from prism_bench.tune import Tune
 from prism_bench.variant import Chain, Variant
 from prism_bench.workload import Edge, Workload
 
+CUDA = "cuda"  # the language of a `.cu` file; the others are named by the suffix of a kernel's file
 HostSteps = Launch | Zero | tuple[Launch | Zero, ...] | list[Launch | Zero]
 
 
@@ -119,3 +121,5 @@ class SpecPlace:
     family: str = ""
     source: Path | str | None = None
     file: Path | None = None
+    language: str = CUDA
+    cards: tuple[LaunchCard, ...] = ()

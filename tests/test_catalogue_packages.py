@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.catalogue.packages import package_name
 from prism_bench.files import default_folder
+from prism_bench.spec_modules import package_name
 
 TOYS = Path(__file__).parent / "toys"
 SPEC = """

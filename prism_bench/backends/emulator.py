@@ -21,7 +21,9 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, Verificati
 from prism_bench.files import shared_with, writable_cache
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import Array, Edge, InOut, KernelSpec, Launch, Zero
+from prism_bench.languages import language
 from prism_bench.measurement import Sample
+from prism_bench.spec_parts import CUDA
 
 
 def open_backend() -> "EmulatorBackend":
@@ -33,6 +35,8 @@ def open_backend() -> "EmulatorBackend":
 
 def refusal(case: Case) -> str | None:
     """Return what the emulator lacks to run the case, `wgmma` for example, or None where it can run it."""
+    if case.spec.language != CUDA:
+        return f"it is written in {language(case.spec.language).title}"
     needed = case.plan.requirement
     return needed.what if needed else not_emulated(case.spec.source_file, shared_with(case.spec.source_file))
 

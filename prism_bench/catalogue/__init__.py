@@ -1,7 +1,7 @@
 """Catalogue: finds every pair of source and spec in a folder, loads the specs and lists their cases.
 
-The folder is the registry. `find` looks for specs, `load` reads and checks one, `packages` gives each catalogue its
-Python package, `listing` names the cases.
+The folder is the registry. `find` looks for specs, `load` reads and checks one, `implementations` adds its forms in
+other languages, `listing` names the cases.
 """
 
 from prism_bench.catalogue.catalogue import Catalogue, Problem

@@ -1,17 +1,20 @@
 """Find every spec of a catalogue folder, and name the files that cannot be used."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from prism_bench import project
 from prism_bench.catalogue.catalogue import Catalogue, Problem
-from prism_bench.catalogue.load import check_spec, execute, load_spec, problem_of
-from prism_bench.catalogue.packages import catalogue_package, module_name
+from prism_bench.catalogue.implementations import implementations, with_implementation
+from prism_bench.catalogue.load import check_spec, check_variant, load_spec, problem_of
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.files import GENERATED, default_folder, family_of
 from prism_bench.kernel import KernelSpec
+from prism_bench.languages.language import language_in
+from prism_bench.spec_modules import catalogue_package, execute, module_name
 
 
 @dataclass
@@ -28,6 +31,17 @@ class _Found:
         check_spec(spec)
         self.kernels[spec.name] = spec
 
+    def add_forms(self, spec: KernelSpec, path: Path, module_of: Callable[[Path], str]) -> None:
+        """Add the forms in other languages next to a spec's file, each by itself: a broken one is a problem."""
+        for name, file in implementations(path):
+            try:
+                spec = with_implementation(spec, name, file, module_of(file))
+                check_variant(spec, name)
+                self.kernels[spec.name] = spec
+            except (Exception, SystemExit) as error:  # whatever a file raises must not stop the others
+                self.problems.append(problem_of(file, error))
+                spec = self.kernels[spec.name]
+
 
 def discover(folder: Path | str | None = None) -> Catalogue:
     """Return the catalogue of a folder, the built-in one by default.
@@ -41,9 +55,12 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     with catalogue_package(root) as package:
         for path in _pairs(root, "py"):
             try:
-                found.add(load_spec(path, module_name(package, root, path)))
+                spec = load_spec(path, module_name(package, root, path))
+                found.add(spec)
+                found.add_forms(spec, path, partial(module_name, package, root))
             except (Exception, SystemExit) as error:  # whatever a spec raises must not stop the other kernels
                 found.problems.append(problem_of(path, error))
+    found.problems += list(_forms_without_spec(root, found))
     found.problems += list(_sources_without_spec(root, found))
     aliases = _aliases(found)
     return Catalogue(root, found.kernels, tuple(found.problems), aliases)
@@ -76,7 +93,15 @@ def _pairs(root: Path, suffix: str) -> list[Path]:
     """
     paths = [*sorted(root.glob(f"*/*.{suffix}")), *sorted(root.glob(f"*/{GENERATED}/*.{suffix}"))]
     families = [path for path in paths if family_of(path) != "include" and path.name != "__init__.py"]
-    return [path for path in families if not family_of(path).startswith(".")]
+    return [path for path in families if not family_of(path).startswith(".") and not language_in(path)]
+
+
+def _forms_without_spec(root: Path, found: _Found) -> Iterator[Problem]:
+    """Yield a problem for each form in another language whose spec is not there."""
+    for path in sorted(root.glob("*/*.*.py")):
+        name = path.name.partition(".")[0]
+        if language_in(path) and not (path.parent / f"{name}.py").is_file():
+            yield Problem(path, f"has no spec {name}.py next to it")
 
 
 def _sources_without_spec(root: Path, found: _Found) -> Iterator[Problem]:

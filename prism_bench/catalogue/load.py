@@ -1,22 +1,18 @@
 """Load one spec file, and check a spec by building all of its cases."""
 
 import os
-import sys
-from contextlib import redirect_stdout
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 from prism_bench import byname
 from prism_bench.arguments import Array
 from prism_bench.case import Case
 from prism_bench.catalogue.catalogue import Problem
 from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.catalogue.packages import ContentLoader
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.files import family_of
 from prism_bench.kernel import KernelSpec
+from prism_bench.spec_modules import execute
 
 
 def load_spec(path: Path, module: str) -> KernelSpec:
@@ -45,18 +41,6 @@ def _source_of(spec: KernelSpec, path: Path) -> Path:
     return source
 
 
-def execute(path: Path, module: str) -> ModuleType:
-    """Execute a spec file as `module` and return that; what it prints goes to stderr."""
-    module_spec = spec_from_file_location(module, path, loader=ContentLoader(module, str(path)))
-    if module_spec is None or module_spec.loader is None:
-        raise SpecError("is no Python file")
-    loaded = module_from_spec(module_spec)
-    sys.modules[module] = loaded
-    with redirect_stdout(sys.stderr):
-        module_spec.loader.exec_module(loaded)
-    return loaded
-
-
 def check_spec(spec: KernelSpec) -> None:
     """Build every case once, so that a contradiction is found here and not during a run."""
     unasked = sorted(set(spec.tune.values) - set(spec.tunable)) if spec.tune else ()
@@ -64,8 +48,17 @@ def check_spec(spec: KernelSpec) -> None:
         raise SpecError(f"tune: neither the launch nor a derived size asks for '{unasked[0]}'")
     variants = [(spec.with_variant(variant), variant) for variant in spec.variants]
     for one, variant in [(spec, None), *variants]:
-        for case in [*timed_cases(one, variant), *edge_cases(one, variant)]:
-            _build(case)
+        _build_all(one, variant)
+
+
+def check_variant(spec: KernelSpec, variant: str) -> None:
+    """Build every case of one variant once."""
+    _build_all(spec.with_variant(variant), variant)
+
+
+def _build_all(spec: KernelSpec, variant: str | None) -> None:
+    for case in [*timed_cases(spec, variant), *edge_cases(spec, variant)]:
+        _build(case)
 
 
 def _build(case: Case) -> None:

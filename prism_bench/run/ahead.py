@@ -5,16 +5,14 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context
-from pathlib import Path
 from typing import TypeVar
 
 from prism_bench.case import Case, Device
-from prism_bench.compilation import compile_source
-from prism_bench.errors import CompilationFailed
+from prism_bench.errors import PrismBenchError
+from prism_bench.languages import BuildRequest, build, build_request
 from prism_bench.workers.child import end_with_parent
 
 _FEW = 4  # so many are compiled sooner than processes start
-CompileJob = tuple[Path, tuple[str, ...], str, tuple[str, ...]]
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 
@@ -41,17 +39,13 @@ def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterato
         yield from pool.map(work, jobs)
 
 
-def _job(case: Case, device: Device) -> CompileJob | None:
+def _job(case: Case, device: Device) -> BuildRequest | None:
     try:
-        entries = case.plan.entries(device)
+        return build_request(case, device)
     except Exception:  # what a spec's launch raises, it raises again where the case's result can report it
         return None
-    source = case.spec.source_path
-    return (source, entries, str(device.compute_capability), case.spec.options) if source and entries else None
 
 
-def _compile(job: CompileJob) -> None:
-    try:
-        compile_source(*job)
-    except CompilationFailed:
-        return
+def _compile(job: BuildRequest) -> None:
+    with suppress(PrismBenchError):
+        build(job)

@@ -2,17 +2,21 @@
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
-from prism_bench.compilation import compile_source, nvrtc_version
-from prism_bench.errors import CompilationFailed, ResultsError, UsageError
+from prism_bench.compilation import nvrtc_version
+from prism_bench.compilation.code import Resources
+from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError, UsageError
+from prism_bench.instance import Instance
+from prism_bench.languages import BuildRequest, build, language, request_of
 from prism_bench.run.ahead import on_all_cores
+from prism_bench.spec_parts import CUDA
 from prism_bench.studies.csv_table import write_table as write_csv
 
-LaunchedEntries = dict[Path, dict[tuple[str, ...], set[str]]]  # by source and compiler options
 ARCHITECTURES = ("80", "90", "100", "120")
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
 
@@ -53,44 +57,56 @@ def compile_check(
 
     Raises BackendUnavailable where there is no NVRTC.
     """
-    nvrtc_version()
     jobs = [
-        _CompileTask(source, tuple(sorted(entries)), architecture, options)
-        for architecture in architectures
-        for source, groups in launched(catalogue, filters, architecture, edges).items()
-        for options, entries in groups.items()
-    ]
-    jobs.sort(key=lambda job: (-len(job.entries), job.source))  # the longest first, so that no core waits for the last
+        job for architecture in architectures for job in launched(catalogue, filters, architecture, edges)
+        if not missing_compiler(job.language)
+    ]  # fmt: skip
+    jobs.sort(
+        key=lambda job: (-len(job.instances), job.source)
+    )  # the longest first, so that no core waits for the last
     rows: list[CompileRow] = []
     complaints: list[Complaint] = []
     for job, (found, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
-        report(job.source.stem)
+        report(kernel_of(job))
         rows += found
-        complaints += [Complaint(job.source.stem, complaint)] if complaint else []
+        complaints += [Complaint(kernel_of(job), complaint)] if complaint else []
     return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda one: one.kernel)
 
 
-@dataclass(frozen=True)
-class _CompileTask:
-    """One source for one architecture: what a process compiles at a time."""
+@cache
+def missing_compiler(language_name: str) -> str | None:
+    """Return why a language's kernels are left out, in one sentence; None where its compiler is installed.
 
-    source: Path
-    entries: tuple[str, ...]
-    architecture: str
-    options: tuple[str, ...]
+    Raises BackendUnavailable where there is no NVRTC: CUDA C++ is never left out.
+    """
+    if language_name == CUDA:
+        nvrtc_version()
+        return None
+    try:
+        language(language_name).require_installed()
+    except BackendUnavailable as error:
+        return str(error)
+    return None
+
+
+def kernel_of(request: BuildRequest) -> str:
+    """Return the kernel as the table has it: the file's name, `softmax` or `softmax:triton`."""
+    name = request.source.name.partition(".")[0]
+    return name if request.language == CUDA else f"{name}:{request.language}"
 
 
 def launched(
     catalogue: Catalogue, filters: Sequence[str] = (), architecture: str = "90", edges: bool = True
-) -> LaunchedEntries:
-    """Return the entries that all cases (and `edges`) launch on that architecture, by source and compiler options."""
-    sources: LaunchedEntries = {}
+) -> list[BuildRequest]:
+    """Return what all cases (and `edges`) launch on that architecture, in one request for source and options."""
+    sources: dict[BuildRequest, dict[Instance, None]] = {}
     device = _device(architecture)
     for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
-        entries = () if case.plan.refusal(device) else case.plan.entries(device)
-        if entries:
-            sources.setdefault(case.spec.source_file, {}).setdefault(case.spec.options, set()).update(entries)
-    return dict(sorted(sources.items()))
+        instances = () if case.plan.refusal(device) else case.plan.instances(device)
+        if instances:
+            sources.setdefault(request_of(case.spec, (), architecture), {}).update(dict.fromkeys(instances))
+    found = [replace(one, instances=tuple(sorted(sources[one], key=str))) for one in sources]
+    return sorted(found, key=lambda one: (one.source, one.options))
 
 
 def whole_kernels(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
@@ -101,13 +117,18 @@ def whole_kernels(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
 def left_out(
     catalogue: Catalogue, filters: Sequence[str] = (), architectures: Sequence[str] = ARCHITECTURES
 ) -> list[Complaint]:
-    """Return the variants that some of the architectures cannot run, and why; not a defect of the variants."""
+    """Return the variants that some of the architectures cannot run, or that lack their compiler here, and why.
+
+    Neither is a defect of the variants.
+    """
     chosen: dict[str, list[Case]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
     reasons = ((name, one, [case.plan.refusal(_device(one)) for case in cases]) for name, cases in chosen.items()
                for one in architectures)  # fmt: skip
-    return [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
+    languages = {name: cases[0].spec.language for name, cases in chosen.items()}
+    absent = [Complaint(name, why) for name, one in languages.items() if one != CUDA and (why := missing_compiler(one))]
+    return absent + [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
 
 
 def _device(architecture: str) -> Device:
@@ -115,18 +136,19 @@ def _device(architecture: str) -> Device:
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
-def _compile(job: _CompileTask) -> tuple[list[CompileRow], str | None]:
-    """Return the rows of the task's entries, or none with the compiler's words."""
+def _compile(job: BuildRequest) -> tuple[list[CompileRow], str | None]:
+    """Return the rows of the request's entries, or none with the compiler's message."""
     try:
-        compiled = compile_source(job.source, job.entries, job.architecture, job.options)
-    except CompilationFailed as error:
+        built = build(job)
+    except PrismBenchError as error:
         return [], str(error)
-    rows = []
-    for entry in job.entries:
-        used = compiled.resources[compiled.lowered[entry]]
-        rows.append(CompileRow(job.source.stem, entry, job.architecture, used.registers, used.stack_bytes,
-                    used.spill_stores + used.spill_loads, used.shared_bytes, used.barriers))  # fmt: skip
-    return rows, None
+    return [_row(kernel_of(job), entry, job.architecture, used) for entry, used in built.resources.items()], None
+
+
+def _row(kernel: str, entry: str, architecture: str, used: Resources) -> CompileRow:
+    spilled = used.spill_stores + used.spill_loads
+    numbers = used.registers, used.stack_bytes, spilled, used.shared_bytes, used.barriers
+    return CompileRow(kernel, entry, architecture, *numbers)
 
 
 def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:
@@ -172,7 +194,8 @@ def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known
     """Replace the stored rows of each kernel and architecture that was compiled anew; drop kernels not known."""
     rows, known = list(rows), set(known)
     fresh = {(row.kernel, row.architecture) for row in rows}
-    return [row for row in stored if row.kernel in known and (row.kernel, row.architecture) not in fresh] + rows
+    kept = [row for row in stored if row.kernel.partition(":")[0] in known]
+    return [row for row in kept if (row.kernel, row.architecture) not in fresh] + rows
 
 
 def require_known(architectures: Iterable[str]) -> None:

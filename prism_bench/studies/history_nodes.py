@@ -9,10 +9,10 @@ from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.compilation.code import Resources, sass_hash
-from prism_bench.compilation.program import compile_source, source_hash
+from prism_bench.compilation.code import Resources
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError, UsageError
 from prism_bench.host_plan import Device
+from prism_bench.languages import build, build_request, source_hash
 from prism_bench.measure.limits import valid
 from prism_bench.run_record import RunRecord
 
@@ -80,15 +80,14 @@ def case_code(case: Case, device: Device) -> CaseCode:
     Raise CompilationFailed where it does not compile.
     """
     launches = [str(step) for step in case.plan.steps(device)]
-    entries, source = case.plan.entries(device), case.spec.source_file
-    if not entries:
+    request = build_request(case, device)
+    if request is None:
         return CaseCode(_digest(launches))
     try:
-        compiled = compile_source(source, entries, str(device.compute_capability), case.spec.options)
+        built = build(request)
     except BackendUnavailable:
-        return CaseCode(_digest([source_hash(source), *case.spec.options, *launches]))
-    used = tuple((entry, compiled.resources[compiled.lowered[entry]]) for entry in entries)
-    return CaseCode(_digest([sass_hash(compiled.cubin), *launches]), used)
+        return CaseCode(_digest([source_hash(case.spec.source_file), *case.spec.options, *launches]))
+    return CaseCode(_digest([built.sass, *launches]), tuple(built.resources.items()))
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -17,15 +17,17 @@ TOYS = Path(__file__).parent.parent / "toys"
 def compiled(monkeypatch):
     """The jobs that the compiler was given."""
     jobs = []
-    monkeypatch.setattr(ahead, "compile_source", lambda *job: jobs.append(job))
+    monkeypatch.setattr(ahead, "build", jobs.append)
     return jobs
 
 
 def test_cases_that_launch_the_same_share_a_library(compiled):
     cases = discover(TOYS).cases(["double"])
     made = ahead.compile_ahead(cases, Device(compute_capability=80))
-    assert (made, [("doubled",), ("doubled_by_adding",)]) == (len(compiled), [job[1] for job in compiled])
-    assert {"80"} == {job[2] for job in compiled}
+    assert (made, ["doubled", "doubled_by_adding"]) == (
+        len(compiled), [str(entry) for job in compiled for entry in job.instances],
+    )  # fmt: skip
+    assert {"80"} == {job.architecture for job in compiled}
 
 
 def test_a_launch_that_raises_is_left_to_its_case(compiled):

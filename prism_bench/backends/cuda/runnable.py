@@ -1,30 +1,32 @@
 """A case on the device: buffers, compiled code, and the host plan turned into calls."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from prism_bench.backends.base import Runnable, TimerFactories
+from prism_bench.backends.cuda.carded import block_of, card_values, scratch_bytes
 from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.graph import captured
 from prism_bench.backends.cuda.guard import CudaGuard
 from prism_bench.backends.cuda.harness import Harness
-from prism_bench.backends.cuda.overlap import FIRST_CAPABILITY, LaunchExtents, overlapping_call
+from prism_bench.backends.cuda.overlap import FIRST_CAPABILITY, LaunchExtents, clustered_call, overlapping_call
 from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
+from prism_bench.card import LaunchCard
 from prism_bench.case import Case
-from prism_bench.compilation import compile_source, sass_hash
-from prism_bench.compilation.program import Compiled
 from prism_bench.errors import SpecError
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import Array, InOut, Launch, Zero
+from prism_bench.languages import BuiltCode, BuiltKernel, build, build_request
+from prism_bench.spec_parts import CUDA
 
 END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
-_Loaded = list[tuple[Launch | Zero, Any]]  # every step of a plan with its loaded kernel; None with a step that is none
+# Every step of a plan with its kernel, as it was built and as it is loaded; None with a step that is none.
+_Loaded = list[tuple[Launch | Zero, tuple[BuiltKernel, Any] | None]]
 
 
 class CudaRunnable(Runnable):
@@ -93,16 +95,18 @@ class CudaRunnable(Runnable):
     def evidence(self) -> dict[str, Any]:
         if self._compiled is None:
             return {"launches": 0}
-        used = [self._compiled.resources[self._compiled.lowered[entry]] for entry in self._entries]
+        used = [kernel.resources for kernel in self._compiled.kernels.values()]
         return {
-            "sass": sass_hash(self._compiled.cubin),
+            "sass": self._compiled.sass,
+            "language": self._compiled.language,
+            "compiler": self._compiled.compiler,
             "architecture": f"sm_{self._device.compute_capability}",
-            "entries": list(self._entries),
+            "entries": [str(instance) for instance in self._compiled.kernels],
             "registers": max((one.registers for one in used), default=0),
             "spill_bytes": sum(one.spill_stores + one.spill_loads for one in used),
             "shared_bytes": max((one.shared_bytes for one in used), default=0),
             "launches": len(self._calls),
-            "plan": [_step_text(step) for step in self._steps],
+            "plan": [self._step_text(step) for step in self._steps],
         }
 
     def __exit__(self, *exception: object) -> None:
@@ -118,15 +122,9 @@ class CudaRunnable(Runnable):
         elif array.scratch or self._harness.poison:
             buffer.data.memset_async(array.first_byte, buffer.nbytes)
 
-    @cached_property
-    def _entries(self) -> tuple[str, ...]:
-        return self.case.plan.entries(self._device)
-
-    def _compile(self, cache: bool) -> Compiled | None:
-        if not self._entries:
-            return None
-        architecture = str(self._device.compute_capability)
-        return compile_source(self.case.spec.source_file, self._entries, architecture, self.case.spec.options, cache)
+    def _compile(self, cache: bool) -> BuiltCode | None:
+        request = build_request(self.case, self._device)
+        return build(request, cache=cache) if request else None
 
     def _share(self, name: str, other: Runnable, theirs: str) -> None:
         assert isinstance(other, CudaRunnable), "cases share buffers on one backend"
@@ -151,48 +149,70 @@ class CudaRunnable(Runnable):
             self._buffers[name] = self._cupy.empty(self.case.sizes.shape(name), self.case.spec.argument(name).dtype)
         self._calls = self._bound(self._kernels)
 
-    def _load(self, compiled: Compiled | None) -> _Loaded:
+    def _load(self, built: BuiltCode | None) -> _Loaded:
         """Every step of the plan with its loaded kernel; None for a step without a kernel."""
         loaded: _Loaded = []
         for step in self._steps:
             if isinstance(step, Zero):
                 loaded.append((step, None))
-            elif not step.is_empty and compiled is not None:
-                loaded.append((step, self._kernel(step, compiled)))
+            elif not step.is_empty and built is not None:
+                kernel = built.kernels[self.case.plan.instance(step)]
+                loaded.append((step, (kernel, self._function(step, kernel))))
         return loaded
 
     def _bound(self, kernels: _Loaded) -> tuple[Callable[[], object], ...]:
         """Return the steps as calls on the present buffers; they go to the stream that is current when called."""
         return tuple(self._call_for(step, kernel) for step, kernel in kernels)
 
-    def _call_for(self, step: Launch | Zero, kernel: Any) -> Callable[[], object]:
+    def _call_for(self, step: Launch | Zero, loaded: tuple[BuiltKernel, Any] | None) -> Callable[[], object]:
         if isinstance(step, Zero):
             buffer = self._buffers[step.name]
             return lambda: buffer.data.memset_async(0, buffer.nbytes)
-        grid, block = _triple(step.grid), _triple(step.block)
+        assert loaded is not None, "a launch has its kernel"
+        built, kernel = loaded
+        if built.card is not None:
+            return self._carded_call(step, built.card, kernel)
+        extents = LaunchExtents(_triple(step.grid), _triple(step.block), step.shared)
         names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
         maps = {one.name: tensor_map(one, self._buffers[one.name]) for one in step.maps}
         values = tuple(maps[name] if name in maps else self._value(name) for name in names)
         if step.overlaps and self._device.compute_capability >= FIRST_CAPABILITY:
             stream = self._cupy.cuda.get_current_stream
-            return overlapping_call(
-                kernel.kernel.ptr, LaunchExtents(grid, block, step.shared), values, lambda: stream().ptr
-            )
-        return lambda: kernel(grid, block, values, shared_mem=step.shared)
+            return overlapping_call(kernel.kernel.ptr, extents, values, lambda: stream().ptr)
+        return lambda: kernel(extents.grid, extents.block, values, shared_mem=extents.shared)
 
-    def _kernel(self, step: Launch, compiled: Compiled) -> Any:
-        module = self._cupy.RawModule(path=str(compiled.path), enable_cooperative_groups=step.cooperative)
-        kernel = module.get_function(compiled.lowered[step.entry or self.case.spec.entry])
-        if step.shared > self._device.max_shared_bytes:
-            raise SpecError(f"{self.case.name}: {step.shared} bytes of shared memory; a block has "
+    def _carded_call(self, step: Launch, card: LaunchCard, kernel: Any) -> Callable[[], object]:
+        """Return the call of a kernel that another compiler made, with memory for its own use."""
+        grid, needed = _triple(step.grid), scratch_bytes(card, _triple(step.grid))
+        scratch = self._cupy.zeros(needed, self._cupy.uint8) if needed else None
+        values, block = card_values(card, self._value, scratch), block_of(card, _triple(step.block))
+        if card.cluster != (1, 1, 1):
+            stream, extents = self._cupy.cuda.get_current_stream, LaunchExtents(grid, block, card.shared)
+            return clustered_call(kernel.kernel.ptr, extents, card.cluster, values, lambda: stream().ptr)
+        return lambda: kernel(grid, block, values, shared_mem=card.shared)
+
+    def _function(self, step: Launch, built: BuiltKernel) -> Any:
+        module = self._cupy.RawModule(path=str(built.path), enable_cooperative_groups=step.cooperative)
+        kernel, shared = module.get_function(built.symbol), built.card.shared if built.card else step.shared
+        if shared > self._device.max_shared_bytes:
+            raise SpecError(f"{self.case.name}: {shared} bytes of shared memory; a block has "
                             f"{self._device.max_shared_bytes} here")  # fmt: skip
-        if step.shared > _STATIC_SHARED:
-            kernel.max_dynamic_shared_size_bytes = step.shared
+        if shared > _STATIC_SHARED:
+            kernel.max_dynamic_shared_size_bytes = shared
         return kernel
 
     def _value(self, name: str) -> Any:
         argument = self.case.spec.argument(name)
         return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
+
+    def _step_text(self, step: Launch | Zero) -> str:
+        """Return a step in short: two builds with the same steps and machine code are the same on the device."""
+        if isinstance(step, Zero):
+            return f"zero {step.name}"
+        entry = str(self.case.plan.instance(step)) if self.case.spec.language != CUDA else step.entry or ""
+        grid, block = ("x".join(str(extent) for extent in _triple(one)) for one in (step.grid, step.block))
+        overlap = ", overlaps" if step.overlaps else ""
+        return f"{entry} {grid} of {block}, {step.shared} B{overlap}".strip()
 
     def _capture(self, launches: int) -> Callable[[], object]:
         return captured(self._harness.stream, self, launches)
@@ -212,15 +232,6 @@ class CudaRunnable(Runnable):
     def _first_call(self) -> None:
         for call in self._bound(self._load(self._compile(cache=False))):
             call()
-
-
-def _step_text(step: Launch | Zero) -> str:
-    """Return a step in short: two builds with the same steps and machine code are the same on the device."""
-    if isinstance(step, Zero):
-        return f"zero {step.name}"
-    extents = "x".join(str(extent) for extent in _triple(step.grid)), "x".join(str(one) for one in _triple(step.block))
-    overlap = ", overlaps" if step.overlaps else ""
-    return f"{step.entry or ''} {extents[0]} of {extents[1]}, {step.shared} B{overlap}".strip()
 
 
 def _triple(extent: int | tuple[int, ...]) -> tuple[int, int, int]:

@@ -9,12 +9,12 @@ from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue.listing import timed_cases
 from prism_bench.catalogue.load import load_spec
-from prism_bench.catalogue.packages import catalogue_package, module_name
 from prism_bench.doctor.fitness.facts import Kind, ProbedKernel
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.files import default_folder
 from prism_bench.measure.limits import peaks_of
 from prism_bench.measurement import Sample
+from prism_bench.spec_modules import catalogue_package, module_name
 
 PROBED: Mapping[str, Kind] = {"copy[n=100000]": "small", "copy[n=67108864]": "bandwidth"}
 SECONDS = 10.0

@@ -67,11 +67,13 @@ def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[Inv
     A definition in a shared header belongs to the first kernel that launches it; what no kernel launches is an own
     item, under the header's name.
     """
-    entries = launched(catalogue)
+    entries: dict[Path, set[str]] = {}
+    for request in launched(catalogue):
+        entries.setdefault(request.source, set()).update(map(str, request.instances))
     claimed: set[str] = set()
     results = {case.name: case for case in record.cases} if record else {}
     items = [
-        _item(catalogue, spec, entries.get(spec.source_path or Path(), {}), results, claimed)
+        _item(catalogue, spec, entries.get(spec.source_path or Path(), set()), results, claimed)
         for spec in catalogue.kernels.values()
     ]
     headers = sorted((catalogue.folder / "include").glob("*.cuh"))
@@ -100,10 +102,10 @@ def totals(items: list[InventoryItem]) -> Mapping[str, int]:
 
 
 def _item(
-    catalogue: Catalogue, spec: KernelSpec, groups: Mapping[tuple[str, ...], set[str]],
+    catalogue: Catalogue, spec: KernelSpec, entries: set[str],
     results: Mapping[str, CaseResult], claimed: set[str],
 ) -> InventoryItem:  # fmt: skip
-    instances = sorted({entry for group in groups.values() for entry in group})
+    instances = sorted(entries)
     text = spec.source_path.read_text("utf-8", "replace") if spec.source_path else ""
     own = [name for name in _definitions(text) if name not in claimed]
     shared = {instance.split("<")[0] for instance in instances} - set(own) - claimed

@@ -12,17 +12,18 @@ with its own name, so that two of them never share a module:
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from hashlib import sha256
 from importlib import invalidate_caches
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import module_from_spec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from zlib import crc32
 
+from prism_bench.errors import SpecError
 from prism_bench.files import default_folder, shared_folders
 
 BUILT_IN = "prism_bench_catalogue"
@@ -65,7 +66,7 @@ def package_name(folder: Path) -> str:
 
 
 @contextmanager
-def catalogue_package(folder: Path) -> Iterator[str]:
+def catalogue_package(folder: Path) -> Generator[str]:
     """Create the package of a catalogue anew and yield its name; the name of version 0.1 means it in the body."""
     name = package_name(folder)
     _take_modules(name)
@@ -85,6 +86,23 @@ def catalogue_package(folder: Path) -> Iterator[str]:
     if any(module.startswith(f"{BUILT_IN}.include.") for module in by_old_name):
         text = f"{folder}: specs import {BUILT_IN}.include, which is deprecated; write 'from ..include.<module> import'"
         warnings.warn(text, DeprecationWarning, stacklevel=4)
+
+
+def execute(path: Path, module: str, builtins: Mapping[str, object] | None = None) -> ModuleType:
+    """Execute a spec file as `module` and return that; what it prints goes to stderr.
+
+    With `builtins` the file, and functions defined in it, have those: they may import in another way.
+    """
+    module_spec = spec_from_file_location(module, path, loader=ContentLoader(module, str(path)))
+    if module_spec is None or module_spec.loader is None:
+        raise SpecError("is no Python file")
+    loaded = module_from_spec(module_spec)
+    if builtins is not None:
+        vars(loaded)["__builtins__"] = builtins
+    sys.modules[module] = loaded
+    with redirect_stdout(sys.stderr):
+        module_spec.loader.exec_module(loaded)
+    return loaded
 
 
 def module_name(package: str, folder: Path, path: Path) -> str:

@@ -1,0 +1,98 @@
+"""Launch card: what a launch has to know of machine code that another compiler made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from prism_bench.errors import SpecError
+
+Kind = Literal[
+    "pointer", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+    "float64", "hidden",
+]  # fmt: skip
+KIND_BYTES: Mapping[str, int] = {
+    "pointer": 8, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+    "float16": 2, "float32": 4, "float64": 8, "hidden": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CardParameter:
+    """One parameter of the machine code, in order.
+
+    `value` is what is passed: the name of an argument, or a fact of one, `x.shape.0`, `x.stride.0` (in elements),
+    `x.bytes.0` (stride in bytes), `x.size` or `x.itemsize`. A `hidden` parameter is the compiler's own: the first of
+    them points to the card's scratch memory where it has some, the others are null. One without a value is zero.
+    """
+
+    kind: Kind
+    value: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise SpecError(f"launch card: a parameter is '{self.kind}'; it is one of {', '.join(get_args(Kind))}")
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in the parameter list."""
+        return KIND_BYTES[self.kind]
+
+
+@dataclass(frozen=True)
+class LaunchCard:
+    """Card of one entry of a cubin.
+
+    Parameters
+    ----------
+    entry : str
+        The function's symbol in the cubin.
+    architecture : str
+        The architecture that the cubin is for, `90`.
+    parameters : tuple of CardParameter
+        All parameters in order, hidden ones too. They are checked against the ELF's own list.
+    block : tuple of int
+        Threads of a block. With zeros the launch of the spec decides.
+    cluster : tuple of int
+        Blocks of a cluster.
+    shared : int
+        Bytes of dynamic shared memory.
+    scratch_bytes, scratch_align : int
+        Global memory for each block of the grid that the first hidden parameter points to.
+    attributes : mapping
+        What else the compiler reports of the code.
+    cubin : Path, optional
+        The file, relative to the spec's folder. A compiler of this package fills it in.
+    """
+
+    entry: str
+    architecture: str
+    parameters: tuple[CardParameter, ...]
+    block: tuple[int, int, int] = (0, 0, 0)
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    shared: int = 0
+    scratch_bytes: int = 0
+    scratch_align: int = 1
+    attributes: Mapping[str, bool | int | float | str | None] = field(
+        default_factory=dict[str, "bool | int | float | str | None"]
+    )
+    cubin: Path | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.entry, self.architecture, self.parameters, self.cubin))
+
+    @property
+    def signature(self) -> str:
+        """The sizes of the parameters, as errors show them: `8 8 4 4 8 8 bytes`."""
+        return " ".join(str(one.nbytes) for one in self.parameters) + " bytes" if self.parameters else "none"
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each parameter begins: at multiples of their sizes."""
+        found: list[int] = []
+        end = 0
+        for one in self.parameters:
+            begin = -(-end // one.nbytes) * one.nbytes
+            found.append(begin)
+            end = begin + one.nbytes
+        return tuple(found)

@@ -1,0 +1,46 @@
+"""Forms of a kernel in other languages: the files `softmax.<language>.py` next to a spec, each a variant.
+
+Such a file defines its kernel and `variant = Variant("meaning", entry=..., launch=...)` with what differs from the
+spec, as variants within the spec do. It is read without importing its compiler.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from prism_bench.errors import SpecError
+from prism_bench.kernel import KernelSpec, Variant
+from prism_bench.languages.language import language, language_in
+from prism_bench.languages.placeholders import Placeholder, reading_builtins
+from prism_bench.spec_modules import execute
+
+# What an implementation does not inherit from the spec, whose CUDA C++ it belongs to.
+OWN: Mapping[str, Any] = {"tune": None, "options": (), "requires": None, "budgets": (), "cards": ()}
+
+
+def implementations(path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield language and file of each implementation next to the spec file."""
+    for file in sorted(path.parent.glob(f"{path.stem}.*.py")):
+        name = language_in(file)
+        if name is not None:
+            yield name, file
+
+
+def with_implementation(spec: KernelSpec, name: str, path: Path, module: str) -> KernelSpec:
+    """Return the spec with a variant more, called as its language; raise a SpecError where the file declares none."""
+    if name in spec.variants:
+        raise SpecError(f"{spec.name} has a variant '{name}' already")
+    declared = getattr(execute(path, module, reading_builtins(language(name), name)), "variant", None)
+    if not isinstance(declared, Variant):
+        raise SpecError("defines no 'variant = Variant(...)'")
+    changes = {**OWN, **declared.changes, "source": path, "language": name}
+    _refuse_placeholders(changes)
+    return replace(spec, variants={**spec.variants, name: Variant(declared.meaning, **changes)})
+
+
+def _refuse_placeholders(changes: Mapping[str, object]) -> None:
+    """Raise a SpecError where a field of the variant is something of the language's modules."""
+    for field, value in changes.items():
+        if isinstance(value, Placeholder):
+            raise SpecError(f"variant: {field} comes from a module that is not imported here; name it as text")

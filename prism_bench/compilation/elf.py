@@ -1,0 +1,83 @@
+"""A cubin's own parameter information, and whether a launch card agrees with it."""
+
+import io
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from prism_bench.card import LaunchCard
+from prism_bench.errors import SpecError
+
+_SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes
+_REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO
+_SIZE_SHIFT = 18  # of the word that has a parameter's size
+_ELF_MAGIC = b"\x7fELF"
+
+
+@dataclass(frozen=True)
+class ElfEntry:
+    """What the ELF file has of one entry: its parameters as (offset, bytes), in order, and the block it requires."""
+
+    parameters: tuple[tuple[int, int], ...]
+    block: tuple[int, int, int] | None = None
+
+
+def elf_entries(cubin: bytes) -> dict[str, ElfEntry]:
+    """Return the entries of a cubin by symbol; a SpecError where it is no ELF file."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        sections = {section.name: section for section in file.iter_sections()}
+        names = [name.removeprefix(".text.") for name in sections if name.startswith(".text.")]
+        infos = {name: sections.get(f".nv.info.{name}") for name in names}
+        return {name: _entry(section.data()) for name, section in infos.items() if section is not None}
+    except (ELFError, struct.error, ValueError) as error:
+        raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
+
+
+def check_card(card: LaunchCard, cubin: bytes) -> None:
+    """Raise a SpecError, with both, where a launch card contradicts the ELF file."""
+    entries = elf_entries(cubin)
+    if card.entry not in entries:
+        raise SpecError(f"launch card: the cubin has no entry '{card.entry}'; it has {', '.join(entries) or 'none'}")
+    found = entries[card.entry]
+    carded = tuple(zip(card.offsets, (one.nbytes for one in card.parameters), strict=True))
+    if carded != found.parameters:
+        raise SpecError(
+            f"launch card of '{card.entry}': its parameters have {_text(carded)}; those of the cubin have "
+            f"{_text(found.parameters)}"
+        )
+    if found.block and any(card.block) and card.block != found.block:
+        carded_block, required = ("x".join(map(str, block)) for block in (card.block, found.block))
+        raise SpecError(
+            f"launch card of '{card.entry}': its block has {carded_block} threads; the cubin requires {required}"
+        )
+
+
+def _text(parameters: tuple[tuple[int, int], ...]) -> str:
+    return ", ".join(f"{size} bytes at {offset}" for offset, size in parameters) or "no bytes"
+
+
+def _entry(data: bytes) -> ElfEntry:
+    parameters: dict[int, tuple[int, int]] = {}
+    block = None
+    for attribute, value in _records(data):
+        if attribute == _PARAMETER:
+            _, ordinal, offset, word = struct.unpack("<IHHI", value)
+            parameters[ordinal] = offset, word >> _SIZE_SHIFT
+        elif attribute == _REQUIRED_BLOCK:
+            block = struct.unpack("<III", value)
+    return ElfEntry(tuple(size for _, size in sorted(parameters.items())), block)
+
+
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(data):
+        kind, attribute, length = struct.unpack_from("<BBH", data, at)
+        at += 4
+        if kind == _SIZED:
+            yield attribute, data[at : at + length]
+            at += length

@@ -1,0 +1,98 @@
+"""What every kernel language offers, and how its loader is found: by the suffix of a kernel's file."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+from prism_bench.card import LaunchCard
+from prism_bench.errors import BackendUnavailable, SpecError, unknown
+from prism_bench.instance import Instance
+from prism_bench.libraries import Library
+
+_LOADERS = Path(__file__).parent / "loaders"
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """A cubin and the card of the entry to launch in it, with what the compiler printed."""
+
+    cubin: bytes
+    card: LaunchCard
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class EmulatedLaunch:
+    """A launch for a language's interpreter: the instance, its grid, and the arguments in order, arrays of NumPy."""
+
+    instance: Instance
+    grid: tuple[int, int, int]
+    values: list[Any] = field(default_factory=list[Any])
+
+
+class Language(ABC):
+    """One kernel language. A loader defines one object as `LANGUAGE`.
+
+    `title` is its name in text, `library` its package. `modules` are the top-level modules that a kernel's file may
+    import and that are not imported while the catalogue is read: there they are placeholders, except for what
+    `stand_ins` has by dotted name, such as `triton.cdiv`. `variables` are set in the process that compiles.
+    """
+
+    title: ClassVar[str]
+    library: ClassVar[Library]
+    modules: ClassVar[tuple[str, ...]]
+    stand_ins: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    variables: ClassVar[Mapping[str, str]] = {}
+
+    @abstractmethod
+    def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
+        """Compile an instance of a function of `module` for `architecture` (`90`); called in a child process.
+
+        Raise CompilationFailed with the compiler's message, with file and line, or SpecError where the launch does not
+        fit the function.
+        """
+
+    def not_emulated(self) -> str | None:
+        """Return why `emulate` cannot run here, or None where it can."""
+        return f"{self.title} has no interpreter"
+
+    def emulate(self, module: ModuleType, launch: EmulatedLaunch) -> None:
+        """Run a launch on NumPy arrays, in place; called in a child process."""
+        raise BackendUnavailable(self.not_emulated() or "not emulated")
+
+    def require_installed(self) -> str:
+        """Return the compiler's version; a BackendUnavailable names the extra where it is not installed."""
+        if not self.library.is_installed():
+            raise BackendUnavailable(f"{self.title} is not installed (pip install 'prism-bench[{self.library.extra}]')")
+        return self.library.installed_version() or "unknown"
+
+    def function_of(self, module: ModuleType, name: str) -> Any:
+        """Return the kernel function called `name`; a SpecError where the module has none."""
+        if not hasattr(module, name):
+            raise SpecError(f"{module.__file__}: no kernel '{name}', which the spec launches")
+        return getattr(module, name)
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the suffixes of all languages but CUDA C++."""
+    return tuple(sorted(path.stem for path in _LOADERS.glob("*.py") if path.stem != "__init__"))
+
+
+@cache
+def language(name: str) -> Language:
+    """Return the language of a suffix; a UsageError where no loader has this name."""
+    if name not in names():
+        raise unknown("kernel language", name, names())
+    return import_module(f"prism_bench.languages.loaders.{name}").LANGUAGE
+
+
+def language_in(path: Path) -> str | None:
+    """Return the language that a file's name has, `triton` of `softmax.triton.py`; None of any other file."""
+    parts = path.name.split(".")
+    return parts[1] if len(parts) == 3 and parts[2] == "py" and parts[1] in names() else None

@@ -1,0 +1,1 @@
+"""Loaders: one file for each kernel language, named by the suffix of its kernels' files."""
