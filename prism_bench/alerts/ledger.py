@@ -63,6 +63,33 @@ def _changed(entry: Mapping[str, Any], states: Mapping[str | None, str]) -> bool
     return state is not None and all(sent["state"] != state for sent in entry["told"].values())
 
 
+def merged(base: Ledger, ours: Ledger, theirs: Ledger) -> Ledger:
+    """Return the entries of both; what one of them removed since `base` and the other left alone is removed.
+
+    Of an alert that both sent to one destination the later time counts.
+    """
+    entries: dict[str, dict[str, Any]] = {}
+    for fingerprint in {**theirs.entries, **ours.entries}:
+        here, there = ours.entries.get(fingerprint), theirs.entries.get(fingerprint)
+        before = base.entries.get(fingerprint)
+        if here is not None and there is not None:
+            entries[fingerprint] = _later(here, there)
+        elif (alone := here or there) is not None and alone != before:
+            entries[fingerprint] = alone
+    return Ledger(entries)
+
+
+def _later(here: dict[str, Any], there: dict[str, Any]) -> dict[str, Any]:
+    first, second = sorted(
+        (here, there), key=lambda entry: max((one["when"] for one in entry["told"].values()), default="")
+    )
+    sent = dict(first["told"])
+    for form, one in second["told"].items():
+        if form not in sent or one["when"] >= sent[form]["when"]:
+            sent[form] = one
+    return {**second, "told": sent}
+
+
 def read(path: Path) -> Ledger:
     """Return the ledger at `path`; an empty one where there is none, a ResultsError where it cannot be read."""
     try:

@@ -17,6 +17,7 @@ from prism_bench.cli import (
     doctor,
     export,
     exporter,
+    history,
     import_results,
     list_cases,
     merge,
@@ -50,7 +51,8 @@ app = typer.Typer(
 
 _CORE = (
     run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, bisect, baseline,
-    noise, show, digest, merge, import_results, export, monitor, exporter,
+    noise, show, digest, history, merge, import_results, export, monitor,
+    exporter,
 )  # fmt: skip
 for module in (*_CORE, *(module for extension in installed() for module in extension.command_modules())):
     app.command(module.NAME, cls=command_class(getattr(module, "RENAMED", {})))(module.command)

@@ -13,7 +13,7 @@ from prism_bench.options.output import complain
 GROUPS: dict[str, tuple[str, ...]] = {
     "Everyday": ("run", "compare", "check", "report", "doctor"),
     "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile"),
-    "History": ("trend", "bisect", "baseline", "noise", "show", "digest", "merge", "import", "export"),
+    "History": ("trend", "bisect", "baseline", "noise", "show", "digest", "history", "merge", "import", "export"),
     "GPU": ("monitor", "exporter"),
 }
 EXTENSIONS = "Extensions"

@@ -1,0 +1,40 @@
+"""Contents of a history: each file is read as what its name promises."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from prism_bench import store
+from prism_bench.alerts import ledger as alert_ledger
+from prism_bench.documents import json_of
+from prism_bench.errors import PrismBenchError
+from prism_bench.studies.asv_runs import ledger as asv_ledger
+from prism_bench.studies.keeping.names import ALERTS, ASV, LEDGERS, RECORDS
+from prism_bench.studies.keeping.targets import HistoryTarget
+
+_READERS = {
+    RECORDS: store.read,
+    LEDGERS: asv_ledger.read,
+    ALERTS: alert_ledger.read,
+    ASV: lambda path: json_of(path, "a result of asv"),
+}
+
+
+def content_problems(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a sentence for each file whose content has another digest, or cannot be read as what it is."""
+    with TemporaryDirectory() as folder:
+        for (name, digest), data in zip(files, target.contents(files), strict=True):
+            if target.digest(data) != digest:
+                yield f"{name}: its content is not what was kept"
+                continue
+            yield from _unreadable(Path(folder) / Path(name).name, name, data)
+
+
+def _unreadable(path: Path, name: str, data: bytes) -> Iterator[str]:
+    path.write_bytes(data)
+    try:
+        _READERS[name.partition("/")[0]](path)
+    except PrismBenchError as error:
+        yield f"{name}: {str(error).removeprefix(f'{path}: ')}"
+    finally:
+        path.unlink()

@@ -1,0 +1,56 @@
+"""Names of the files of a history: paths below `reports`, in the folders that are kept."""
+
+from collections.abc import Container
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from prism_bench.errors import ResultsError
+from prism_bench.files import confined
+from prism_bench.store.records import in_order, numbered
+from prism_bench.temporaries import ENDING
+
+RECORDS, LEDGERS, ASV, ALERTS = PLACES = ("runs", "nights", "asv-nights", "alerts")
+
+
+def is_kept(name: str) -> bool:
+    """Return whether the name belongs to a history: a file in one of PLACES, by a path that stays there."""
+    parts = PurePosixPath(name).parts
+    return len(parts) > 1 and parts[0] in PLACES and ".." not in parts and str(PurePosixPath(name)) == name
+
+
+def is_merged(name: str) -> bool:
+    """Return whether two contents of the file become one: ledgers and the state of alerts."""
+    return name.startswith((f"{LEDGERS}/", f"{ALERTS}/"))
+
+
+def is_record(name: str) -> bool:
+    """Return whether the file is a run record, which nobody replaces but its writer."""
+    return name.startswith(f"{RECORDS}/")
+
+
+def local_files(home: Path) -> dict[str, Path]:
+    """Return the files below `home` that are kept, by name."""
+    found = (path for place in PLACES for path in sorted((home / place).rglob("*")))
+    return {
+        path.relative_to(home).as_posix(): path
+        for path in found
+        if path.is_file() and not path.is_symlink() and not path.name.endswith(ENDING)
+    }
+
+
+def local_path(home: Path, name: str) -> Path:
+    """Return where the file of that name is below `home`; raise a ResultsError for a name that is not kept."""
+    if not is_kept(name):
+        raise ResultsError(f"{name!r:.80} is no name of a history: its folder is one of {', '.join(PLACES)}")
+    return confined(home, name)
+
+
+def family(name: str) -> tuple[str, str]:
+    """Return what the names have in common of records that began in one second: the folder, and the first name."""
+    path = Path(name)
+    return path.parent.as_posix(), in_order(path)[0]
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """Return the first free name of a record among -2, -3 and so on, as records of one second have them."""
+    return next(path.as_posix() for path in islice(numbered(Path(name)), 1, None) if path.as_posix() not in taken)
