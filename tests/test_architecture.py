@@ -75,6 +75,7 @@ OUTSIDE = {
     "asv": ["suites", "report/asv", "studies"],
     "otava": ["studies"],
     "prometheus_client": ["monitor"],
+    "fsspec": ["studies/keeping"],
 }  # fmt: skip
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_ARGUMENTS = 40, 300, 5

@@ -22,6 +22,9 @@ NOT_YET: tuple[str, ...] = ()
 # Names in code and files that keep their spelling, by the file and word that name them in a string of several words.
 NAMES = {
     ("kernels/transfer_entropy/histogram_2d.py", "room"): "an axis of the kernel",
+    (".github/workflows/nightly.yml", "nights"): "the branch of this repository's history",
+    ("prism_bench/studies/asv_runs/handover.py", "nights"): "folders of reports",
+    ("prism_bench/studies/keeping/names.py", "nights"): "folders of reports",
     ("prism_bench/studies/trends.py", "nights"): "columns of reports/judgement/trends.csv",
 }
 

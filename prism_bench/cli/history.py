@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,7 +26,9 @@ class Action(StrEnum):
 ToOption = Annotated[
     str | None,
     typer.Option(
-        "--to", help="Keep it on branch:NAME, in a folder, or at a URL such as s3://bucket/prefix.", metavar="ADDRESS"
+        "--to",
+        metavar="ADDRESS",
+        help="Use branch:NAME, a folder, or a URL such as s3://bucket/prefix; default: the configured one.",
     ),
 ]
 
@@ -45,11 +46,10 @@ def command(
 
     Ends with 1 where verify finds damage.
     """
-    from prism_bench.studies.keeping import DEFAULT, Checkout, opened
+    from prism_bench.studies.keeping import checkout_of, history_target
 
-    target = opened(to or DEFAULT, Path.cwd())
-    checkout = Checkout.at(Path.cwd(), runs.parent, target)
-    plain, lines, code = _ACTIONS[action](target, checkout)
+    target = history_target(to)
+    plain, lines, code = _ACTIONS[action](target, checkout_of(target, runs))
     if json:
         options.print_json({"action": action, "history": target.address, **plain})
     else:

@@ -10,8 +10,11 @@ base         what this checkout and the history had in common last
 history      fetch, keep and verify
 """
 
+from prism_bench.studies.keeping.configured import checkout_of, history_keys, history_target
 from prism_bench.studies.keeping.history import Checkout, Fetched, KeptHistory, fetch, keep, verified
-from prism_bench.studies.keeping.targets import DEFAULT, HistoryTarget, Keep, opened
+from prism_bench.studies.keeping.targets import HistoryTarget, Keep, opened
 
-__all__ = ["DEFAULT", "Checkout", "Fetched", "HistoryTarget", "Keep", "KeptHistory", "fetch", "keep", "opened",
-           "verified"]  # fmt: skip
+__all__ = [
+    "Checkout", "Fetched", "HistoryTarget", "Keep", "KeptHistory", "checkout_of", "fetch", "history_keys",
+    "history_target", "keep", "opened", "verified",
+]  # fmt: skip

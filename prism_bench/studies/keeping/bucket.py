@@ -117,7 +117,7 @@ class Bucket:
 def _decoded(name: str, data: bytes) -> Manifest:
     """Return a manifest; raise a ValueError for one that is incomplete, foreign, or names what is not kept."""
     if not name.endswith(f"-{hashlib.sha256(data).hexdigest()[:16]}.json"):
-        raise ValueError("its content is not what its name says")
+        raise ValueError("its content does not fit its name")
     found = as_kind(json.loads(data), Manifest)
     if odd := next((file for file in found.files if not is_kept(file)), None):
         raise ValueError(f"{odd!r:.80} is no name of a history")

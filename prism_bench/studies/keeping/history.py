@@ -47,11 +47,6 @@ class Checkout:
     home: Path
     base: Base
 
-    @classmethod
-    def at(cls, folder: Path, home: Path, target: HistoryTarget) -> "Checkout":
-        """Return the checkout in `folder`, whose `.prism-bench` keeps what was common with the target."""
-        return cls(home, Base(folder, target.address))
-
 
 def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     """Write what the history has below `home`, each file whole or not at all; local changes since the last keep stay.
