@@ -74,8 +74,7 @@ OUTSIDE = {
     "triton": ["languages/loaders/triton"],
     "asv": ["suites", "report/asv", "studies"],
     "otava": ["studies"],
-    "prometheus_client": ["monitor"],
-    "fsspec": ["studies/keeping"],
+    "prometheus_client": ["monitor"], "fsspec": ["studies/keeping"],
 }  # fmt: skip
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_ARGUMENTS = 40, 300, 5
