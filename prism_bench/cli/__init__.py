@@ -19,6 +19,7 @@ from prism_bench.cli import (
     exporter,
     history,
     import_results,
+    init,
     list_cases,
     merge,
     monitor,
@@ -50,6 +51,7 @@ app = typer.Typer(
 )
 
 _CORE = (
+    init,
     run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, bisect, baseline,
     noise, show, digest, history, merge, import_results, export, monitor,
     exporter,
