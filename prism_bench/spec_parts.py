@@ -87,6 +87,8 @@ class SpecConfiguration:
     derived: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
     rules: tuple[Rule, ...] = ()
     options: tuple[str, ...] = ()
+    compiler: str = "nvrtc"
+    compile_commands: Path | str | None = None
     requires: Requirement | Callable[..., Requirement | None] | None = None
     tune: Tune | None = None
     only_labels: tuple[str, ...] | None = None

@@ -18,7 +18,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    case_sizes correctness host_plan card instance spec_modules
+    case_sizes correctness host_plan card instance spec_modules mangling toolchain
     naming project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant
     interrupts saving temporaries regimes libraries peer peer_cache notebook record_samples result_views
@@ -62,7 +62,7 @@ OUTSIDE = {
     "orjson": ["store", "report"],
     "msgspec": ["documents", "record_schema", "record_check", "workers", "emulator", "languages", "extensions"],
     "matplotlib": ["report", "extensions", "result_views"],
-    "jinja2": ["scaffold", "report", "sources/skeleton"],
+    "jinja2": ["report", "sources/skeleton"],
     "tree_sitter": ["sources/syntax"],
     "tree_sitter_cuda": ["sources/syntax"],
     "markupsafe": ["report"],

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from prism_bench.backends.base import Backend, Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
 from prism_bench.case import Case, Device
+from prism_bench.compilation.device_code import cut_source
 from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
@@ -22,8 +24,10 @@ from prism_bench.files import shared_with, writable_cache
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import Array, Edge, InOut, KernelSpec, Launch, Zero
 from prism_bench.languages import language
+from prism_bench.mangling import function_of
 from prism_bench.measurement import Sample
 from prism_bench.spec_parts import CUDA
+from prism_bench.toolchain import is_prebuilt, toolchain_of
 
 
 def open_backend() -> "EmulatorBackend":
@@ -38,7 +42,12 @@ def refusal(case: Case) -> str | None:
     if case.spec.language != CUDA:
         return f"it is written in {language(case.spec.language).title}"
     needed = case.plan.requirement
-    return needed.what if needed else not_emulated(case.spec.source_file, shared_with(case.spec.source_file))
+    if needed:
+        return needed.what
+    if is_prebuilt(case.spec.source_file):
+        return "it is machine code"
+    code, folders = _code(case.spec, (case.spec.entry,))
+    return not_emulated(code, folders)
 
 
 class EmulatorRunnable(Runnable):
@@ -146,7 +155,8 @@ class EmulatorRunnable(Runnable):
 
     def _compiled_with(self, entries: tuple[str, ...]) -> Module:
         spec, mode = self.case.spec, self._backend.mode
-        return compile_source(spec.source_file, shared_with(spec.source_file), entries, mode, _defines(spec))
+        code, folders = _code(spec, entries)
+        return compile_source(code, folders, tuple(dict.fromkeys(map(function_of, entries))), mode, _defines(spec))
 
     def _own_entries(self) -> tuple[str, ...]:
         """Those that the case launches; for a configuration that is not the default those of all others, too."""
@@ -163,7 +173,7 @@ class EmulatorRunnable(Runnable):
             raise BackendUnavailable(f"{self.case.name}: the emulator has no copies by tensor maps (TMA)")
         values = [self._value(name) for name in self._names(step)]
         return self._module.launch(
-            step.entry or self.case.spec.entry, step.grid, step.block, values,
+            function_of(step.entry or self.case.spec.entry), step.grid, step.block, values,
             shared_bytes=step.shared, cooperative=step.cooperative, order=self._backend.order, seed=self._backend.seed,
             isolate=self._backend.isolate,
         )  # fmt: skip
@@ -216,6 +226,13 @@ class EmulatorBackend(Backend):
         if reason:
             raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
         return EmulatorRunnable(self, case, inputs)
+
+
+def _code(spec: KernelSpec, entries: tuple[str, ...]) -> tuple[Path | str, tuple[Path, ...]]:
+    """Return what is compiled of the spec's source, and the folders of its headers: the device side of host code."""
+    source, options = spec.source_file, toolchain_of(spec.options)
+    cut = cut_source(source, entries, options.options)
+    return cut.text if cut else source, (*shared_with(source), *options.folders)
 
 
 def _defines(spec: KernelSpec) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Load one spec file, and check a spec by building all of its cases."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from prism_bench.arguments import Array
 from prism_bench.case import Case
 from prism_bench.catalogue.catalogue import Problem
 from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.project_source import placed
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.files import family_of
 from prism_bench.kernel import KernelSpec
@@ -24,21 +24,7 @@ def load_spec(path: Path, module: str) -> KernelSpec:
     spec = getattr(execute(path, module), "spec", None)
     if not isinstance(spec, KernelSpec):
         raise SpecError("defines no 'spec = KernelSpec(...)'")
-    source = _source_of(spec, path)
-    return replace(spec, name=path.stem, family=family_of(path), source=source, file=path)
-
-
-def _source_of(spec: KernelSpec, path: Path) -> Path:
-    """Return the source that the spec at `path` names; raise a SpecError where there is none."""
-    if spec.source is None:
-        source = path.with_suffix(".cu")
-        if not source.is_file():
-            raise SpecError(f"has no source {source.name} next to it")
-        return source
-    source = spec.source if isinstance(spec.source, Path) else Path(os.path.normpath(path.parent / spec.source))
-    if not source.is_file():
-        raise SpecError(f"source '{spec.source}' is no file; it is looked for at {source}, relative to the spec")
-    return source
+    return replace(placed(spec, path), name=path.stem, family=family_of(path), file=path)
 
 
 def check_spec(spec: KernelSpec) -> None:

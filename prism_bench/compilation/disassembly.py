@@ -9,8 +9,8 @@ from pathlib import Path
 
 from prism_bench.compilation.code import data_hash, sass_hash
 from prism_bench.compilation.code_difference import CodeFacts, EntryDifference, differences
+from prism_bench.compilation.compiled import Compiled
 from prism_bench.compilation.listing import FunctionListing, read_listing
-from prism_bench.compilation.program import Compiled
 from prism_bench.errors import BackendUnavailable
 
 PROGRAM = "nvdisasm"

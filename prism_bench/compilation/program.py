@@ -1,46 +1,42 @@
-"""One source file through NVRTC, cached on disk by everything that can change the result."""
+"""One source file through its compiler, cached on disk by everything that can change the result."""
 
 import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prism_bench.compilation import bindings
-from prism_bench.compilation.code import Resources, resources
+from prism_bench.compilation.bindings import Compilation
+from prism_bench.compilation.code import resources
 from prism_bench.compilation.code_text import without_comments
+from prism_bench.compilation.compiled import Compiled
+from prism_bench.compilation.device_code import cut_source, without_places
 from prism_bench.compilation.headers import include_folders
+from prism_bench.compilation.nvcc import compile_by_nvcc, nvcc_version
+from prism_bench.compilation.prebuilt import prebuilt_code
 from prism_bench.entry import missing_entry
 from prism_bench.errors import CompilationFailed
 from prism_bench.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
+from prism_bench.mangling import function_of
 from prism_bench.strict_json import json_text
+from prism_bench.toolchain import Toolchain, is_prebuilt, toolchain_of
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")
 OWN_FEATURES = {"90": "90a"}  # a cubin is for one device anyway: with it, the instructions that no other has
-_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A compiled source: `path` of the CUBIN, the mangled name of every entry asked for, and what it takes.
-
-    `seconds` is what the compiler took, whether now or when the cached file was made.
-    """
-
-    path: Path
-    lowered: dict[str, str]
-    resources: dict[str, Resources]
-    log: str
-    seconds: float
-    cached: bool
-
-    @property
-    def cubin(self) -> bytes:
-        return self.path.read_bytes()
+def compiler_of(source: Path, options: Sequence[str]) -> str:
+    """Return the compiler of a source and its version, `NVRTC 13.5`; `prebuilt` of machine code that exists already."""
+    if is_prebuilt(source):
+        return "prebuilt"
+    by_nvcc = toolchain_of(options).compiler == "nvcc"
+    return f"nvcc {nvcc_version()}" if by_nvcc else f"NVRTC {nvrtc_version()}"
 
 
 def nvrtc_version() -> str:
@@ -51,30 +47,75 @@ def nvrtc_version() -> str:
 def compile_source(
     source: Path, entries: Sequence[str], architecture: str, options: Sequence[str] = (), cache: bool = True
 ) -> Compiled:
-    """Compile `source` for `architecture` (`90`) with the given entries (names or template instances).
+    """Compile `source` for `architecture` (`90`) with the given entries: names, template instances or symbols.
 
-    CompilationFailed holds NVRTC's log with file and line; BackendUnavailable means that NVRTC is missing.
+    The options name the compiler (`toolchain.marked`); machine code that exists already is taken as it is.
+
+    CompilationFailed holds the compiler's log with file and line; BackendUnavailable means that it is missing.
     """
-    nvrtc = bindings.load()
-    text = source.read_text()
-    flags = _flags(architecture, options, nvrtc.version())
-    key = _key(source, text, entries, flags, nvrtc.version())
-    flags = (*flags, *_folders(source))
-    path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{key}.cubin"
+    if is_prebuilt(source):
+        return prebuilt_code(source, entries, architecture)
+    chosen = toolchain_of(options)
+    make = _by_nvcc if chosen.compiler == "nvcc" else _by_nvrtc
+    job = make(source, tuple(entries), architecture, chosen)
+    path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{job.key}.cubin"
     kept = _from_cache(path)
     if cache and kept:
         return kept
     started = time.perf_counter()
-    cubin, lowered, log = nvrtc.compile(text, str(source), entries, flags)
+    cubin, lowered, log = job.compile()
     if cubin is None:
-        code = "\n".join([text, *_included(source, text)])
+        code = "\n".join([job.text, *_included(source, job.text, chosen.folders)])
         raise CompilationFailed(
-            missing_entry(entries, code, str(source)) or f"{source} for sm_{architecture}:\n{log.strip()}"
+            missing_entry(map(function_of, entries), code, str(source))
+            or f"{source} for sm_{architecture}:\n{log.strip()}"
         )
     seconds = time.perf_counter() - started
     if not kept:
         _to_cache(path, cubin, {"lowered": lowered, "log": log, "seconds": seconds})
     return Compiled(path, lowered, resources(log), log, seconds, cached=False)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is compiled: the hash of everything that decides the machine code, the text, and the call that does it."""
+
+    key: str
+    text: str
+    compile: Callable[[], Compilation]
+
+
+def _by_nvrtc(source: Path, entries: tuple[str, ...], architecture: str, chosen: Toolchain) -> _Job:
+    nvrtc = bindings.load()
+    cut = cut_source(source, entries, chosen.options)
+    text = cut.text if cut else source.read_text()
+    flags = _flags(architecture, chosen, nvrtc.version())
+    words = (entries, flags, include_folders(), nvrtc.version())
+    key = _key(words, without_places(text), _included(source, text, chosen.folders))
+    return _Job(key, text, lambda: _named(nvrtc, text, source, entries, (*flags, *_folders(source))))
+
+
+def _named(
+    nvrtc: bindings.Bindings, text: str, source: Path, entries: Sequence[str], flags: Sequence[str]
+) -> Compilation:
+    """Compile with NVRTC, which knows functions and not symbols: of an entry that is a symbol it gets the name."""
+    functions = {entry: function_of(entry) for entry in entries}
+    cubin, lowered, log = nvrtc.compile(text, str(source), tuple(dict.fromkeys(functions.values())), flags)
+    names = {entry: lowered[function] for entry, function in functions.items()} if cubin is not None else {}
+    for entry, symbol in names.items():
+        if entry.startswith("_Z") and entry != symbol:
+            raise CompilationFailed(f"{source}: no kernel '{entry}'; {functions[entry]} is {symbol} here")
+    return cubin, names, log
+
+
+def _by_nvcc(source: Path, entries: tuple[str, ...], architecture: str, chosen: Toolchain) -> _Job:
+    version, text = nvcc_version(), source.read_text()
+    standard = () if chosen.names_standard else ("-std=c++17",)
+    target = OWN_FEATURES.get(architecture, architecture)
+    flags = (f"-arch=sm_{target}", *standard, "-lineinfo", *chosen.options)
+    key = _key((entries, flags, version), text, _included(source, text, chosen.folders))
+    folders = [f"-I{folder}" for folder in (source.parent, *shared_with(source))]
+    return _Job(key, text, lambda: compile_by_nvcc(source, entries, (*flags, *folders)))
 
 
 def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> str:
@@ -91,7 +132,12 @@ def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> s
 
 
 def source_hash(source: Path) -> str:
-    """Return a hash of the source and of the catalogue's own headers that it includes, without their comments."""
+    """Return a hash of the source and of the catalogue's own headers that it includes, without their comments.
+
+    Of machine code that exists already it is a hash of the file.
+    """
+    if is_prebuilt(source):
+        return hashlib.sha256(source.read_bytes()).hexdigest()
     text = source.read_text()
     digest = hashlib.sha256(without_comments(text).encode())
     for part in _included(source, text):
@@ -101,14 +147,18 @@ def source_hash(source: Path) -> str:
 
 def content_hash(source: Path) -> str:
     """Return a hash of every character of the source and of the catalogue's own headers that it includes."""
-    return _content_of(source, source.read_text())
+    if is_prebuilt(source):
+        return hashlib.sha256(source.read_bytes()).hexdigest()
+    text = source.read_text()
+    return _content_of(text, _included(source, text))
 
 
-def _flags(architecture: str, options: Sequence[str], version: tuple[int, ...]) -> tuple[str, ...]:
+def _flags(architecture: str, chosen: Toolchain, version: tuple[int, ...]) -> tuple[str, ...]:
     """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
     own = ("-no-cache",) if version >= (12, 9) else ()
     target = OWN_FEATURES.get(architecture, architecture)
-    return (f"-arch=sm_{target}", *BASE_OPTIONS, *own, *options)
+    base = BASE_OPTIONS[1:] if chosen.names_standard else BASE_OPTIONS
+    return (f"-arch=sm_{target}", *base, *own, *chosen.options)
 
 
 def _folders(source: Path) -> tuple[str, ...]:
@@ -116,34 +166,36 @@ def _folders(source: Path) -> tuple[str, ...]:
     return tuple(f"-I{folder}" for folder in folders)
 
 
-def _key(source: Path, text: str, entries: Sequence[str], flags: Sequence[str], version: tuple[int, ...]) -> str:
+def _key(words: tuple[object, ...], text: str, included: Iterable[str]) -> str:
     """Return a hash of everything that decides the machine code; where the files are does not.
 
     Two checkouts of one commit share what was compiled; the lines that it names are then those of the first one.
     """
-    words = repr((tuple(entries), tuple(flags), include_folders(), version, _content_of(source, text)))
-    return hashlib.sha256(words.encode()).hexdigest()[:20]
+    return hashlib.sha256(repr((*words, _content_of(text, included))).encode()).hexdigest()[:20]
 
 
-def _content_of(source: Path, text: str) -> str:
+def _content_of(text: str, included: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for part in (text, *_included(source, text)):
+    for part in (text, *included):
         digest.update(part.encode())
     return digest.hexdigest()
 
 
-def _included(source: Path, text: str) -> Iterator[str]:
-    """Return the texts of the catalogue's own files that the source, with that text, includes, directly or not."""
-    return _reached(source, text, (source.parent, *shared_with(source)), set())
+def _included(source: Path, text: str, folders: Sequence[Path] = ()) -> Iterator[str]:
+    """Return the texts of the project's own files that the source, with that text, includes, directly or not.
+
+    They are next to it, among what its catalogue shares, or in `folders`.
+    """
+    return _reached(source, text, (source.parent, *folders, *shared_with(source)), set())
 
 
 def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) -> Iterator[str]:
-    for name in _INCLUDE.findall(text):
-        found = first_in((path.parent, *folders), name)
+    for bracket, name in _INCLUDE.findall(text):
+        found = first_in((path.parent, *folders) if bracket == '"' else folders[1:], name)
         header = found and found.resolve()
         if header and header not in seen:
             seen.add(header)
-            body = header.read_text()
+            body = header.read_text("utf-8", "replace")
             yield body
             yield from _reached(header, body, folders, seen)
 

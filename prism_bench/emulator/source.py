@@ -16,6 +16,8 @@ from prism_bench.errors import SpecError
 from prism_bench.files import first_in
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
+_PLACE = re.compile(r'^#line (\d+) "(.*)"$')
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
 _DYNAMIC_SHARED = re.compile(
     r"extern\s+__shared__\s+(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
@@ -127,8 +129,11 @@ class _Flattener:
 
     def _lines(self, text: str, name: str, folder: Path) -> str:
         lines = [f'#line 1 "{name}"']
-        for number, line in enumerate(text.split("\n"), start=1):
-            include = _INCLUDE.match(line)
+        number = 0
+        for line in text.split("\n"):
+            include, place = _INCLUDE.match(line), _PLACE.match(line)
+            number = int(place[1]) - 1 if place else number + 1
+            name = place[2] if place else name
             if include:
                 lines.append(self._include(include[1], include[2].strip(), folder, f'#line {number} "{name}"'))
                 lines.append(f'#line {number + 1} "{name}"')
@@ -195,7 +200,7 @@ def _dynamic_shared(match: re.Match[str]) -> str:
 
 def _symbols(text: str) -> Iterator[str]:
     """Yield the names of `__constant__` and `__device__` variables at the outermost level."""
-    code = without_comments(text)
+    code = _DIRECTIVE.sub("", without_comments(text))
     seen: set[str] = set()
     for match in _SYMBOL.finditer(code):
         before = code[: match.start()]

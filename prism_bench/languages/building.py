@@ -10,7 +10,7 @@ import msgspec
 
 from prism_bench.card import LaunchCard
 from prism_bench.case import Case, Device
-from prism_bench.compilation import compile_source, nvrtc_version, sass_hash
+from prism_bench.compilation import compile_source, compiler_of, sass_hash
 from prism_bench.compilation import source_hash as cuda_hash
 from prism_bench.compilation.code import Resources
 from prism_bench.compilation.elf import check_card
@@ -105,14 +105,14 @@ def build(request: BuildRequest, *, cache: bool = True) -> BuiltCode:
         kernels = {one: _prebuilt(request, one) for one in request.instances}
         return BuiltCode(kernels, request.language, PREBUILT)
     if request.language == CUDA:
-        return _by_nvrtc(request, cache)
+        return _of_cuda(request, cache)
     version = language(request.language).require_installed()
     compiler = f"{language(request.language).title} {version}"
     kernels = {one: _compiled(request, one, version, cache) for one in request.instances}
     return BuiltCode(kernels, request.language, compiler)
 
 
-def _by_nvrtc(request: BuildRequest, cache: bool) -> BuiltCode:
+def _of_cuda(request: BuildRequest, cache: bool) -> BuiltCode:
     entries = tuple(str(one) for one in request.instances)
     made = compile_source(request.source, entries, request.architecture, request.options, cache)
     kernels = {
@@ -122,7 +122,7 @@ def _by_nvrtc(request: BuildRequest, cache: bool) -> BuiltCode:
         )
         for one in request.instances
     }  # fmt: skip
-    return BuiltCode(kernels, CUDA, f"NVRTC {nvrtc_version()}")
+    return BuiltCode(kernels, CUDA, compiler_of(request.source, request.options))
 
 
 def _placed(card: LaunchCard, source: Path) -> LaunchCard:

@@ -15,7 +15,9 @@ Node = Any
 _ATTRIBUTES = re.compile(
     rb"__(?:cluster_dims|maxnreg|block_size|minnctapersm)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__\b"
 )
+DEVICE = frozenset({b"__device__", b"__global__"})
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_LONE = re.compile(rb"^(\w+)[ \t]*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)[ \t]*(?://[^\n]*)?$", re.MULTILINE)
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)]*\))?((?:[^\n\\]|\\.|\\\r?\n)*)", re.MULTILINE)
 _SPECIFIERS = frozenset(
     b"__device__ __global__ __host__ __forceinline__ __noinline__ __inline__ inline static constexpr const extern "
@@ -36,6 +38,19 @@ class Macro:
     is_specifiers: bool = False
 
 
+@dataclass(frozen=True)
+class MacroCall:
+    """A macro with arguments alone on its lines, outside of functions: `INSTANTIATE(float)`; the parser did not see it.
+
+    `is_device` is whether what it is made of holds `__device__` or `__global__`.
+    """
+
+    name: str
+    start: int
+    end: int
+    is_device: bool
+
+
 @dataclass
 class Tree:
     """A parsed source. `masked` are specifier macros that the parser did not see: start, end and what they mean."""
@@ -45,6 +60,7 @@ class Tree:
     root: Node
     macros: dict[bytes, Macro]
     masked: list[tuple[int, int, frozenset[bytes]]] = field(default_factory=list[tuple[int, int, frozenset[bytes]]])
+    calls: list[MacroCall] = field(default_factory=list[MacroCall])
 
     def text(self, node: Node) -> str:
         """Return the source text of a node."""
@@ -72,7 +88,37 @@ def parse(path: Path, code: bytes, macros: dict[bytes, Macro] | None = None) -> 
     """Return the syntax tree of CUDA C++; `macros` are those of the headers before it."""
     known = _resolved({**(macros or {}), **macros_of(code)})
     text, masked = _masked(code, known)
-    return Tree(path, code, _parser().parse(text).root_node, known, masked)
+    calls = _lone_calls(text, known)
+    for call in calls:
+        _blank(text, call.start, call.end)
+    return Tree(path, code, _parser().parse(bytes(text)).root_node, known, masked, calls)
+
+
+def expanded(name: bytes, macros: dict[bytes, Macro]) -> set[bytes]:
+    """Return the words that a macro is made of, through other macros."""
+    words: set[bytes] = set()
+    waiting = [name]
+    while waiting:
+        macro = macros.get(waiting.pop())
+        fresh = macro.words - words if macro else set[bytes]()
+        words |= fresh
+        waiting += fresh
+    return words
+
+
+def _lone_calls(text: bytearray, macros: dict[bytes, Macro]) -> list[MacroCall]:
+    """Return the macros with arguments that begin a line and have nothing behind them: no `;`, no body."""
+    found: list[MacroCall] = []
+    for match in _LONE.finditer(text):
+        name = match[1]
+        known = macros.get(name)
+        if (known.takes_arguments if known else name.isupper()) and text[match.end() :].lstrip()[:1] not in (
+            b"{",
+            b":",
+        ):
+            is_device = bool(expanded(name, macros) & DEVICE)
+            found.append(MacroCall(name.decode(), match.start(), match.end(), is_device))
+    return found
 
 
 def macros_of(code: bytes) -> dict[bytes, Macro]:
@@ -122,7 +168,7 @@ def first_defect(node: Node) -> Node | None:
     return next((one for one in walk(node) if one.type == "ERROR" or one.is_missing), node)
 
 
-def _masked(code: bytes, macros: dict[bytes, Macro]) -> tuple[bytes, list[tuple[int, int, frozenset[bytes]]]]:
+def _masked(code: bytes, macros: dict[bytes, Macro]) -> tuple[bytearray, list[tuple[int, int, frozenset[bytes]]]]:
     """Return the code with specifier macros and unknown attributes blanked, and where they were."""
     text, masked = bytearray(code), []
     directives = [match.span() for match in _DEFINE.finditer(code)]
@@ -134,7 +180,7 @@ def _masked(code: bytes, macros: dict[bytes, Macro]) -> tuple[bytes, list[tuple[
         if match[0] in names and not any(start <= match.start() < end for start, end in directives):
             _blank(text, match.start(), match.end())
             masked.append((match.start(), match.end(), macros[match[0]].words))
-    return bytes(text), sorted(masked, key=lambda one: one[0])
+    return text, sorted(masked, key=lambda one: one[0])
 
 
 def _blank(text: bytearray, start: int, end: int) -> None:

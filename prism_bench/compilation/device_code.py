@@ -1,0 +1,26 @@
+"""What a compiler is given of a source: its own text, or the device side of one that holds host code."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from prism_bench.compilation.headers import include_folders
+from prism_bench.files import shared_with
+from prism_bench.sources.device_side import DeviceSide, device_side
+from prism_bench.toolchain import toolchain_of
+
+_PLACE = re.compile(r'^#line (\d+) ".*?([^"/\\]+)"$', re.MULTILINE)
+
+
+def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> DeviceSide | None:
+    """Return the device side of a source; None where it holds no host code.
+
+    SpecError, with the line in the way, where it cannot separate the two.
+    """
+    outside = (*shared_with(source), *map(Path, include_folders()))
+    return device_side(source, toolchain_of(options).folders, entries, outside)
+
+
+def without_places(text: str) -> str:
+    """Return the text of a device side without the folders of its files: where they are changes no machine code."""
+    return _PLACE.sub(r'#line \1 "\2"', text)

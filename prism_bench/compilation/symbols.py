@@ -1,0 +1,62 @@
+"""Entries of a cubin: which symbol is the function that a spec names."""
+
+import io
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from prism_bench.errors import CompilationFailed
+from prism_bench.mangling import demangled, function_of, same_function, without_template
+
+_SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
+_ENTRY = 0x10  # STO_CUDA_ENTRY in st_other
+_MOST_NAMES = 20
+
+
+def entry_symbols(cubin: bytes) -> tuple[str, ...]:
+    """Return the symbols of the kernels in a cubin; none where it is no ELF file."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        table = file.get_section_by_name(".symtab")
+        names = file.get_section_by_name(".strtab").data()
+        data = table.data()
+    except (ELFError, AttributeError):
+        return ()
+    found: list[str] = []
+    for at in range(0, len(data) - _SYMBOL.size + 1, _SYMBOL.size):
+        name, _, other, *_ = _SYMBOL.unpack_from(data, at)
+        if other & _ENTRY:
+            found.append(names[name : names.index(b"\0", name)].decode())
+    return tuple(found)
+
+
+def lowered_names(cubin: bytes, entries: Sequence[str], source: str) -> dict[str, str]:
+    """Return by entry its symbol in the cubin; raise a CompilationFailed that lists what there is where it has none."""
+    symbols = entry_symbols(cubin)
+    return {entry: symbol_of(entry, symbols, source) for entry in entries}
+
+
+def symbol_of(entry: str, symbols: Sequence[str], source: str) -> str:
+    """Return the symbol of the function that an entry names, by its symbol, its instance or its plain name."""
+    if entry in symbols:
+        return entry
+    found = [symbol for symbol in symbols if same_function(entry, symbol)]
+    if not found:  # a plain name of the only instance, or arguments that are written in another way
+        plain = without_template(function_of(entry))
+        found = [symbol for symbol in symbols if without_template(function_of(symbol)) == plain]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise CompilationFailed(f"{source}: no kernel '{entry}'; it has {_listed(symbols)}")
+    raise CompilationFailed(
+        f"{source}: '{entry}' can be {_listed(found)}: name one of these with its template arguments, or by its "
+        f"symbol, such as {found[0]}"
+    )
+
+
+def _listed(symbols: Sequence[str]) -> str:
+    shown = ", ".join(demangled(symbol) for symbol in symbols[:_MOST_NAMES]) or "no kernel at all"
+    return f"{shown} and {len(symbols) - _MOST_NAMES} more" if len(symbols) > _MOST_NAMES else shown

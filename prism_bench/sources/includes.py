@@ -1,0 +1,109 @@
+"""Includes of a source that holds host code: which are the project's files, which the device has, which it has not."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.files import first_in
+
+# What NVRTC and the emulator can include.
+_FOR_DEVICES = re.compile(
+    r"cuda_(fp|bf)\d+\.hp?p?$|mma\.h$|cooperative_groups|cuda_pipeline|cuda_awbarrier|math_constants\.h$|cuda/|nv/target|"
+    r"cub/|thrust/|cute/|cutlass/|curand_kernel\.h$|curand_[a-z0-9]+\.h$|cuComplex\.h$|vector_types\.h$|sm_\d+_|"
+    r"device_launch_parameters\.h$|tensor_map\.cuh$"
+)
+# Headers of C++ that libcu++ has for devices, too.
+_FOR_BOTH = ("cfloat", "climits", "cstddef", "cstdint", "limits", "type_traits", "utility")
+_OF_C = {f"{name[1:]}.h": name for name in _FOR_BOTH if name.startswith("c")}
+# What both worlds take, or what means nothing without a host: no sign that a file holds host code.
+_NEUTRAL = re.compile(r"(cuda(_runtime(_api)?)?|driver_types|assert|math|string)\.h$|c(assert|math|string)$")
+_DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+_LAUNCH = re.compile(r"<<<|\bint\s+main\s*\(")
+_READY = "__CUDACC_RTC__"  # a header that knows NVRTC takes care of itself
+
+
+@dataclass(frozen=True)
+class Include:
+    """An include: its name, and whether it is in quotes."""
+
+    name: str
+    quoted: bool
+
+    @property
+    def is_for_devices(self) -> bool:
+        """Whether a device's compiler can include it as it is."""
+        return bool(_FOR_DEVICES.match(self.name))
+
+    @property
+    def twin(self) -> str | None:
+        """The header of libcu++ that a device has in place of a standard one; None where there is none."""
+        name = _OF_C.get(self.name, self.name)
+        return f"cuda/std/{name}" if name in _FOR_BOTH else None
+
+    @property
+    def needs_a_host(self) -> bool:
+        """Whether no device can include it, so that the file with it holds host code."""
+        return not (self.is_for_devices or self.twin or _NEUTRAL.search(self.name))
+
+
+def includes_in(text: str) -> Iterator[Include]:
+    """Yield the includes of a text."""
+    return (Include(match[2].strip(), match[1] == '"') for match in _DIRECTIVE.finditer(text))
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """Files of a project: those that a source includes in quotes, directly or not.
+
+    They are next to the file that includes them or in `folders`. Headers of the packages in `outside`, and those that
+    know NVRTC, are left to the compiler.
+    """
+
+    folders: tuple[Path, ...]
+    outside: tuple[Path, ...] = ()
+
+    def find(self, include: Include, folder: Path) -> Path | None:
+        """Return the project's file that a file in `folder` includes; None where it is no file of the project."""
+        found = first_in((folder, *self.folders), include.name) if include.quoted else None
+        resolved = found.resolve() if found else None
+        if resolved is None or any(resolved.is_relative_to(place) for place in self.outside):
+            return None
+        return resolved
+
+    def is_known(self, include: Include, folder: Path) -> bool:
+        """Return whether the compiler will find it in one of the folders."""
+        return first_in((folder, *self.folders, *self.outside), include.name) is not None
+
+    def reached(self, source: Path) -> list[tuple[Path, str]]:
+        """Return the source and the project's files that it includes with their texts, those before it first."""
+        found: dict[Path, str] = {}
+        self._reach(source.resolve(), found, set())
+        return list(found.items())
+
+    def _reach(self, path: Path, found: dict[Path, str], seen: set[Path]) -> None:
+        seen.add(path)
+        text = path.read_text("utf-8", "replace")
+        for include in includes_in(text):
+            inner = self.find(include, path.parent)
+            if inner and inner not in seen and _READY not in inner.read_text("utf-8", "replace"):
+                self._reach(inner, found, seen)
+        found[path] = text
+
+    def need_a_host(self, texts: Iterable[tuple[Path, str]]) -> bool:
+        """Return whether any of the files has a launch, a main function, or an include that no device has."""
+        return any(_LAUNCH.search(text) or self._foreign(path, text) for path, text in texts)
+
+    def _foreign(self, path: Path, text: str) -> bool:
+        known = (self.is_known(one, path.parent) for one in includes_in(text) if one.needs_a_host)
+        return not all(known)
+
+
+def is_program(texts: Iterable[tuple[Path, str]]) -> bool:
+    """Return whether a file launches or has a main function: then a function without `__device__` is the host's."""
+    return any(_LAUNCH.search(text) for _, text in texts)
+
+
+def folders_of(options: Sequence[str]) -> tuple[Path, ...]:
+    """Return the folders that compiler options name with -I."""
+    return tuple(Path(option[2:]) for option in options if option.startswith("-I"))
