@@ -10,6 +10,7 @@
         MeasurementInvalid   the machine: below the launch overhead, beyond what the device can do, throttled
         ProfilerError        the machine: why a profiler could not do its work, and the cure
         ResultsError         whoever keeps the results: a record that cannot be read
+        ForgeError           the job: GitHub or GitLab took no comment, and what it lacks
         QueueFull            the caller: more items than the queue of the persistent executor holds
         ItemFailed           the item: it gave an error, never answered, or was lost with the process that served it
 
@@ -116,6 +117,15 @@ class ResultsError(PrismBenchError):
 
     Cause: a file that is missing, cut short, of a newer version or of another tool; or a disk that takes no more.
     Cure: name a file below `reports/runs`, upgrade prism-bench for a newer one, measure again for a damaged one.
+    """
+
+
+class ForgeError(PrismBenchError):
+    """GitHub or GitLab took no comment; the message holds the cause and the cure.
+
+    Cause: no token, a token without the right to comment, as in the job of a fork, no pull request in the job's event,
+    or a rate limit.
+    Cure: see the message; the comment's text is printed all the same, and `prism-bench comment FILE` prints it again.
     """
 
 

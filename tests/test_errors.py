@@ -6,7 +6,7 @@ from prism_bench import errors
 
 EXIT_CODES = {
     "UsageError": 2, "SpecError": 1, "CompilationFailed": 1, "VerificationFailed": 1, "BackendUnavailable": 2,
-    "MeasurementInvalid": 3, "ProfilerError": 2, "ResultsError": 2, "QueueFull": 2, "ItemFailed": 2,
+    "MeasurementInvalid": 3, "ProfilerError": 2, "ResultsError": 2, "ForgeError": 2, "QueueFull": 2, "ItemFailed": 2,
     "CacheUnavailable": 2,
 }  # fmt: skip
 

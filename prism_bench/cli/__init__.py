@@ -11,6 +11,7 @@ from prism_bench.cli import (
     baseline,
     bisect,
     check,
+    comment,
     compare,
     compile,
     digest,
@@ -51,7 +52,7 @@ app = typer.Typer(
 
 _CORE = (
     run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, bisect, baseline,
-    noise, show, digest, history, merge, import_results, export, monitor,
+    noise, show, digest, comment, history, merge, import_results, export, monitor,
     exporter,
 )  # fmt: skip
 for module in (*_CORE, *(module for extension in installed() for module in extension.command_modules())):

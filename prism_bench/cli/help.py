@@ -13,7 +13,19 @@ from prism_bench.options.output import complain
 GROUPS: dict[str, tuple[str, ...]] = {
     "Everyday": ("run", "compare", "check", "report", "doctor"),
     "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile"),
-    "History": ("trend", "bisect", "baseline", "noise", "show", "digest", "history", "merge", "import", "export"),
+    "History": (
+        "trend",
+        "bisect",
+        "baseline",
+        "noise",
+        "show",
+        "digest",
+        "comment",
+        "history",
+        "merge",
+        "import",
+        "export",
+    ),
     "GPU": ("monitor", "exporter"),
 }
 EXTENSIONS = "Extensions"

@@ -8,10 +8,10 @@ have changed them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from prism_bench.analysis.compare.comparable import is_other_unit, require_comparable, software_changes
+from prism_bench.analysis.compare.comparable import device_of, is_other_unit, require_comparable, software_changes
 from prism_bench.analysis.compare.control import Control, control_findings, control_of, with_changed
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.compare.verdict import (
@@ -28,7 +28,7 @@ from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, 
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.measure.limits import valid, valid_median
 from prism_bench.metric import ELSEWHERE, MEASURED
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.run_record import CaseResult, JsonTable, RunRecord
 from prism_bench.units import share_text
 
 ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared"]
@@ -43,7 +43,7 @@ class ComparedCase:
 
     `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
     `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians of A and B as they
-    were measured.
+    were measured; `codes` is what each record knows of its machine code and launches.
     """
 
     case: str
@@ -54,6 +54,7 @@ class ComparedCase:
     seconds: tuple[float | None, float | None] = (None, None)
     identical: bool = False
     gravity: Gravity = "note"
+    codes: tuple[JsonTable, JsonTable] = field(default_factory=lambda: ({}, {}))
 
 
 _Row = tuple[ComparedCase, _Cases]
@@ -64,7 +65,7 @@ class RecordComparison:
     """Every case of both records, the control, and `notes` about the two records.
 
     `complete` is False where measuring them was cut short. `software` are the versions of driver and
-    toolkit that differ.
+    toolkit that differ. `backend` and `device` measured both, at `commits` of the sources.
     """
 
     names: tuple[str, str]
@@ -73,6 +74,9 @@ class RecordComparison:
     notes: tuple[str, ...] = ()
     complete: bool = True
     software: str | None = None
+    backend: str = ""
+    device: str = ""
+    commits: tuple[str | None, str | None] = (None, None)
 
     @property
     def answered(self) -> bool:
@@ -124,7 +128,10 @@ def compare(
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
     surrounded = _Surroundings(a, b, software_changes(a, b))
     found, control = _judged(rows, pairs, rules, surrounded)
-    return RecordComparison(names, tuple(found), control, tuple(notes), software=surrounded.software)
+    return RecordComparison(
+        names, tuple(found), control, tuple(notes), software=surrounded.software,
+        backend=b.backend, device=device_of(b), commits=(a.commit, b.commit),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,7 @@ def _alone(sides: Sequence[Mapping[str, CaseResult]], names: tuple[str, str]) ->
 
 def _row(name: str, pair: _Cases, metric: str | None, names: tuple[str, str]) -> _Row:
     metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
-    row = ComparedCase(name, metric, "inconclusive")
+    row = ComparedCase(name, metric, "inconclusive", codes=(pair[0].code, pair[1].code))
     for case, side in zip(pair, names, strict=True):
         reason = missing(case, metric, side)
         if reason:

@@ -13,6 +13,8 @@ from prism_bench.analysis.compare.estimate import Estimate
 from prism_bench.analysis.findings import value_text
 from prism_bench.units import share_text
 
+# Of machine code and launches, as a record has them on both sides: null where it does not know.
+RESOURCES = ("registers", "spill_bytes", "shared_bytes", "launches", "plan")
 STYLES = {"slower": "bold red", "faster": "green", "same": "dim", "inconclusive": "yellow", "not compared": "yellow"}
 
 
@@ -32,6 +34,10 @@ def comparison_json(comparison: RecordComparison) -> dict[str, Any]:
     return {
         "a": comparison.names[0],
         "b": comparison.names[1],
+        "backend": comparison.backend,
+        "device": comparison.device,
+        "commits": list(comparison.commits),
+        "complete": comparison.complete,
         "counts": dict(comparison.counts()),
         "cases": [_plain(one) for one in comparison.cases],
         "control": _plain_control(control),
@@ -103,7 +109,8 @@ def _control(control: Control) -> Text:
 
 def _plain(one: ComparedCase) -> dict[str, Any]:
     plain: dict[str, Any] = {"case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
-                             "identical": one.identical, "seconds": list(one.seconds)}  # fmt: skip
+                             "identical": one.identical, "seconds": list(one.seconds),
+                             **{name: [code.get(name) for code in one.codes] for name in RESOURCES}}  # fmt: skip
     if one.judgement is None:
         return plain
     judgement = one.judgement

@@ -1,0 +1,94 @@
+"""Comparison as a comment reads it from JSON; the file may come from a stranger, and is data alone."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from prism_bench.documents import as_kind, json_of
+from prism_bench.errors import ResultsError
+
+LARGEST = 20_000_000  # bytes of a comparison's file: one of 100,000 cases is smaller
+MOST_CASES = 100_000
+
+_Text = Annotated[str, Meta(max_length=20_000)]
+_Both = tuple[int | None, int | None]
+_Seconds = tuple[Annotated[float, Meta(ge=0)] | None, Annotated[float, Meta(ge=0)] | None]
+_NEITHER: _Both = (None, None)
+
+
+@dataclass(frozen=True)
+class ComparedEntry:
+    """Difference of one entry's machine code: `kinds` are instructions by kind, before and after."""
+
+    entry: _Text
+    state: _Text = "changed"
+    registers: _Both = _NEITHER
+    spill_bytes: _Both = _NEITHER
+    instructions: _Both = _NEITHER
+    kinds: dict[_Text, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One case; fields are those of `prism-bench compare --json`, absent ones are unknown."""
+
+    case: _Text
+    verdict: _Text
+    metric: _Text = "cold_time"
+    reason: _Text | None = None
+    identical: bool = False
+    seconds: _Seconds = (None, None)
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    registers: _Both = _NEITHER
+    spill_bytes: _Both = _NEITHER
+    plan: tuple[list[_Text] | None, list[_Text] | None] = (None, None)
+    changed: list[_Text] = field(default_factory=list[str])
+    code_difference: list[ComparedEntry] = field(default_factory=list[ComparedEntry])
+
+
+@dataclass(frozen=True)
+class ComparedFinding:
+    """One finding about the comparison or a case."""
+
+    gravity: _Text
+    kind: _Text
+    message: _Text
+    case: _Text | None = None
+
+
+@dataclass(frozen=True)
+class ComparedFile:
+    """A comparison of two sides, `a` the old one, at `commits` of the sources."""
+
+    a: _Text
+    b: _Text
+    cases: Annotated[list[ComparedRow], Meta(max_length=MOST_CASES)]
+    findings: list[ComparedFinding] = field(default_factory=list[ComparedFinding])
+    notes: list[_Text] = field(default_factory=list[str])
+    backend: _Text = ""
+    device: _Text = ""
+    commits: tuple[_Text | None, _Text | None] = (None, None)
+    complete: bool = True
+
+    def of(self, *verdicts: str) -> list[ComparedRow]:
+        """Return the cases with one of these verdicts."""
+        return [row for row in self.cases if row.verdict in verdicts]
+
+
+def read_comparison(path: Path) -> ComparedFile:
+    """Return the comparison in a file; a ResultsError where it is none, or too large."""
+    what = "a comparison; 'prism-bench compare --json' prints one"
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read ({error.strerror}); it is the output of compare --json") from None
+    if size > LARGEST:
+        raise ResultsError(f"{path}: {size / 1e6:.0f} MB; a comparison has at most {LARGEST / 1e6:.0f} MB")
+    try:
+        return as_kind(json_of(path, what), ComparedFile)
+    except ValueError as error:
+        raise ResultsError(f"{path}: not {what} ({error})") from error
