@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.wheel import installed_wheel
+
 SAMPLES = "PRISM_BENCH_SAMPLES"  # a folder of other people's profiler captures
 
 
@@ -16,6 +18,12 @@ def samples():
     if not folder.is_dir():
         pytest.skip(f"no captures at {folder}; {SAMPLES} names their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """The wheel of this checkout, installed nowhere near it."""
+    return installed_wheel(tmp_path_factory)
 
 
 def pytest_collection_modifyitems(items):

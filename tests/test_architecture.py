@@ -62,7 +62,7 @@ OUTSIDE = {
     "msgspec": ["documents", "record_schema", "record_check", "workers", "emulator", "languages", "extensions",
                 "report/comment"],
     "matplotlib": ["report", "extensions", "result_views"],
-    "jinja2": ["report", "sources/skeleton"],
+    "jinja2": ["scaffold", "report", "sources/skeleton"],
     "tree_sitter": ["sources/syntax"],
     "tree_sitter_cuda": ["sources/syntax"],
     "markupsafe": ["report"],

@@ -1,37 +1,29 @@
 """The wheel: it carries the catalogue and works from any folder."""
 
 import json
-import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).resolve().parent.parent
+from tests.wheel import HOUSE
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, cwd=HOUSE, check=True, capture_output=True)
-    return next(folder.glob("prism_bench-*.whl"))
+def wheel(installed):
+    return installed.path
 
 
 @pytest.fixture(scope="module")
-def elsewhere(wheel, tmp_path_factory):
+def elsewhere(installed, tmp_path_factory):
     """A function that runs the unpacked wheel's command line in an empty folder far from the checkout."""
-    unpacked, folder = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("elsewhere")
-    zipfile.ZipFile(wheel).extractall(unpacked)
-    environment = {**os.environ, "PYTHONPATH": str(unpacked)}
+    folder = tmp_path_factory.mktemp("elsewhere")
 
     def run(*words):
-        command = [sys.executable, "-m", "prism_bench", *words]
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+        return installed.command(folder, *words)
 
-    run.unpacked, run.folder = unpacked, folder
+    run.unpacked, run.folder = installed.site, folder
     return run
 
 

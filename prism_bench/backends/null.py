@@ -1,7 +1,8 @@
 """The scripted backend: no device, made-up times, planned faults. Every command can be tried on it in milliseconds.
 
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the pattern of a case's name or of its task
-(name@block=128). A behaviour may hold `seconds` (the median, 1e-6),
+(name@block=128). `with_source` of a behaviour holds changes of it by a text in the kernel's source, so that two
+commits differ. A behaviour may hold `seconds` (the median, 1e-6),
 `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
@@ -36,7 +37,7 @@ Behaviour = Mapping[str, Any]  # the behaviour of a case in a script; `_BEHAVIOU
 Script = Mapping[str, Behaviour]
 _BEHAVIOUR = (
     "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
-    "hang", "fails", "memory", "raises", "peers", "leaks", "changes",
+    "hang", "fails", "memory", "raises", "peers", "leaks", "changes", "with_source",
 )  # fmt: skip
 
 
@@ -55,8 +56,8 @@ def _checked(script: object) -> Script:
     """Return the script if it is a table of behaviours that this backend knows; else raise ValueError."""
     if not isinstance(script, dict) or not all(isinstance(behaviour, dict) for behaviour in script.values()):
         raise ValueError("it holds no table of behaviours by pattern")
-    peers = [_checked(behaviour["peers"]) for behaviour in script.values() if "peers" in behaviour]
-    behaviours = [behaviour for table in (script, *peers) for behaviour in table.values()]
+    inner = [_checked(one[key]) for one in script.values() for key in ("peers", "with_source") if key in one]
+    behaviours = [behaviour for table in (script, *inner) for behaviour in table.values()]
     odd = sorted({word for behaviour in behaviours for word in behaviour} - set(_BEHAVIOUR))
     if odd:
         raise ValueError(f"it scripts {', '.join(odd)}; known are {', '.join(_BEHAVIOUR)}")
@@ -179,7 +180,10 @@ class NullBackend(Backend):
         return partial(_scripted_sample, behaviour, np.random.default_rng(7))
 
     def _behaviour(self, case: Case) -> Behaviour:
-        return next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})
+        found = next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})
+        text = case.spec.source_file.read_text() if "with_source" in found else ""
+        changes = [change for part, change in found.get("with_source", {}).items() if part in text]
+        return {**found, **{key: value for change in changes for key, value in change.items()}}
 
 
 def _fits(case: Case, pattern: str) -> bool:

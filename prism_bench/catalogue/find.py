@@ -76,7 +76,8 @@ def of_project(folder: Path | None = None) -> Catalogue:
     configured = configuration.catalogue if configuration and folder is None else None
     found = discover(folder or (project.relative(configured) if configured else None))
     if configuration and configuration.has(found.folder):
-        return replace(found, budgets=configuration.budgets)
+        budgets = configuration.budgets
+        return replace(found, budgets=project.relative(budgets) if budgets else None)
     return found
 
 

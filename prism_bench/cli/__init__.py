@@ -20,6 +20,7 @@ from prism_bench.cli import (
     exporter,
     history,
     import_results,
+    init,
     list_cases,
     merge,
     monitor,
@@ -51,6 +52,7 @@ app = typer.Typer(
 )
 
 _CORE = (
+    init,
     run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, bisect, baseline,
     noise, show, digest, comment, history, merge, import_results, export, monitor,
     exporter,

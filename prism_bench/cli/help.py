@@ -11,7 +11,7 @@ from prism_bench.options.output import complain
 
 # The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Everyday": ("run", "compare", "check", "report", "doctor"),
+    "Everyday": ("init", "run", "compare", "check", "report", "doctor"),
     "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile"),
     "History": (
         "trend",

@@ -1,0 +1,118 @@
+"""Parts of a project: its configuration, an example, and what continuous integration and other tools need."""
+
+import platform
+import subprocess
+import tomllib
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prism_bench import project
+from prism_bench.errors import UsageError
+from prism_bench.scaffold.writing import LeftFile, PlannedFile
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TEMPLATES, _ENDING = Path(__file__).parent / "templates", ".jinja"
+_EXAMPLE, _CATALOGUE, _TEXT = "example", "catalogue", "configuration.toml"
+PARTS = tuple(sorted(one.name for one in _TEMPLATES.iterdir() if one.is_dir() and one.name != _EXAMPLE))
+CONFIGURED = "is configured already"
+
+
+@dataclass(frozen=True)
+class ProjectFacts:
+    """What templates may ask for: the project's name, the folder of its catalogue, its branch, and this host."""
+
+    name: str
+    catalogue: str = "kernels"
+    branch: str = "main"
+    host: str = "runner-1"
+
+    @classmethod
+    def of(cls, root: Path) -> "ProjectFacts":
+        """Return the facts of the project at `root`, which may not exist yet."""
+        found = _own(root)
+        catalogue = (found.keys.catalogue if found else None) or cls.catalogue
+        return cls(
+            root.resolve().name or "project", catalogue, _branch(root) or cls.branch, platform.node() or cls.host
+        )
+
+
+def configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFile:
+    """Return the configuration: a table for a pyproject.toml, else a file; the one that exists stays as it is.
+
+    Raise a UsageError where one of the files is not right.
+    """
+    found, shared = _own(root), root / project.SHARED_FILE
+    if found:
+        return LeftFile(found.file.relative_to(root.absolute()), CONFIGURED)
+    text = _rendered(f"{_TEXT}{_ENDING}", facts)
+    if not shared.is_file():
+        return PlannedFile(Path(project.OWN_FILE), text)
+    comment, _, keys = text.partition("\n")
+    table = f"\n{comment}\n[tool.{project.TABLE}]\n{keys}"
+    _require_appendable(shared, table)
+    return PlannedFile(Path(project.SHARED_FILE), table, appended=True)
+
+
+def part_files(part: str, facts: ProjectFacts) -> list[PlannedFile]:
+    """Return the files of one part, in the order of their paths."""
+    found = sorted(path.relative_to(_TEMPLATES) for path in (_TEMPLATES / part).rglob(f"*{_ENDING}"))
+    return [PlannedFile(_place(path, facts), _rendered(path.as_posix(), facts)) for path in found]
+
+
+def example_files(facts: ProjectFacts) -> list[PlannedFile]:
+    """Return the kernel that a new catalogue begins with."""
+    return part_files(_EXAMPLE, facts)
+
+
+def _own(root: Path) -> project.Project | None:
+    """Return the configuration in this very folder."""
+    found = project.current(root.absolute()) if root.is_dir() else None
+    return found if found and found.root.samefile(root) else None
+
+
+def _place(template: Path, facts: ProjectFacts) -> Path:
+    parts = [facts.catalogue if part == _CATALOGUE else part for part in template.parts[1:]]
+    return Path(*parts).with_suffix("")
+
+
+def _require_appendable(path: Path, table: str) -> None:
+    """Raise a UsageError where the file is no TOML, or could not hold our table at its end."""
+    try:
+        text = path.read_text("utf-8")
+        before, after = tomllib.loads(text), tomllib.loads(text + table)
+    except ValueError as error:
+        raise UsageError(
+            f"{path}: cannot take [tool.{project.TABLE}] ({error}); correct it, or create {project.OWN_FILE}"
+        ) from error
+    after["tool"].pop(project.TABLE)
+    assert {**before, "tool": before.get("tool", {})} == after, "appending changed what was there"
+
+
+def _branch(root: Path) -> str | None:
+    """Return the branch of the repository at `root`, None where there is none."""
+    command = ["git", "-C", str(root), "symbolic-ref", "--short", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _rendered(name: str, facts: ProjectFacts) -> str:
+    return _environment().get_template(name).render(asdict(facts))
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    # Workflows hold ${{ ... }}, kernels << and [[...]]: ours have other marks.
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False,
+        variable_start_string="@{", variable_end_string="}", block_start_string="@%", block_end_string="%@",
+        comment_start_string="@#", comment_end_string="#@", trim_blocks=True,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""Spec files for kernels that were found in a user's sources."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from prism_bench.errors import UsageError
+from prism_bench.scaffold.writing import PlannedFile
+from prism_bench.sources import FoundKernel, Skeleton, scan, skeleton
+
+DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command
+
+
+@dataclass(frozen=True)
+class SkeletonFile:
+    """A spec for a person to complete: its file, what it is of, and what is to be written or confirmed."""
+
+    file: PlannedFile
+    kernel: FoundKernel
+    skeleton: Skeleton
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """Specs for what was found below a folder, and in words what there is no spec for."""
+
+    specs: tuple[SkeletonFile, ...]
+    without: tuple[str, ...]
+
+
+def skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
+    """Return a spec for each CUDA kernel below `place`, in a family named after the folder of its source.
+
+    Raise a UsageError where there is no such folder, or nothing in it.
+    """
+    found = scan(place)
+    specs = list(_specs((one for one in found.kernels if one.language == "cuda"), root, catalogue))
+    without = [f"{one.path}:{one.line}: {one.name}: {one.language}, for which no spec is written"
+               for one in found.kernels if one.language != "cuda"]  # fmt: skip
+    without += [f"{one.path}:{one.line}: {one.name}: a PyTorch operator, which prism_bench.benchmark times"
+                for one in found.operators]  # fmt: skip
+    without += map(str, found.unread)
+    if not specs:
+        raise UsageError("; ".join([f"no CUDA kernel below {place} that a spec can be written for", *without[:3]]))
+    return FoundFiles(tuple(specs), tuple(without))
+
+
+def _specs(kernels: Iterable[FoundKernel], root: Path, catalogue: str) -> Iterable[SkeletonFile]:
+    """Yield the specs; a kernel whose name another one has gets a number, because a catalogue names each once."""
+    paths = sorted(path for ending in (".py", f".py{DRAFT}") for path in (root / catalogue).glob(f"*/*{ending}"))
+    taken = {path.name.partition(".")[0]: path for path in paths}
+    own: set[str] = set()
+    for kernel in kernels:
+        folder = root / catalogue / _family(kernel.path)
+        made = skeleton(kernel, Path(os.path.relpath(kernel.path.resolve(), folder.resolve())).as_posix())
+        stem = made.file_name.removesuffix(".py")
+        names = (f"{stem}_{number}" if number > 1 else stem for number in count(1))
+        name = next(one for one in names if one not in own and taken.get(one, folder / one).parent == folder)
+        own.add(name)
+        ending = ".py" if made.loads else f".py{DRAFT}"
+        yield SkeletonFile(PlannedFile((folder / f"{name}{ending}").relative_to(root), made.text), kernel, made)
+
+
+def _family(source: Path) -> str:
+    """Return the name of the folder of the source, as a Python package may be called."""
+    name = "".join(letter if letter.isalnum() else "_" for letter in source.resolve().parent.name.lower())
+    return name if name.isidentifier() and name != "include" else f"family_{name}"
