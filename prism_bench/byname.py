@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from prism_bench.errors import SpecError
+from prism_bench.extras import extras_named
 
 _Result = TypeVar("_Result")
 
@@ -24,7 +25,8 @@ def call(function: Callable[..., _Result], offered: Mapping[str, Any], where: st
     """
     bound = bind(function, offered, where)
     try:
-        return bound()
+        with extras_named():
+            return bound()
     except Exception as error:
         _note_line(error, function)
         raise

@@ -6,6 +6,7 @@
         CompilationFailed    the kernel author: the compiler's words, with file and line
         VerificationFailed   the kernel author: the output differs from the reference
         BackendUnavailable   the machine: what is missing, and what works without it
+            ExtraMissing     the installation: a library of an extra, with the command that installs it
         CacheUnavailable     the machine: nothing can be kept where compiled kernels are kept
         MeasurementInvalid   the machine: below the launch overhead, beyond what the device can do, throttled
         ProfilerError        the machine: why a profiler could not do its work, and the cure
@@ -80,6 +81,14 @@ class BackendUnavailable(PrismBenchError):
 
     Cause: no GPU, no driver, a package that is not installed, or no C++ compiler for the emulator.
     Cure: `prism-bench doctor` names what is missing and how to get it; `--backend numpy_reference` needs nothing.
+    """
+
+
+class ExtraMissing(BackendUnavailable):
+    """A library is not installed that only some commands or kernels need; the message has its extra.
+
+    Cause: the default installation is light: SciPy, Matplotlib, asv and others come with extras.
+    Cure: the `pip install` of the message, or `pip install 'prism-bench[all]'` for all that needs no GPU.
     """
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from prism_bench import notebook
 from prism_bench.errors import UsageError
+from prism_bench.extras import extras_named
 from prism_bench.units import time_text
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def record_plot(self: "RunRecord", pattern: str = "*", label: str | None = None)
 
 
 def _figure(cases: "Sequence[CaseResult]") -> Any:
-    from matplotlib.figure import Figure
+    with extras_named():
+        from matplotlib.figure import Figure
 
     shown = cases[:PLOTTED]
     figure = Figure(figsize=(9, 1.2 + 0.28 * len(shown)), layout="constrained")

@@ -21,7 +21,7 @@ NOUNS = """
     case_sizes correctness host_plan card instance spec_modules mangling toolchain
     naming project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant
-    interrupts saving temporaries regimes libraries peer peer_cache notebook record_samples result_views
+    interrupts saving temporaries regimes libraries peer peer_cache notebook record_samples result_views extras
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -50,7 +50,7 @@ OUTSIDE = {
     "numpy": ["arguments", "array_types", "precision", "scene", "store", "case_sizes", "correctness", "inputs",
               "languages", "tolerance", "regimes", "backends", "emulator", "run", "workers", "tuning", "extensions",
               "profilers", "analysis", "studies", "api", "report", "pytest_plugin"],
-    "scipy": ["backends", "run", "studies", "analysis"],
+    "scipy": [],
     "cupy": ["backends/cuda", "compilation/bindings", "extensions/memory", "studies/crosscheck"],
     "cupyx": ["backends/cuda"], "torch": ["backends/cuda"],
     "cuda": ["compilation/bindings", "studies/crosscheck"],

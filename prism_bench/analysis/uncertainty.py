@@ -18,7 +18,7 @@ from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult
 
 CONFIDENCE = 0.95
-_MANY = 1e9  # degrees of freedom of a normal distribution
+_MANY = float("inf")  # degrees of freedom of a normal distribution
 _WIDEST = 50.0  # in log time; its exponential is still a number
 _OVER_COLD = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "bound_share")
 _RATIOS = {"peer_ratio": None, "cpu_ratio": "cold_time", "cpu_ratio_end_to_end": "end_to_end_time"}

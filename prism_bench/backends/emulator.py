@@ -20,6 +20,7 @@ from prism_bench.emulator.execute import report_crashes
 from prism_bench.emulator.module import Module
 from prism_bench.emulator.report import LaunchFinding
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
+from prism_bench.extras import host_special
 from prism_bench.files import shared_with, writable_cache
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import Array, Edge, InOut, KernelSpec, Launch, Zero
@@ -205,9 +206,7 @@ class EmulatorBackend(Backend):
 
     @property
     def special(self) -> ModuleType:
-        import scipy.special
-
-        return scipy.special
+        return host_special
 
     def facts(self) -> dict[str, Any]:
         software = {"numpy": np.__version__, "compiler": self._compiler.version}

@@ -10,6 +10,7 @@ import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable, TimerFactories
 from prism_bench.case import Case
+from prism_bench.extras import host_special
 from prism_bench.inputs import InputArray
 from prism_bench.measurement import Sample
 from prism_bench.units import bytes_text
@@ -84,14 +85,10 @@ class NumpyBackend(Backend):
 
     @property
     def special(self) -> ModuleType:
-        import scipy.special
-
-        return scipy.special
+        return host_special
 
     def facts(self) -> dict[str, Any]:
-        import scipy
-
-        return {"device": _processor(), "software": {"numpy": np.__version__, "scipy": scipy.__version__}}
+        return {"device": _processor(), "software": {"numpy": np.__version__}}
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> NumpyRunnable:
         wanted, free = REFERENCE_COPIES * case.sizes.allocated_bytes, _free_bytes()

@@ -37,6 +37,7 @@ from prism_bench.cli import (
 from prism_bench.cli.help import GroupedHelp, command_class
 from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed
+from prism_bench.extras import extras_named
 from prism_bench.interrupts import guarded
 from prism_bench.options.output import complain, guarded_output, os_words, refuse_empty
 
@@ -82,7 +83,7 @@ def main() -> None:
     """Run the command line; a mistake of the user or the machine ends with one line and an exit code, no traceback."""
     try:
         refuse_empty(sys.argv[1:])
-        with guarded_output():
+        with guarded_output(), extras_named():
             app()
     except PrismBenchError as error:
         complain(str(error))

@@ -119,6 +119,6 @@ def _code(record: RunRecord, found: Catalogue) -> int:
     from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.reading import read
 
-    if not record.complete or options.cache_was_refused(record):
+    if not record.complete or options.was_hindered(record):
         return 2
     return 1 if found.problems else exit_code(read(record, found).findings)

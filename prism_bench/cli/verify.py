@@ -42,11 +42,11 @@ def command(
 
 
 def _code(records: dict[str, RunRecord], has_problems: bool) -> int:
-    """Return 1 where a case is wrong or a run was cut short, 2 where the cache took no more."""
+    """Return 1 where a case is wrong or a run was cut short, 2 where the cache took no more or an extra is missing."""
     wrong = any(case.status not in ("ok", "skipped") for record in records.values() for case in record.cases)
     if wrong or has_problems or not all(record.complete for record in records.values()):
         return 1
-    return 2 if any(map(options.cache_was_refused, records.values())) else 0
+    return 2 if any(map(options.was_hindered, records.values())) else 0
 
 
 def _works(name: str, is_required: bool, quiet: bool) -> bool:

@@ -10,7 +10,9 @@ from prism_bench.libraries import LIBRARIES, Library
 # Import name: package, what it is for, and how to get it.
 _WANTED = {
     "torch": ("torch", "the library peers that kernels are compared with", "install prism-bench[peers]"),
-    "asv": ("asv", "histories with 'asv run'", "install asv"),
+    "scipy": ("scipy", "references that call it, evaluated on the CPU", "install prism-bench[scipy]"),
+    "matplotlib": ("matplotlib", "pictures of records and of fusion", "install prism-bench[plots]"),
+    "asv": ("asv", "histories with 'asv run'", "install prism-bench[asv]"),
     "prometheus_client": ("prometheus-client", "'prism-bench exporter'", "install prism-bench[monitor]"),
     "cupti": ("cupti-python", "launches counted and timed without ncu", "install prism-bench[cupti]"),
     "ncu_report": ("ncu-report", "ncu reports read without ncu", "install prism-bench[ncu]"),

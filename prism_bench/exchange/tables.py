@@ -5,7 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.errors import BackendUnavailable, ResultsError
+from prism_bench.errors import ExtraMissing, ResultsError
+from prism_bench.extras import without
 from prism_bench.files import write_atomically
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def write(frame: "pandas.DataFrame", path: Path, format: str) -> Path:
     """Write the table as `csv` or `parquet`, whole or not at all; returns the path.
 
-    A BackendUnavailable names what Parquet needs, a ResultsError the place that cannot be written.
+    An ExtraMissing names what Parquet needs, a ResultsError the place that cannot be written.
     """
     data = frame.to_csv(index=False, lineterminator="\n").encode() if format == "csv" else _parquet(frame)
     try:
@@ -27,7 +28,7 @@ def write(frame: "pandas.DataFrame", path: Path, format: str) -> Path:
 
 def _parquet(frame: "pandas.DataFrame") -> bytes:
     if find_spec("pyarrow") is None:
-        raise BackendUnavailable("Parquet needs pyarrow: pip install 'prism-bench[parquet]'; CSV works without")
+        raise ExtraMissing(f"Parquet: {without('pyarrow')}; CSV works without it")
     data = io.BytesIO()
     frame.to_parquet(data, index=False, engine="pyarrow")
     return data.getvalue()

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from prism_bench import project
 from prism_bench.catalogue import Catalogue, default_folder, of_project
+from prism_bench.extras import NOT_INSTALLED
 from prism_bench.files import CACHE_REFUSED
 from prism_bench.run_record import RunRecord
 from prism_bench.strict_json import json_text
@@ -137,9 +138,10 @@ def show(plain: Callable[[], object], view: Callable[[], RenderableType], *, jso
         out().print(view())
 
 
-def cache_was_refused(record: RunRecord) -> bool:
-    """Return whether a case was skipped because the cache took no more: then the machine is at fault."""
-    return any(case.status == "skipped" and (case.reason or "").startswith(CACHE_REFUSED) for case in record.cases)
+def was_hindered(record: RunRecord) -> bool:
+    """Return whether a case was skipped because the cache took no more, or an extra is missing: no kernel's fault."""
+    reasons = [case.reason or "" for case in record.cases if case.status == "skipped"]
+    return any(reason.startswith(CACHE_REFUSED) or NOT_INSTALLED in reason for reason in reasons)
 
 
 def choose_backend(name: str | None, quiet: bool) -> "Backend":

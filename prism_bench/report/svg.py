@@ -11,11 +11,8 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
 # Colours that nobody would draw with, by the CSS variable that replaces them.
@@ -33,17 +30,22 @@ _SETTINGS: "Mapping[RcKeyType, Any]" = MappingProxyType({
 _NO_METADATA = MappingProxyType(dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
 
-def canvas(width: float, height: float, name: str) -> tuple[AbstractContextManager[None], Callable[[], Figure]]:
+def canvas(width: float, height: float, name: str) -> tuple[AbstractContextManager[None], "Callable[[], Figure]"]:
     """Return a context to draw in and a maker of figures of that many CSS pixels; `name` makes their ids unique."""
-    return matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}), lambda: _figure(width, height)
+    from matplotlib import rc_context
+
+    return rc_context({**_SETTINGS, "svg.hashsalt": name}), lambda: _figure(width, height)
 
 
-def _figure(width: float, height: float) -> Figure:
+def _figure(width: float, height: float) -> "Figure":
     """Return a figure; one inch is 72 pixels, as in SVG, and the Agg canvas measures how wide a text is."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     return FigureCanvasAgg(Figure((width / 72, height / 72), dpi=72)).figure
 
 
-def inline(figure: Figure, label: str, titles: dict[str, str] | None = None, prefix: str = "") -> str:
+def inline(figure: "Figure", label: str, titles: dict[str, str] | None = None, prefix: str = "") -> str:
     """Return the figure as one `<svg>` element that scales with the page; `label` is for screen readers.
 
     `titles` are tooltips by the gid of the artist they belong to; `prefix` makes every id of the picture its own.

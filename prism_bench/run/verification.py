@@ -11,6 +11,7 @@ import numpy as np
 from prism_bench.backends import Backend, Runnable
 from prism_bench.case import Case
 from prism_bench.correctness import Allowance
+from prism_bench.extras import host_special
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import InOut
 from prism_bench.tolerance import Tolerance, compare
@@ -151,7 +152,7 @@ def _place(backend: Backend, case: Case) -> tuple[ModuleType, ModuleType]:
     elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
     quick = elements <= HOST_ELEMENTS and (case.sizes.flops or 0) <= HOST_OPERATIONS
     on_host = backend.xp is np or quick or case.is_regime  # CuPy takes a subnormal float for 0
-    return (np, _scipy_special()) if on_host else (backend.xp, backend.special)
+    return (np, host_special) if on_host else (backend.xp, backend.special)
 
 
 def _evaluated(
@@ -204,9 +205,3 @@ def _bits(array: Any, xp: ModuleType) -> Any:
 def _bring(array: Any, xp: ModuleType) -> Any:
     """Return the array as one of `xp`: copied from the device where the comparison is on the host."""
     return array.get() if xp is np and hasattr(array, "get") else xp.asarray(array)
-
-
-def _scipy_special() -> ModuleType:
-    import scipy.special
-
-    return scipy.special

@@ -19,6 +19,7 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.case import Case, InputArray
 from prism_bench.catalogue import discover
+from prism_bench.extras import host_special
 from prism_bench.interrupts import allowed, held
 from prism_bench.saving import Due, Saver
 from prism_bench.studies import REPOSITORY
@@ -150,9 +151,7 @@ def _outputs(backend: Backend, case: Case, inputs: Mapping[str, InputArray]) -> 
 def _difference(
     case: Case, name: str, actual: AnyArray, expected: AnyArray, arrays: Mapping[str, AnyArray]
 ) -> Difference:
-    import scipy.special
-
-    allowance = case.correctness.allowance(name, arrays, np, scipy.special)
+    allowance = case.correctness.allowance(name, arrays, np, host_special)
     tolerance = allowance.tolerance
     twice = {name: BOTH_MAY_ERR * getattr(tolerance, name) for name in ("relative", "ulps", "floor", "floor_of_peak")}
     normwise = None if tolerance.normwise is None else BOTH_MAY_ERR * tolerance.normwise

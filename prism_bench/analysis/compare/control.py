@@ -12,10 +12,10 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 
 from prism_bench.analysis.compare.estimate import Estimate, estimate, quantile
 from prism_bench.analysis.compare.verdict import MachineShift, Pair
+from prism_bench.analysis.distributions import binomial_tail
 from prism_bench.analysis.findings import Finding
 from prism_bench.units import time_text
 
@@ -164,7 +164,7 @@ def _scatter(left: Floats, errors: Floats, quantiles: Floats) -> float:
 
 def with_changed(control: Control, changed: tuple[str, ...]) -> Control:
     """Return the control with those of its cases that differ after all was divided and widened."""
-    chance = float(bdtrc(len(changed) - 1, control.cases, BY_CHANCE)) if changed else 1.0
+    chance = binomial_tail(len(changed) - 1, control.cases, BY_CHANCE) if changed else 1.0
     return replace(control, changed=changed, chance=chance)
 
 

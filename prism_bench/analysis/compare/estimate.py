@@ -5,9 +5,9 @@ from functools import cache
 from math import exp, expm1, fsum, hypot, sqrt
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from prism_bench.analysis.compare.medians import Medians
+from prism_bench.analysis.distributions import student, student_quantile
 
 ALPHA, POWER = 0.01, 0.95  # of the smallest change that counts as detectable
 OUTGROWN = 4.0  # times the stored variance: beyond it the machine is noisier now (F of 8 and 10 at the 2.5 % level)
@@ -16,7 +16,7 @@ OUTGROWN = 4.0  # times the stored variance: beyond it the machine is noisier no
 @cache
 def quantile(chance: float, freedom: float) -> float:
     """Return the quantile of Student's t."""
-    return float(stdtrit(freedom, chance))
+    return student_quantile(freedom, chance)
 
 
 @cache
@@ -59,7 +59,7 @@ class Estimate:
             return 1.0
         if self.error == 0:
             return 1.0 if self.log == 0 else 0.0
-        return float(2 * stdtr(self.freedom, -abs(self.log) / self.error))
+        return 2 * student(self.freedom, -abs(self.log) / self.error)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ratio's interval; from 0 to infinity where there are too few processes for one."""

@@ -12,8 +12,8 @@ from math import exp, fsum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
+from prism_bench.analysis.distributions import incomplete_beta
 from prism_bench.measurement import Measurement
 
 Floats = NDArray[np.float64]
@@ -115,7 +115,7 @@ def _moments(ordered: Floats) -> tuple[float, float]:
 def _weights(count: int) -> Floats:
     """Return how likely each order statistic is the median of a bootstrap sample: exact for odd counts."""
     half = (count + 1) / 2
-    steps = betainc(half, half, np.arange(count + 1) / count)
+    steps = incomplete_beta(half, half, np.arange(count + 1) / count)
     return np.diff(steps)
 
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from math import sqrt
 
 import numpy
-from scipy.special import bdtrc
 
+from prism_bench.analysis.distributions import binomial_tail
 from prism_bench.analysis.trend.close import Proposal, proposals
 from prism_bench.analysis.trend.runs import Floats, Runs, Scatter
 from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, WINDOW, Walk
@@ -118,4 +118,4 @@ def _chance(series: Runs, bounds: tuple[int, int, int], residuals: Floats, chang
     far, farthest = max(abs(change) / 2, float(away.min())), max(FARTHEST * abs(change), float(away.max()))
     strays = numpy.count_nonzero((residuals * sign >= far) & (residuals * sign <= farthest))
     share = (strays + PRIOR) / (len(residuals) + 2 * PRIOR)
-    return float(bdtrc(numpy.count_nonzero(away >= far) - 1, len(away), share))
+    return binomial_tail(int(numpy.count_nonzero(away >= far)) - 1, len(away), share)

@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import median_filter
 
 NEIGHBOURS = 5  # runs whose median an outlier is compared with: what lasts longer than two is no outlier
 LONELY = 5.0  # robust standard deviations from that median
@@ -21,8 +20,14 @@ Floats = NDArray[numpy.float64]
 
 
 def filtered(values: Floats, size: int, mode: Literal["nearest", "reflect"] = "nearest") -> Floats:
-    """Return at each run the median of `size` runs around it."""
-    return numpy.asarray(median_filter(values, size, mode=mode), float)
+    """Return at each run the median of `size` runs around it, the upper one of two.
+
+    Beyond its ends the series goes on with its outermost value ("nearest"), or backwards ("reflect").
+    """
+    around = size // 2, (size - 1) // 2
+    padded = numpy.pad(values, around, mode="edge" if mode == "nearest" else "symmetric") if len(values) else values
+    windows = numpy.lib.stride_tricks.sliding_window_view(padded, size) if len(values) else numpy.empty((0, size))
+    return numpy.partition(windows, size // 2, axis=1)[:, size // 2].astype(float)
 
 
 @dataclass(frozen=True)

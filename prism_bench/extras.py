@@ -1,0 +1,47 @@
+"""Extras: libraries that the default installation leaves out, each with the extra that brings it."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import MappingProxyType, ModuleType
+
+from prism_bench.errors import ExtraMissing
+
+# What is imported, and the extra of this package that installs it.
+EXTRAS: Mapping[str, str] = MappingProxyType({
+    "asv": "asv", "asv_runner": "asv", "matplotlib": "plots", "scipy": "scipy", "pyarrow": "parquet",
+    "prometheus_client": "monitor", "kernel_tuner": "tune",
+})  # fmt: skip
+
+NOT_INSTALLED = "is not installed; pip install 'prism-bench["
+
+
+@contextmanager
+def extras_named() -> Generator[None]:
+    """Raise an ExtraMissing, which names the extra, where a library of an extra cannot be imported."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in EXTRAS:
+            raise
+        raise ExtraMissing(without(name)) from error
+
+
+def without(module: str) -> str:
+    """Return that the library is not installed, and how to get it."""
+    return f"{module} {NOT_INSTALLED}{EXTRAS[module]}]'"
+
+
+class _LateModule(ModuleType):
+    """A module of an extra that is imported when something of it is first used."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with extras_named():
+            return getattr(import_module(self.__name__), name)
+
+
+# SciPy's special functions for arrays of NumPy: most references use none of them, and need no SciPy.
+host_special: ModuleType = _LateModule("scipy.special")
