@@ -1,60 +1,66 @@
-"""A user's way: install the wheel, set up an empty repository, make a kernel slower on a branch, and be told so."""
+"""The page "Ten minutes in your repository", as a user follows it: from the wheel, in an empty git repository."""
 
 import json
+import os
+import re
 import subprocess
+import sys
 
 import pytest
 
 from prism_bench.backends.null import SCRIPT
+from tests.docs.blocks import PAGES, blocks
 
+PAGE = PAGES / "guides" / "ten_minutes.md"
 # No GPU is needed: times are scripted, twice as long where the source holds the slower call.
-FAST, SLOW = "fmaf(a, x[i], y[i])", "fmaf(a, x[i], y[i]) + 0.0f * sinf(x[i])"
 TIMES = {"saxpy*": {"seconds": 1e-6, "sass": "one", "with_source": {"sinf": {"seconds": 2e-6, "sass": "two"}}}}
+WHO = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory):
-    """An empty git repository."""
-    root = tmp_path_factory.mktemp("repository")
-    subprocess.run(["git", "init", "-q", "-b", "main", root], check=True)
-    return root
+def commands():
+    """The commands of the page up to the verdicts, with the code that each ends with; what pip does is done."""
+    text = PAGE.read_text().partition("### 4.")[0]
+    found = [
+        line for block in blocks(PAGE) if block.language == "bash" and block.text in text for line in block.commands
+    ]
+    codes = [int((re.findall(r"# ends with (\d)", line) or ["0"])[0]) for line in found]
+    return [(line, code) for line, code in zip(found, codes, strict=True) if "--from" not in line]
 
 
-@pytest.fixture(scope="module")
-def bench(installed, repository):
-    """A function that runs a command of the wheel in the repository, with scripted times."""
-    script = repository / ".git" / "script.json"
+@pytest.fixture
+def user(installed, tmp_path):
+    """A function that runs a line of the shell in an empty repository, where `prism-bench` is the wheel's."""
+    root, bin = tmp_path / "repository", tmp_path / "bin"
+    bin.mkdir()
+    (bin / "prism-bench").write_text(f'#!/bin/sh\nexec {sys.executable} -m prism_bench "$@"\n')
+    (bin / "prism-bench").chmod(0o755)
+    script = tmp_path / "script.json"
     script.write_text(json.dumps(TIMES))
+    subprocess.run(["git", "init", "-q", "-b", "main", root], check=True)
+    more = {SCRIPT: str(script), "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "PRISM_BENCH_MACHINE": "box", **WHO}
 
-    def run(*words, code=0):
-        done = installed.command(repository, *words, **{SCRIPT: str(script), "PRISM_BENCH_MACHINE": "box"})
-        assert code == done.returncode, done.stdout + done.stderr
-        return done
+    def run(line):
+        return subprocess.run(["bash", "-c", line], cwd=root, env=installed.environment(**more), capture_output=True,
+                              text=True, timeout=240)  # fmt: skip
 
+    run.root = root
     return run
 
 
-def git(repository, *words):
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", "-C", repository, *who, *words], check=True, capture_output=True)
-
-
-def test_a_slower_kernel_on_a_branch_is_found_by_compare_and_check(bench, repository):
-    wrote = json.loads(bench("init", "--with", "github", "--json").stdout)["wrote"]
-    assert {"prism-bench.toml", "kernels/example/saxpy.cu", "kernels/example/saxpy.py"} < set(wrote)
-    git(repository, "add", ".")
-    git(repository, "commit", "-q", "-m", "Add a kernel")
-    null = ("--backend", "null", "--processes")
-    bench("run", *null, "1")
-    git(repository, "checkout", "-q", "-b", "slower")
-    source = repository / "kernels" / "example" / "saxpy.cu"
-    assert FAST in source.read_text()
-    source.write_text(source.read_text().replace(FAST, SLOW))
-    compared = json.loads(bench("compare", *null, "2", "--json", code=1).stdout)
-    (case,) = compared["cases"]
-    assert ("slower", 2.0) == (case["verdict"], pytest.approx(case["ratio"], rel=0.05))
-    git(repository, "commit", "-q", "-a", "-m", "Make the kernel slower")
-    bench("run", *null, "1")
-    checked = bench("check", code=1)
-    assert "slower: saxpy[n=100000]: cold time" in checked.stdout
-    assert "catalogue: kernels (prism-bench.toml)" in checked.stderr
+def test_a_slower_kernel_is_found_in_at_most_six_commands_and_without_a_file_by_hand(user):
+    install, *rest = commands()
+    assert install[0].startswith("pip install")
+    verdict = next(number for number, (line, _) in enumerate(rest, 2) if line.startswith("prism-bench compare"))
+    ours = [line for line, _ in rest[: verdict - 1] if line.startswith("prism-bench")]
+    assert ["init", "verify", "run", "compare"] == [line.split()[1] for line in ours]
+    printed = {}
+    for line, code in rest:
+        done = user(line)
+        assert code == done.returncode, f"{line}: {done.stdout}{done.stderr}"
+        printed[line.split()[1]] = done
+        if line.startswith("prism-bench init"):  # the times are scripted: no other backend has them here
+            path = user.root / "prism-bench.toml"
+            path.write_text(f'backend = "null"\n{path.read_text()}')
+    assert re.search(r"^1 slower +working tree against", printed["compare"].stdout, re.MULTILINE)
+    assert "Worse: 1 case slower than in the last run" in printed["check"].stdout
+    assert "catalogue: kernels (prism-bench.toml)" in printed["check"].stderr
