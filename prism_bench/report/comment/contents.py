@@ -36,7 +36,7 @@ class ComparedRow:
 
     case: _Text
     verdict: _Text
-    metric: _Text = "cold_time"
+    metric: _Text | None = None
     reason: _Text | None = None
     identical: bool = False
     seconds: _Seconds = (None, None)
@@ -46,8 +46,9 @@ class ComparedRow:
     registers: _Both = _NEITHER
     spill_bytes: _Both = _NEITHER
     plan: tuple[list[_Text] | None, list[_Text] | None] = (None, None)
-    changed: list[_Text] = field(default_factory=list[str])
-    code_difference: list[ComparedEntry] = field(default_factory=list[ComparedEntry])
+    reasons: list[_Text] = field(default_factory=list[str])
+    code: list[ComparedEntry] = field(default_factory=list[ComparedEntry])
+    code_note: _Text | None = None
 
 
 @dataclass(frozen=True)

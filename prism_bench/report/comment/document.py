@@ -125,7 +125,7 @@ def _fitted(rows: Sequence[str], frame: tuple[str, str], room: int) -> str:
 
 
 def _row(row: ComparedRow) -> str:
-    old, new = (value_text(row.metric, one) for one in row.seconds)
+    old, new = (value_text(row.metric or "cold_time", one) for one in row.seconds)
     interval = f"{_percent(row.low)} to {_percent(row.high)}" if row.low is not None and row.high is not None else "-"
     cells = [f"**{row.verdict}**", text(row.case), old, new, _percent(row.ratio), interval, _both(row.registers)]
     return f"| {' | '.join([*cells, _both(row.spill_bytes, ' B')])} |"
@@ -145,14 +145,13 @@ def _both(pair: tuple[int | None, int | None], unit: str = "") -> str:
 
 def _reason(row: ComparedRow) -> str:
     """Return why the time may have changed: machine code by kinds of instructions, the launch, or neither."""
-    parts = [words for entry in row.code_difference if (words := _entry(entry))]
+    parts = [words for entry in row.code if (words := _entry(entry))]
     old, new = row.plan
     if old is not None and new is not None and old != new:
         parts.append(f"launch {text('; '.join(old))} → {text('; '.join(new))}")
     known = {"code", "launch"}
-    parts += [text(f"{word} changed") for word in row.changed if word not in known or not parts]
-    if row.reason:
-        parts.append(text(row.reason))
+    parts += [text(f"{word} changed") for word in row.reasons if word not in known or not parts]
+    parts += [text(words) for words in (row.code_note, row.reason) if words]
     return "; ".join(parts) or ("same machine code and launch" if row.identical else "")
 
 

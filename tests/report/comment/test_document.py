@@ -65,7 +65,7 @@ EVIL = [
 
 @pytest.mark.parametrize("name", EVIL)
 def test_names_are_text_and_nothing_else(name):
-    rows = [slower(name, reason=name, plan=([name], [name + "2"]), changed=[name]),
+    rows = [slower(name, reason=name, plan=([name], [name + "2"]), reasons=[name], code_note=name),
             ComparedRow(name, "inconclusive", reason=name), ComparedRow(name, "not compared", reason=name)]  # fmt: skip
     notes, findings = [name], [ComparedFinding("bad", "shift", name)]
     text = comment(ComparedFile(name, name, rows, findings, notes, device=name))
@@ -82,7 +82,7 @@ def test_names_are_text_and_nothing_else(name):
 
 
 def _harmless(rows):
-    names = [replace(row, case="k", reason="k", **({"plan": (["k"], ["k2"]), "changed": ["k"]} if row.plan[0] else {}))
+    names = [replace(row, case="k", reason="k", **({"plan": (["k"], ["k2"]), "reasons": ["k"], "code_note": "k"} if row.plan[0] else {}))
              for row in rows]  # fmt: skip
     return ComparedFile("k", "k", names, [ComparedFinding("bad", "shift", "k")], ["k"], device="k")
 
