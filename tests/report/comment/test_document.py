@@ -82,7 +82,8 @@ def test_names_are_text_and_nothing_else(name):
 
 
 def _harmless(rows):
-    names = [replace(row, case="k", reason="k", **({"plan": (["k"], ["k2"]), "reasons": ["k"], "code_note": "k"} if row.plan[0] else {}))
+    known = {"reasons": ["k"], "code_note": "k"}
+    names = [replace(row, case="k", reason="k", **({"plan": (["k"], ["k2"]), **known} if row.plan[0] else {}))
              for row in rows]  # fmt: skip
     return ComparedFile("k", "k", names, [ComparedFinding("bad", "shift", "k")], ["k"], device="k")
 
