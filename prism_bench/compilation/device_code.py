@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism_bench.compilation.headers import include_folders
 from prism_bench.files import shared_with
 from prism_bench.sources.device_side import DeviceSide, device_side
 from prism_bench.toolchain import toolchain_of
@@ -17,8 +16,7 @@ def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()
 
     SpecError, with the line in the way, where it cannot separate the two.
     """
-    outside = (*shared_with(source), *map(Path, include_folders()))
-    return device_side(source, toolchain_of(options).folders, entries, outside)
+    return device_side(source, toolchain_of(options).folders, entries, shared_with(source))
 
 
 def without_places(text: str) -> str:

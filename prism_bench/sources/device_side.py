@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.errors import CompilationFailed
-from prism_bench.sources.includes import Include, ProjectFiles, is_program
+from prism_bench.sources.includes import Include, ProjectFiles, is_program, project_root
 from prism_bench.sources.items import Item, items_of
 from prism_bench.sources.syntax import Macro, Node, Tree, line_of, nodes_of, parse
 
@@ -46,7 +46,7 @@ class DeviceSide:
 
 
 def device_side(
-    source: Path, folders: Sequence[Path] = (), entries: Iterable[str] = (), outside: Sequence[Path] = ()
+    source: Path, folders: Sequence[Path] = (), entries: Iterable[str] = (), shared: Sequence[Path] = ()
 ) -> DeviceSide | None:
     """Return the device side of a source; None where it holds no host code and is compiled as it is.
 
@@ -58,15 +58,15 @@ def device_side(
         Where the project's headers are, beyond the folder of the file that includes one.
     entries : iterable of str
         What is launched: names in template arguments (`map<Relu>`) are kept, too.
-    outside : sequence of Path
-        Folders whose headers the compiler reads by itself.
+    shared : sequence of Path
+        Folders of headers for devices, which the compiler reads by itself.
 
     Raises
     ------
     CompilationFailed
         Where the structure of a file is not clear; the message has the line in the way.
     """
-    files = ProjectFiles(tuple(folders), tuple(folder.resolve() for folder in outside))
+    files = ProjectFiles(project_root(source), tuple(folders), tuple(folder.resolve() for folder in shared))
     texts = files.reached(source)
     if not files.need_a_host(texts):
         return None
@@ -161,17 +161,13 @@ class _Cutter:
             line = tree.text(node).strip()
             raise CompilationFailed(f"{tree.path}:{line_of(node)}: '{line}' names a macro: write the header's name")
         include = Include(match[2].strip(), match[1] == '"')
-        folder = tree.path.parent
-        if self.files.find(include, folder) or include.is_for_devices or self._is_left(include, folder):
+        if self.files.is_left(include, tree.path.parent):
             return
         instead = f", {include.twin} in its place" if include.twin else ""
         self._blank(code, tree, node, f"include of {include.name}{instead}")
         if include.twin:
             end = node.start_byte + len(tree.text(node).rstrip().encode())
             code[node.start_byte : end] = f"#include <{include.twin}>".encode()
-
-    def _is_left(self, include: Include, folder: Path) -> bool:
-        return include.needs_a_host and self.files.is_known(include, folder)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Includes of a source that holds host code: which are the project's files, which the device has, which it has not."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,26 +54,29 @@ def includes_in(text: str) -> Iterator[Include]:
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """Files of a project: those that a source includes in quotes, directly or not.
+    """Files of a project: the source, and what it includes from `folders` below `root`, directly or not.
 
-    They are next to the file that includes them or in `folders`. Headers of the packages in `outside`, and those that
-    know NVRTC, are left to the compiler.
+    Headers of packages for devices, those that know NVRTC, and what a catalogue shares (`shared`) are left to the
+    compiler. Other headers outside of the project are the host's.
     """
 
+    root: Path
     folders: tuple[Path, ...]
-    outside: tuple[Path, ...] = ()
+    shared: tuple[Path, ...] = ()
 
     def find(self, include: Include, folder: Path) -> Path | None:
         """Return the project's file that a file in `folder` includes; None where it is no file of the project."""
-        found = first_in((folder, *self.folders), include.name) if include.quoted else None
-        resolved = found.resolve() if found else None
-        if resolved is None or any(resolved.is_relative_to(place) for place in self.outside):
-            return None
-        return resolved
+        beside = first_in((folder,), include.name) if include.quoted else None
+        further = None if include.is_for_devices else first_in(self.folders, include.name)
+        found = (beside or further or Path()).resolve()
+        is_own = found.is_file() and found.is_relative_to(self.root)
+        return found if is_own and not any(found.is_relative_to(place) for place in self.shared) else None
 
-    def is_known(self, include: Include, folder: Path) -> bool:
-        """Return whether the compiler will find it in one of the folders."""
-        return first_in((folder, *self.folders, *self.outside), include.name) is not None
+    def is_left(self, include: Include, folder: Path) -> bool:
+        """Return whether the compiler gets the include as it is."""
+        if include.is_for_devices or self.find(include, folder) or first_in(self.shared, include.name):
+            return True
+        return include.name.endswith(".cuh") and first_in((folder, *self.folders), include.name) is not None
 
     def reached(self, source: Path) -> list[tuple[Path, str]]:
         """Return the source and the project's files that it includes with their texts, those before it first."""
@@ -95,8 +98,7 @@ class ProjectFiles:
         return any(_LAUNCH.search(text) or self._foreign(path, text) for path, text in texts)
 
     def _foreign(self, path: Path, text: str) -> bool:
-        known = (self.is_known(one, path.parent) for one in includes_in(text) if one.needs_a_host)
-        return not all(known)
+        return any(one.needs_a_host and not self.is_left(one, path.parent) for one in includes_in(text))
 
 
 def is_program(texts: Iterable[tuple[Path, str]]) -> bool:
@@ -104,6 +106,7 @@ def is_program(texts: Iterable[tuple[Path, str]]) -> bool:
     return any(_LAUNCH.search(text) for _, text in texts)
 
 
-def folders_of(options: Sequence[str]) -> tuple[Path, ...]:
-    """Return the folders that compiler options name with -I."""
-    return tuple(Path(option[2:]) for option in options if option.startswith("-I"))
+def project_root(source: Path) -> Path:
+    """Return the folder of the repository that a source belongs to; without one, the folder above its own."""
+    above = source.resolve().parents
+    return next((folder for folder in above if (folder / ".git").exists()), above[min(1, len(above) - 1)])

@@ -155,3 +155,19 @@ def test_unclear_structure_is_refused_with_the_line(tmp_path, text, line):
 def test_what_is_left_is_parsed_without_a_defect():
     side = device_side(PROJECT / "softmax.cu")
     assert not parse(Path("k.cu"), side.text.encode()).root.has_error
+
+
+def test_headers_beyond_the_project_are_the_hosts_unless_they_are_for_devices(tmp_path):
+    (tmp_path / "toolkit").mkdir()
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    for name in ("cublas_v2.h", "reduce.cuh", "cute.hpp"):
+        (tmp_path / "toolkit" / name).write_text("int of_host();\n")
+    (tmp_path / "project" / "own.h").write_text("#include <vector>\n__device__ int f() { return 1; }\n")
+    source = tmp_path / "project" / "src" / "k.cu"
+    source.write_text(
+        "#include <cublas_v2.h>\n#include <own.h>\n#include <reduce.cuh>\n#include <cute/tensor.hpp>\n" + KERNEL
+    )
+    side = device_side(source, [tmp_path / "toolkit", tmp_path / "project"])
+    assert ["include of vector", "include of cublas_v2.h"] == [cut.what for cut in side.cuts]
+    assert "__device__ int f()" in side.text
+    assert "#include <reduce.cuh>\n#include <cute/tensor.hpp>" in side.text
