@@ -24,6 +24,7 @@ from prism_bench.cli import (
     list_cases,
     merge,
     monitor,
+    nightly,
     noise,
     profile,
     report,
@@ -55,11 +56,12 @@ app = typer.Typer(
 _CORE = (
     init,
     run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, bisect, baseline,
-    noise, show, digest, comment, history, merge, import_results, export, monitor,
-    exporter,
+    noise, show, digest, comment, nightly, history, merge, import_results, export,
+    monitor, exporter,
 )  # fmt: skip
 for module in (*_CORE, *(module for extension in installed() for module in extension.command_modules())):
-    app.command(module.NAME, cls=command_class(getattr(module, "RENAMED", {})))(module.command)
+    made = command_class(getattr(module, "RENAMED", {}))
+    app.command(module.NAME, cls=made, context_settings=getattr(module, "CONTEXT", None))(module.command)
 
 
 def _print_version(wanted: bool) -> None:

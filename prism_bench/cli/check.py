@@ -8,7 +8,6 @@ import typer
 
 from prism_bench import options
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import ResultsError
 from prism_bench.options import pairs
 
 if TYPE_CHECKING:
@@ -42,55 +41,26 @@ def command(
     """
     from prism_bench import store
     from prism_bench.report.gate import delivery, json_view
+    from prism_bench.report.gate.files import write_files
     from prism_bench.report.terminal import gate as terminal
+    from prism_bench.studies.judging import judged
 
     found = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
     with delivery.failures(state, options.remark) if alert else nullcontext():
-        passed = _gate(record or store.newest(runs), found, runs, noise)
+        source = record or store.newest(runs)
+        with options.err().status("reading records"):
+            passed = judged(source, found, runs, noise)
         if json:
             options.print_json(json_view.view(passed))
         else:
             options.out().print(terminal.view(passed), crop=False)
-        _write(passed, markdown, junit)
+        write_files(passed, markdown, junit)
     if github:
         _annotate(passed, found, quiet=json)
     if alert:
         delivery.send(passed, state, options.remark)
     raise SystemExit(passed.exit_code)
-
-
-def _gate(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> "Gate":
-    """Return what the gate finds in the record."""
-    from prism_bench import store
-    from prism_bench.analysis.compare.noise import stored_noise
-    from prism_bench.analysis.gate.against_baseline import baseline_part
-    from prism_bench.analysis.gate.against_history import trend_part
-    from prism_bench.analysis.gate.against_last import last_part, once
-    from prism_bench.analysis.gate.checks import gate
-    from prism_bench.analysis.reading import read
-    from prism_bench.analysis.trend.choice import kept_floors
-
-    reading = read(store.read(source), catalogue)
-    with options.err().status("reading records"):
-        history = store.read_history(runs)
-    floors = stored_noise(str(reading.record.machine.get("id")), noise)
-    baseline = baseline_part(reading, source, runs, floors)
-    last = once(last_part(reading, history, runs, floors), [baseline])
-    return gate(reading, source, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])
-
-
-def _write(passed: "Gate", markdown: Path | None, junit: Path | None) -> None:
-    from prism_bench.files import write_atomically
-    from prism_bench.report.gate import junit as xml
-    from prism_bench.report.gate import markdown as text
-
-    for path, document in ((markdown, text.document), (junit, xml.document)):
-        try:
-            if path:
-                write_atomically(path, document(passed).encode())
-        except OSError as error:
-            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _annotate(passed: "Gate", catalogue: Catalogue, quiet: bool) -> None:

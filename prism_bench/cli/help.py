@@ -21,6 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "show",
         "digest",
         "comment",
+        "nightly",
         "history",
         "merge",
         "import",

@@ -1,5 +1,6 @@
 """The progress of a run on standard error: a bar on a terminal, one line a minute elsewhere."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,12 +10,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from prism_bench import options
+from prism_bench.errors import UsageError
 from prism_bench.units import duration_text
 
 if TYPE_CHECKING:
     from prism_bench.run import Forecast
     from prism_bench.run import Progress as Event
 
+SECONDS = "PRISM_BENCH_PROGRESS_SECONDS"
 LINE_SECONDS = 60.0
 
 
@@ -41,6 +44,18 @@ def progress_bar(expected: "Forecast | None" = None) -> Iterator[Callable[["Even
         yield report
 
 
+def line_seconds() -> float:
+    """Return the seconds between two lines: PRISM_BENCH_PROGRESS_SECONDS, or LINE_SECONDS."""
+    written = os.environ.get(SECONDS)
+    try:
+        seconds = float(written) if written else LINE_SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{SECONDS}={written}: it is a number of seconds")
+    return seconds
+
+
 def _time_left(expected: "Forecast") -> Callable[["Event"], str]:
     """Return a function that returns in words how much time is left."""
     began = time.monotonic()
@@ -48,13 +63,14 @@ def _time_left(expected: "Forecast") -> Callable[["Event"], str]:
 
 
 def _lines(console: Console, left: Callable[["Event"], str] | None) -> Callable[["Event"], None]:
-    """Return a function that prints the progress once in LINE_SECONDS, so that a log shows how far a job was."""
-    began = printed = time.monotonic()
+    """Return a function that prints the progress once in a while, so that a log shows how far a job was."""
+    began, interval = time.monotonic(), line_seconds()
+    printed = began
 
     def report(event: "Event") -> None:
         nonlocal printed
         now = time.monotonic()
-        if now - printed >= LINE_SECONDS:
+        if now - printed >= interval:
             printed = now
             rest = f", about {left(event)} left" if left else ""
             where = f"process {event.process + 1}, {event.done} of {event.total}{rest}"

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,13 +27,12 @@ from prism_bench import store
 from prism_bench.exchange.asv_out import write
 from prism_bench.strict_json import json_text
 from prism_bench.studies import REPOSITORY
+from prism_bench.studies.asv_runs.commits import commits
+from prism_bench.studies.asv_runs.ledger import NightlyRun
 from prism_bench.workers.child import environment
 
 NOISE = 0.005
 MACHINE = "nvidia-h200"
-
-# Makes a commit for each (created, file name, commit) of a record in a new repository, and returns the hashes.
-MakeCommits = Callable[[Sequence[tuple[str, str, str | None]], Path], list[str]]
 
 
 @cache
@@ -103,13 +101,13 @@ def reports(runs: Path, options: argparse.Namespace, temporary: Path) -> None:
     print(f"site: {megabytes(site):.0f} MB")
 
 
-def publish(runs: Path, temporary: Path, commits: MakeCommits) -> None:
+def publish(runs: Path, temporary: Path) -> None:
     """Time asv's pages of the same records: a commit for each, its samples in asv's results."""
     paths, folder = store.records_in(runs), temporary / "asv"
     folder.mkdir()
     records = (store.read(path) for path in paths)
-    entries = [(one.created, path.name, one.commit) for path, one in zip(paths, records, strict=True)]
-    hashes = commits(entries, folder / "nights.git")
+    entries = [NightlyRun(one.created, path.name, one.commit, {}) for path, one in zip(paths, records, strict=True)]
+    hashes = commits({"main": entries}, folder / "nights.git")["main"]
     for path, commit in zip(paths, hashes, strict=True):
         write(replace(store.read(path), commit=commit), folder / "results")
     settings = {"version": 1, "project": "at scale", "repo": str(folder / "nights.git"), "branches": ["main"]}
@@ -131,8 +129,8 @@ def processor_time() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def main(commits: MakeCommits) -> None:
-    """Make the records and print the times; `commits` makes the commits that asv's results belong to."""
+def main() -> None:
+    """Make the records and print the times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--cases", type=int, default=300)
@@ -152,4 +150,4 @@ def main(commits: MakeCommits) -> None:
         most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         print(f"most memory of one process: {most:.0f} MB", flush=True)
         if options.asv:
-            publish(runs, temporary, commits)
+            publish(runs, temporary)

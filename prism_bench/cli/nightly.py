@@ -1,0 +1,133 @@
+"""`prism-bench nightly`: measure, check, alert, publish."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prism_bench import options, project
+from prism_bench.cli import run
+from prism_bench.errors import UsageError
+from prism_bench.options import pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.report.nightly import NightlyOutput, NightlyResult
+    from prism_bench.studies.nightly import NightlyKeys, NightlyPlan
+
+NAME = "nightly"
+CONTEXT = {"ignore_unknown_options": True}  # options of `run` are among the words
+_CHOSEN_HERE = ("part", "output")  # options of `run`
+
+_WordsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUN]...", help="Pass these cases and options to prism-bench run; default: configured."),
+]
+_GpusOption = Annotated[
+    int | None, typer.Option(min=1, help="Share the kernels among so many GPUs of one kind, and merge their records.")
+]
+_SiteOption = Annotated[Path, typer.Option("--site", help="Write the pages into this folder.")]
+_HistoryOption = Annotated[
+    bool | None, typer.Option("--history/--no-history", help="Fetch the history before and keep it afterwards.")
+]
+_DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the commands that do the same, and end.")]
+
+
+def command(
+    words: _WordsArgument = None,
+    gpus: _GpusOption = None,
+    catalogue: options.CatalogueOption = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    site: _SiteOption = Path("reports/site"),
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    history: _HistoryOption = None,
+    dry_run: _DryRunOption = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Measure, check, alert and publish, on an unchanged commit too.
+
+    Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
+
+    Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
+    the exit code of the run counts.
+    """
+    from prism_bench.report.nightly import nightly
+    from prism_bench.studies.keeping import history_target
+    from prism_bench.studies.keeping.configured import root
+    from prism_bench.studies.nightly import NightlyPlan
+
+    keys = _keys()
+    given = tuple(words or keys.run)
+    _refuse_bad(given)
+    kept = history_target(None).address if (keys.history if history is None else history) else None
+    plan = NightlyPlan(
+        root(), given, gpus or keys.gpus, catalogue=catalogue, runs=runs, site=site, noise=noise, asv=keys.asv,
+        history=kept,
+    )  # fmt: skip
+    if dry_run:
+        _show_plan(plan, json=json)
+        return
+    found = options.open_catalogue(catalogue)
+    result = nightly(plan, found, _output(found, json=json))
+    _finish(result, json=json)
+    raise SystemExit(result.exit_code)
+
+
+def _keys() -> "NightlyKeys":
+    from prism_bench.studies.nightly import NightlyKeys
+
+    found = project.current()
+    return found.section("nightly", NightlyKeys) if found else NightlyKeys()
+
+
+def _refuse_bad(words: "Sequence[str]") -> None:
+    """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured."""
+    parser = typer.Typer(add_completion=False)
+    parser.command(run.NAME)(run.command)
+    found = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(words))
+    for name in _CHOSEN_HERE:
+        if found.params.get(name) is not None:
+            raise UsageError(f"--{name}: nightly chooses it, by --gpus; leave it out")
+
+
+def _show_plan(plan: "NightlyPlan", *, json: bool) -> None:
+    logs = plan.root / ".prism-bench" / "nightly" / "logs" / "RUN"
+    commands = list(plan.commands(logs))
+    if json:
+        options.print_json({"commands": commands, "gpus": plan.gpus, "site": str(plan.site), "history": plan.history})
+        return
+    for text in commands:
+        options.line(text)
+
+
+def _output(catalogue: "Catalogue", *, json: bool) -> "NightlyOutput":
+    """Return what prints a nightly run; with `json` only sentences and progress, on standard error."""
+    from prism_bench.options.parts import parts_progress
+    from prism_bench.report.nightly import NightlyOutput
+    from prism_bench.report.terminal import gate as terminal
+    from prism_bench.report.terminal.record import summary_view
+
+    if json:
+        return NightlyOutput(options.remark, parts_progress, lambda _: None, lambda _: None)
+    return NightlyOutput(
+        options.remark, parts_progress,
+        record=lambda record: options.out().print(summary_view(record, catalogue)),
+        gate=lambda gate: options.out().print(terminal.view(gate), crop=False),
+    )  # fmt: skip
+
+
+def _finish(result: "NightlyResult", *, json: bool) -> None:
+    """Print where the results are."""
+    from prism_bench.report.gate import json_view
+
+    places = {"record": result.record, "pages": result.page, "asv": result.asv, "logs": result.logs}
+    if not json:
+        for name, path in places.items():
+            if path:
+                options.line(f"{name}: {project.relative(path)}")
+        return
+    plain = {name: str(project.relative(path)) if path else None for name, path in places.items()}
+    gate = json_view.view(result.gate) if result.gate else None
+    options.print_json({"exit_code": result.exit_code, "interrupted": result.interrupted, **plain, "check": gate})

@@ -1,0 +1,26 @@
+"""What the gate finds in a record, with all that is kept next to it: baseline, earlier records and noise floors."""
+
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.analysis.compare.noise import stored_noise
+from prism_bench.analysis.gate.against_baseline import baseline_part
+from prism_bench.analysis.gate.against_history import trend_part
+from prism_bench.analysis.gate.against_last import last_part, once
+from prism_bench.analysis.gate.checks import Gate, gate
+from prism_bench.analysis.reading import read
+from prism_bench.analysis.trend.choice import kept_floors
+from prism_bench.catalogue import Catalogue
+
+
+def judged(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
+    """Return what the gate finds in the record at `source`, with the records below `runs` and the floors in `noise`.
+
+    Raise a ResultsError for a record, a baseline or a budget that cannot be read or does not fit.
+    """
+    reading = read(store.read(source), catalogue)
+    history = store.read_history(runs)
+    floors = stored_noise(str(reading.record.machine.get("id")), noise)
+    baseline = baseline_part(reading, source, runs, floors)
+    last = once(last_part(reading, history, runs, floors), [baseline])
+    return gate(reading, source, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])
