@@ -40,27 +40,32 @@ def command(
     Ends with 2 where nothing could be judged. Unmeasured budgets count as neither met nor missed.
     """
     from prism_bench import store
-    from prism_bench.report.gate import delivery, json_view
+    from prism_bench.report.gate import delivery
     from prism_bench.report.gate.files import write_files
-    from prism_bench.report.terminal import gate as terminal
     from prism_bench.studies.judging import judged
 
     found = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
     with delivery.failures(state, options.remark) if alert else nullcontext():
-        source = record or store.newest(runs)
         with options.err().status("reading records"):
-            passed = judged(source, found, runs, noise)
-        if json:
-            options.print_json(json_view.view(passed))
-        else:
-            options.out().print(terminal.view(passed), crop=False)
+            passed = judged(record or store.newest(runs), found, runs, noise)
+        _print(passed, json=json)
         write_files(passed, markdown, junit)
     if github:
         _annotate(passed, found, quiet=json)
     if alert:
         delivery.send(passed, state, options.remark)
     raise SystemExit(passed.exit_code)
+
+
+def _print(passed: "Gate", *, json: bool) -> None:
+    from prism_bench.report.gate import json_view
+    from prism_bench.report.terminal import gate as terminal
+
+    if json:
+        options.print_json(json_view.view(passed))
+    else:
+        options.out().print(terminal.view(passed), crop=False)
 
 
 def _annotate(passed: "Gate", catalogue: Catalogue, quiet: bool) -> None:

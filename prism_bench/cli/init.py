@@ -11,7 +11,9 @@ from prism_bench.errors import unknown
 NAME = "init"
 _WithOption = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="PARTS", help="Write files for asv, github, gitlab or pytest; separate by commas."),
+    typer.Option(
+        "--with", metavar="PARTS", help="Write files for asv, github, gitlab, nightly or pytest; separate by commas."
+    ),
 ]
 
 

@@ -25,7 +25,7 @@ FAILED = 2  # nothing was measured or could be judged, or the pages or the histo
 class NightlyOutput:
     """Where a nightly run shows itself: sentences, the progress of its parts, its record and what the gate found."""
 
-    tell: Callable[[str], object]
+    tell: Callable[[str], None]
     progress: Callable[[], AbstractContextManager[Callable[[Sequence[PartState]], object]]]
     record: Callable[[RunRecord], object]
     gate: Callable[[Gate], object]
@@ -86,7 +86,7 @@ def _measured(plan: NightlyPlan, logs: Path, output: NightlyOutput) -> NightlyMe
 def _judged(
     result: NightlyResult, record: Path, plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput
 ) -> NightlyResult:
-    """Check the record and send alerts; the run's exit code stands where the gate finds nothing."""
+    """Check the record and send alerts; the run's exit code counts where the gate finds nothing."""
     files = plan.site / "check.md", plan.site / "check.xml"
     for path in files:
         path.unlink(missing_ok=True)  # of the run before

@@ -78,16 +78,28 @@ def test_workflows_are_yaml_and_their_commands_exist(shell):
 
     from prism_bench.cli import app
 
-    shell("init", "--with", "github,gitlab")
+    shell("init", "--with", "github,gitlab,nightly")
     known = typer.main.get_command(app).commands
     paths = [*Path().rglob(".git*/**/*.yml"), Path(".gitlab-ci.yml")]
-    assert len(paths) > 2
+    assert len(paths) > 3
     for path in paths:
         yaml.safe_load(path.read_text())
         for line in path.read_text().splitlines():
             _, found, words = line.partition("prism-bench ")
             if found and line.strip().startswith(("- run: prism-bench", "- prism-bench")):
                 assert words.split()[0] in known, line
+
+
+def test_the_nightly_workflow_gives_strangers_no_gpu_and_secrets_to_one_step(shell):
+    import yaml
+
+    shell("init", "--with", "nightly")
+    found = yaml.safe_load(Path(".github/workflows/prism-bench-nightly.yml").read_text())
+    assert {"schedule", "workflow_dispatch"} == set(found[True])  # YAML 1.1 reads `on` as a truth value
+    steps = found["jobs"]["nightly"]["steps"]
+    assert ["prism-bench nightly"] == [step["run"] for step in steps if "secrets." in str(step)]
+    (keep,) = [step for step in steps if step.get("run") == "prism-bench history keep"]
+    assert "always() && github.ref_name == 'main'" == keep["if"]
 
 
 def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):

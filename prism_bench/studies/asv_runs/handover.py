@@ -13,7 +13,6 @@ from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import path_part, write_atomically
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.ledger import entered, read
-from prism_bench.workers.child import environment
 
 CONFIGURATION = "asv.conf.json"
 PLUGIN = ".prism_bench.report.asv.publisher"
@@ -98,6 +97,7 @@ def hand_over(project: AsvProject, record: Path, log: Path) -> Path:
 def _asv(project: AsvProject, log: int, *words: str, record: Path | None = None) -> None:
     command = [sys.executable, "-m", "asv", "--config", str(project.own / "asv.json"), *words]
     chosen = {"PRISM_BENCH_ASV_RECORD": str(record.resolve())} if record else {}
-    done = subprocess.run(command, cwd=project.folder, env={**environment(), **chosen}, stdout=log, stderr=log)
+    # asv takes what PYTHONPATH names out of sys.path, the standard library too where it is named.
+    done = subprocess.run(command, cwd=project.folder, env={**os.environ, **chosen}, stdout=log, stderr=log)
     if done.returncode and not (record and done.returncode == _WRONG_KERNEL):
         raise ResultsError(f"asv {words[0]} ended with {done.returncode}")
