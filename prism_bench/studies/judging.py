@@ -14,7 +14,7 @@ from prism_bench.catalogue import Catalogue
 
 
 def judged(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
-    """Return what the gate finds in the record at `source`, with the records below `runs` and the noise floors in `noise`.
+    """Return what the gate finds in the record at `source`, with the records below `runs` and noise floors in `noise`.
 
     Raise a ResultsError for a record, a baseline or a budget that cannot be read or does not fit.
     """
