@@ -11,13 +11,14 @@ from prism_bench.errors import SpecError
 from prism_bench.host_plan import Device, HostPlan
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import Golden, KernelSpec
+from prism_bench.spec_views import case_view_html, case_view_line
 from prism_bench.tune import written
 from prism_bench.workload import Edge, Workload
 
 __all__ = ["Case", "Device", "edges_task"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Case:
     """A kernel at a workload: its identity and its configuration.
 
@@ -138,6 +139,9 @@ class Case:
             if one.plan.broken(device) is None:
                 different.setdefault(_launched(one, device), one)
         return list(different.values())
+
+    __repr__ = case_view_line
+    _repr_html_ = case_view_html
 
 
 def _launched(case: Case, device: Device) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from prism_bench.spec_parts import (
     SpecPerformance,
     SpecPlace,
 )
+from prism_bench.spec_views import spec_line
 from prism_bench.tolerance import Tolerance
 from prism_bench.tune import Tune
 from prism_bench.variant import STAGES, Chain, Variant
@@ -29,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, SpecDefinition):
     """What a kernel computes (`reference`, in float64), how it is launched, and what it is checked against.
 
@@ -53,7 +54,9 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
     `name`, `family` and `source` are filled in by the catalogue, `variant_of` by `with_variant`.
     """
 
-    variant_of: "KernelSpec | None" = field(default=None, repr=False, compare=False, kw_only=True)
+    variant_of: "KernelSpec | None" = field(default=None, compare=False, kw_only=True)
+
+    __repr__ = spec_line
 
     def __post_init__(self) -> None:
         names = [argument.name for argument in self.arguments]

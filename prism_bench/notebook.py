@@ -4,13 +4,15 @@ Colours are the page's own (`currentColor`), so that a view is readable in light
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from math import log10
+from math import isfinite, log10
 
 WIDTH = 360  # pixels of a picture
 MOST_ROWS = 10  # of a table or of bars: a view is small
 _LABEL = 150  # pixels left of a bar
 _LINE = 18  # pixels between two rows of a picture
+_THIN = 'stroke="currentColor" stroke-dasharray="2" opacity="0.5"'
 _STYLE = 'style="font-family:sans-serif;font-size:12px" fill="currentColor"'
 
 
@@ -75,6 +77,46 @@ def dots(groups: Sequence[tuple[str, Sequence[float]]], ends: tuple[str, str] | 
         marks.append(f'<text x="{_LABEL}" y="{y}" {_STYLE}>{escape(ends[0])}</text>')
         marks.append(f'<text x="{WIDTH}" y="{y}" text-anchor="end" {_STYLE}>{escape(ends[1])}</text>')
     return _picture(len(filled) + bool(ends), marks)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A ratio with the ends of its interval, and the text of the ratio; 1 is no change."""
+
+    label: str
+    middle: float
+    low: float
+    high: float
+    text: str
+
+
+def intervals(rows: Sequence[Interval]) -> str:
+    """Return one line per ratio from the low to the high end, with a dot in the middle and a mark at no change (1).
+
+    All are on one logarithmic axis; an end beyond four times the farthest ratio is cut off there. At most `MOST_ROWS`
+    are drawn. Empty where no ratio is positive and finite.
+    """
+    shown = [row for row in rows if row.middle > 0 and isfinite(row.middle)][:MOST_ROWS]
+    if not shown:
+        return ""
+    farthest = max(4 * max(row.middle, 1 / row.middle) for row in shown)
+    ends = [(max(row.low, 1 / farthest), min(row.high, farthest)) for row in shown]
+    low, high = min(1.0, *(one for one, _ in ends)), max(1.0, *(one for _, one in ends))
+    room = WIDTH - _LABEL - 50
+
+    def across(value: float) -> float:
+        return _LABEL + room * (log10(value / low) / log10(high / low) if high > low else 0.5)
+
+    marks = [f'<line x1="{across(1):.1f}" x2="{across(1):.1f}" y1="0" y2="{6 + _LINE * len(shown)}" {_THIN}/>']
+    for line, (row, (left, right)) in enumerate(zip(shown, ends, strict=True)):
+        y = 9 + _LINE * line
+        marks += [
+            f'<text x="0" y="{y + 4}" {_STYLE}>{escape(_short(row.label))}</text>',
+            f'<line x1="{across(left):.1f}" x2="{across(right):.1f}" y1="{y}" y2="{y}" stroke="currentColor"/>',
+            f'<circle cx="{across(row.middle):.1f}" cy="{y}" r="3" fill="currentColor"/>',
+            f'<text x="{WIDTH}" y="{y + 4}" text-anchor="end" {_STYLE}>{escape(row.text)}</text>',
+        ]
+    return _picture(len(shown), marks)
 
 
 def _place(value: float, low: float, high: float) -> float:

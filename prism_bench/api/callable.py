@@ -60,10 +60,11 @@ def benchmark(
         raise UsageError(f"mode is '{mode}'; it is one of {', '.join(MODES)}")
     if not callable(function):
         raise UsageError(f"benchmark takes a callable without arguments, not {type(function).__name__}")
-    from prism_bench.api.inspected import TimedCallable, measured
+    from prism_bench.api.inspected import STEPS, TimedCallable, measured
+    from prism_bench.api.progress import shown_progress
     from prism_bench.backends.cuda.borrowed import borrowed_backend
 
     subject = TimedCallable(function, MODES[mode], name or getattr(function, "__name__", "callable"), bytes, flops)
-    with borrowed_backend(stream) as (backend, library):
-        found = measured(backend, library, subject)
+    with borrowed_backend(stream) as (backend, library), shown_progress("benchmark", STEPS) as step:
+        found = measured(backend, library, subject, step)
     return Benchmark(**{**vars(found), "bytes": bytes, "flops": flops})

@@ -6,6 +6,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from prism_bench.api.progress import Step
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure import ClockGate, Criterion, claims
 from prism_bench.measurement import Measurement
@@ -17,6 +18,7 @@ CRITERION = Criterion(precision=0.004, min_samples=24, max_samples=60, seconds=1
 MORE = Criterion(precision=0.0, min_samples=60, max_samples=60, seconds=1.0)  # where one sample is odd
 CHECKED_SAMPLES = 5
 WARM_UP = 3  # calls in which libraries compile, choose and record; none of them is looked at
+STEPS = 4  # of a measurement: calls of the callable to warm up, its inspection, its times, the checks of these
 NEAR_OVERHEAD = 1.5  # times an empty kernel
 
 
@@ -31,12 +33,16 @@ class TimedCallable:
     flops: int | None = None
 
 
-def measured(backend: Any, library: str, subject: TimedCallable) -> Measurement:
-    """Measure a callable. MeasurementInvalid where it cannot be timed honestly, or its time cannot be true."""
+def measured(backend: Any, library: str, subject: TimedCallable, step: Step = lambda words: None) -> Measurement:
+    """Measure a callable, and call `step` before each of the STEPS of that.
+
+    MeasurementInvalid where it cannot be timed honestly, or its time cannot be true.
+    """
     with backend.harness.ordinary_cache() as cache:
+        step("warming up")
         for _ in range(WARM_UP):
             subject.function()
-        found = _Checked(backend, library, subject).measurement()
+        found = _Checked(backend, library, subject).measurement(step)
         if cache.is_used:
             raise MeasurementInvalid("the call sets a part of L2 aside, so caches cannot be cleared")
     refuse_replaced()
@@ -52,12 +58,15 @@ class _Checked:
         self._timers = backend.callable_timers(subject.function, library)
         self._bounds = backend.bounds()
 
-    def measurement(self) -> Measurement:
+    def measurement(self, step: Step) -> Measurement:
         """Return the measurement with its notes; MeasurementInvalid where a check fails."""
+        step("inspecting")
         inspector = self._backend.inspector()
         inspection, floors = inspector.inspect(self._subject.function), inspector.floors()
+        step("timing")
         found = self._timed(self._subject.metric)
         notes = [*inspection.notes, *self._levels(found.samples)]
+        step("checking")
         cold, problem = self._compared(found.median or 0.0, floors)
         _refuse(claims.at_overhead(cold, floors.nothing, floors.launch))
         _refuse(problem)

@@ -8,6 +8,7 @@ from typing import Any
 from prism_bench import notebook
 from prism_bench.analysis.compare.verdict import RULES, Judgement, Verdict, VerdictRules, judged, pair_of
 from prism_bench.api.callable import MODES
+from prism_bench.api.progress import Step, shown_progress
 from prism_bench.errors import UsageError
 from prism_bench.measurement import Measurement, merged
 from prism_bench.units import share_text, time_text
@@ -72,7 +73,7 @@ def compare(
 
     Each round measures both, in the order first, second, second, first over two rounds, with every check of
     `benchmark`. `mode` is `cold` or `hot`, `stream` as `benchmark` takes it. All rounds are in this process: what
-    differs between processes, as the placement of memory, is not in the interval.
+    differs between processes, as the placement of memory, is not in the interval. A notebook and a terminal show a bar.
 
     Raises UsageError for a bad mode, fewer than 3 rounds or what cannot be called, BackendUnavailable without a GPU,
     and MeasurementInvalid where one of the calls cannot be timed honestly.
@@ -91,15 +92,22 @@ def compare(
     with borrowed_backend(stream) as (backend, library):
         subjects = [TimedCallable(one, MODES[mode], name) for one, name in zip((first, second), names, strict=True)]
         sides = [partial(measured, backend, library, one) for one in subjects]
-        a, b = alternated(sides[0], sides[1], rounds)
+        with shown_progress("compare", 2 * rounds) as step:
+            a, b = alternated(sides[0], sides[1], rounds, step)
     return compared(a, b)
 
 
-def alternated(first: _Side, second: _Side, rounds: int) -> tuple[Measurement, Measurement]:
-    """Return both sides' measurements of all rounds; every other round begins with the second side."""
+def alternated(
+    first: _Side, second: _Side, rounds: int, step: Step = lambda words: None
+) -> tuple[Measurement, Measurement]:
+    """Return both sides' measurements of all rounds; every other round begins with the second side.
+
+    `step` is called before each measurement.
+    """
     parts: tuple[list[Measurement], list[Measurement]] = ([], [])
     for number in range(rounds):
         for side in (0, 1) if number % 2 == 0 else (1, 0):
+            step(f"round {number + 1} of {rounds}")
             parts[side].append((first, second)[side]())
     return merged(parts[0]), merged(parts[1])
 

@@ -98,6 +98,10 @@ class Runnable(AbstractContextManager):
     def __exit__(self, *exception: object) -> None:
         return None
 
+    def __repr__(self) -> str:
+        case = getattr(self, "case", None)  # while it is still being prepared, there may be none
+        return f"<{type(self).__name__} {f'{case.task} {case.label}' if case else 'of no case'}>"
+
 
 class Flow:
     """Order of pieces of work: on the host each runs after the last, in whatever lane it is enqueued."""

@@ -24,7 +24,7 @@ class Problem:
         return f"{self.path}: {self.message}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Catalogue:
     """Every kernel of a folder by name, and the problems found on the way.
 
@@ -38,6 +38,10 @@ class Catalogue:
     aliases: dict[str, str] = field(default_factory=dict[str, str])
     choices: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
     budgets: Path | None = None
+
+    def __repr__(self) -> str:
+        bad = f", {len(self.problems)} problems" if self.problems else ""
+        return f"<Catalogue {len(self.kernels)} kernels{bad}, {self.folder}>"
 
     @cached_property
     def listing(self) -> CaseListing:

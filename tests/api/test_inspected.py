@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.api.inspected import TimedCallable, measured
+from prism_bench.api.inspected import STEPS, TimedCallable, measured
 from prism_bench.backends.cuda.chip import DeviceBounds
 from prism_bench.backends.cuda.inspection import Floors, Inspection
 from prism_bench.errors import MeasurementInvalid
@@ -98,3 +98,10 @@ def test_levels_of_the_same_work_and_what_could_not_be_seen_are_noted():
 
 def test_a_call_near_the_overhead_says_so():
     assert "near launch overhead: an empty kernel takes 3.00 us" == Played(cold=[3.4e-6], warm=[3e-6]).time().notes[0]
+
+
+@pytest.mark.parametrize("metric", ["cold_time", "hot_time"])
+def test_a_measurement_takes_the_steps_that_it_announces(metric):
+    steps = []
+    measured(Played(), "cupy", TimedCallable(lambda: None, metric, "call"), steps.append)
+    assert STEPS == len(steps) == len(set(steps))

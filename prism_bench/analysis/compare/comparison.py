@@ -12,6 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from prism_bench.analysis.compare.comparable import device_of, is_other_unit, require_comparable, software_changes
+from prism_bench.analysis.compare.comparison_views import (
+    compared_html,
+    compared_line,
+    comparison_html,
+    comparison_line,
+)
 from prism_bench.analysis.compare.control import Control, control_findings, control_of, with_changed
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.compare.verdict import (
@@ -37,7 +43,7 @@ LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and i
 _Cases = tuple[CaseResult, CaseResult]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComparedCase:
     """One case on both sides.
 
@@ -56,11 +62,14 @@ class ComparedCase:
     gravity: Gravity = "note"
     codes: tuple[JsonTable, JsonTable] = field(default_factory=lambda: ({}, {}))
 
+    __repr__ = compared_line
+    _repr_html_ = compared_html
+
 
 _Row = tuple[ComparedCase, _Cases]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecordComparison:
     """Every case of both records, the control, and `notes` about the two records.
 
@@ -92,6 +101,9 @@ class RecordComparison:
         """Return how many cases have each verdict, the verdicts in the order in which they matter."""
         words = [one.verdict for one in self.cases]
         return {word: words.count(word) for word in get_args(ComparedVerdict)}
+
+    __repr__ = comparison_line
+    _repr_html_ = comparison_html
 
 
 def by_name(case: CaseResult) -> str:

@@ -1,0 +1,85 @@
+"""Comparisons at a prompt and in a notebook: one line, the intervals of what moved, a table."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from prism_bench import notebook
+from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
+from prism_bench.analysis.compare.control import Control
+from prism_bench.analysis.compare.verdict import judged, pair_of
+from prism_bench.measurement import Measurement
+
+
+def measured(*seconds):
+    return Measurement("cold_time", "kernel", tuple((one,) * 12 for one in seconds))
+
+
+def compared(name, factor):
+    """A case that took `factor` times as long on side B."""
+    a = measured(1e-5, 1.01e-5, 0.99e-5, 1e-5)
+    b = measured(*(factor * one for one in (1e-5, 1.01e-5, 1e-5, 0.99e-5)))
+    judgement = judged([pair_of(a, b)])[0]
+    return ComparedCase(name, "cold_time", judgement.verdict, None, judgement, (a.median, b.median))
+
+
+def comparison(*cases):
+    return RecordComparison(("A", "B"), cases, CONTROL)
+
+
+CONTROL = Control()
+SLOWER, SAME = compared("softmax[n=8]", 1.5), compared("copy[n=8]", 1.0)
+ABSENT = ComparedCase("read[n=8]", "cold_time", "not compared", "no valid times in A")
+
+
+def test_a_case_is_one_line():
+    assert "<ComparedCase softmax[n=8] slower: 15.0 us against 10.0 us, 1.50x>" == repr(SLOWER)
+    assert "<ComparedCase read[n=8] not compared (no valid times in A)>" == repr(ABSENT)
+
+
+def test_a_comparison_is_one_line_whatever_it_holds():
+    many = comparison(SLOWER, ABSENT, *[SAME] * 500)
+    assert "<RecordComparison B against A: 1 slower, 500 same, 1 not compared>" == repr(many)
+    assert "<RecordComparison B against A: no cases>" == repr(comparison())
+
+
+def test_the_view_shows_what_moved_with_its_interval():
+    html = comparison(SAME, SLOWER)._repr_html_()
+    assert 1 == html.count("<circle") and "softmax[n=8]" in html and "copy[n=8]" not in html
+    assert "<td>10.0 us</td><td>15.0 us</td>" in html
+
+
+def test_where_nothing_moved_the_rest_is_shown():
+    html = comparison(SAME, ABSENT)._repr_html_()
+    assert 1 == html.count("<circle") and "no valid times in A" in html
+
+
+def test_a_view_stays_small():
+    html = comparison(*(replace(SLOWER, case=f"kernel{number}[n=8]") for number in range(400)))._repr_html_()
+    assert "400 slower" in html and "and 390 more" in html and len(html) < 12_000
+
+
+def test_the_view_of_one_case():
+    html = SLOWER._repr_html_()
+    assert html.startswith("<div><strong>softmax[n=8] slower: 15.0 us against 10.0 us, 1.50x</strong>")
+    assert 1 == html.count("<circle") and "<svg" not in ABSENT._repr_html_()
+
+
+def test_the_dot_is_inside_its_interval_and_right_of_no_change():
+    picture = notebook.intervals([notebook.Interval("a", 1.5, 1.2, 2.0, "1.50x")])
+    none = float(re.findall(r'<line x1="([0-9.]+)"', picture)[0])
+    left, right = map(float, re.findall(r'<line x1="([0-9.]+)" x2="([0-9.]+)"', picture)[1])
+    dot = float(re.findall(r'cx="([0-9.]+)"', picture)[0])
+    assert none < left < dot < right
+
+
+@pytest.mark.parametrize("ratio", [float("nan"), float("inf"), 0.0, -1.0])
+def test_what_is_no_ratio_is_not_drawn(ratio):
+    assert "" == notebook.intervals([notebook.Interval("a", ratio, 0.5, 2.0, "-")])
+
+
+def test_an_endless_interval_is_cut_off():
+    picture = notebook.intervals([notebook.Interval("a", 2.0, 0.0, float("inf"), "2.00x")])
+    assert "nan" not in picture and "inf" not in picture
+    assert all(0 <= float(x) <= notebook.WIDTH for x in re.findall(r'x[12]="([0-9.]+)"', picture))
