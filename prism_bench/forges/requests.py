@@ -77,7 +77,7 @@ class Api:
         headers = {"Content-Type": "application/json", "User-Agent": "prism-bench", **self._headers}
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         try:
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT) as response:
+            with urllib.request.build_opener(_RedirectsRefused).open(request, timeout=TIMEOUT) as response:
                 return ApiAnswer(response.status, json.loads(response.read(LARGEST) or b"null"), response.headers), ""
         except urllib.error.HTTPError as error:
             with error:
@@ -87,7 +87,7 @@ class Api:
             return None, f"no answer ({type(error).__name__})"
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
+class _RedirectsRefused(urllib.request.HTTPRedirectHandler):
     """A redirect would take the token along to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:

@@ -31,7 +31,7 @@ class ComparedEntry:
 
 
 @dataclass(frozen=True)
-class ComparedRow:
+class CommentedCase:
     """One case; fields are those of `prism-bench compare --json`, absent ones are unknown."""
 
     case: _Text
@@ -67,7 +67,7 @@ class ComparedFile:
 
     a: _Text
     b: _Text
-    cases: Annotated[list[ComparedRow], Meta(max_length=MOST_CASES)]
+    cases: Annotated[list[CommentedCase], Meta(max_length=MOST_CASES)]
     findings: list[ComparedFinding] = field(default_factory=list[ComparedFinding])
     notes: list[_Text] = field(default_factory=list[str])
     backend: _Text = ""
@@ -75,7 +75,7 @@ class ComparedFile:
     commits: tuple[_Text | None, _Text | None] = (None, None)
     complete: bool = True
 
-    def of(self, *verdicts: str) -> list[ComparedRow]:
+    def of(self, *verdicts: str) -> list[CommentedCase]:
         """Return the cases with one of these verdicts."""
         return [row for row in self.cases if row.verdict in verdicts]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from prism_bench.analysis.findings import value_text
 from prism_bench.errors import UsageError
-from prism_bench.report.comment.contents import ComparedEntry, ComparedFile, ComparedRow
+from prism_bench.report.comment.contents import CommentedCase, ComparedEntry, ComparedFile
 from prism_bench.report.comment.escaped import shell_block, text
 
 MARK = "<!-- prism-bench comment -->"
@@ -50,16 +50,16 @@ def headline(found: ComparedFile) -> str:
     return f"Prism Bench: {words}"
 
 
-def _untrusted(found: ComparedFile) -> list[ComparedRow]:
+def _untrusted(found: ComparedFile) -> list[CommentedCase]:
     """Return the cases whose times on one side cannot be trusted."""
     return [row for row in found.of("not compared") if "not to be trusted" in (row.reason or "")]
 
 
-def _unmeasured(found: ComparedFile) -> list[ComparedRow]:
+def _unmeasured(found: ComparedFile) -> list[CommentedCase]:
     return [row for row in found.of("not compared") if row not in _untrusted(found)]
 
 
-def _unchanged(found: ComparedFile) -> list[ComparedRow]:
+def _unchanged(found: ComparedFile) -> list[CommentedCase]:
     return found.of("same", "same machine code")
 
 
@@ -83,7 +83,7 @@ def _alarms(found: ComparedFile) -> Iterator[str]:
 _Section = tuple[list[str], tuple[str, str]]
 
 
-def _sections(found: ComparedFile, moved: Sequence[ComparedRow]) -> Iterator[_Section]:
+def _sections(found: ComparedFile, moved: Sequence[CommentedCase]) -> Iterator[_Section]:
     """Yield each section's lines, and what comes before and after them."""
     top = f"| | case | {text(found.a)} | {text(found.b)} | change | 95 % interval | registers | spills |\n"
     table = top + "|---|---|---:|---:|---:|---|---|---|\n"
@@ -102,7 +102,7 @@ def _folded(title: str) -> tuple[str, str]:
     return f"<details><summary>{title}</summary>\n\n", "\n\n</details>"
 
 
-def _listed(rows: Iterable[ComparedRow]) -> list[str]:
+def _listed(rows: Iterable[CommentedCase]) -> list[str]:
     return [f"- {text(row.case)}{f': {text(row.reason)}' if row.reason else ''}" for row in rows]
 
 
@@ -124,7 +124,7 @@ def _fitted(rows: Sequence[str], frame: tuple[str, str], room: int) -> str:
     return frame[0] + "\n".join(fitting) + note + frame[1]
 
 
-def _row(row: ComparedRow) -> str:
+def _row(row: CommentedCase) -> str:
     old, new = (value_text(row.metric or "cold_time", one) for one in row.seconds)
     interval = f"{_percent(row.low)} to {_percent(row.high)}" if row.low is not None and row.high is not None else "-"
     cells = [f"**{row.verdict}**", text(row.case), old, new, _percent(row.ratio), interval, _both(row.registers)]
@@ -143,7 +143,7 @@ def _both(pair: tuple[int | None, int | None], unit: str = "") -> str:
     return old if pair[0] == pair[1] else f"{old} → {new}"
 
 
-def _reason(row: ComparedRow) -> str:
+def _reason(row: CommentedCase) -> str:
     """Return why the time may have changed: machine code by kinds of instructions, the launch, or neither."""
     parts = [words for entry in row.code if (words := _entry(entry))]
     old, new = row.plan
@@ -167,7 +167,7 @@ def _entry(entry: ComparedEntry) -> str:
     return f"machine code of {name} {text(entry.state)}{listed}"
 
 
-def _repeat(found: ComparedFile, moved: Sequence[ComparedRow]) -> str:
+def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
     """Return the command that measures what moved again; a stranger's file chooses commits and cases of it, no more."""
     sides = [found.a, found.b]
     if found.commits[0] != found.commits[1] and all(_COMMIT.fullmatch(one or "") for one in found.commits):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.report.comment import MARK, comment, read_comparison
-from prism_bench.report.comment.contents import ComparedFile, ComparedFinding, ComparedRow
+from prism_bench.report.comment.contents import CommentedCase, ComparedFile, ComparedFinding
 from prism_bench.report.comment.document import LONGEST
 from prism_bench.report.terminal.comparison import comparison_json
 
@@ -20,7 +20,7 @@ PAGE = "https://example.org/site/compare.html"
 
 
 def slower(name, **more):
-    return ComparedRow(name, "slower", seconds=(1e-6, 1.1e-6), ratio=1.1, low=1.09, high=1.11, **more)
+    return CommentedCase(name, "slower", seconds=(1e-6, 1.1e-6), ratio=1.1, low=1.09, high=1.11, **more)
 
 
 def test_the_text_is_the_stored_one():
@@ -47,7 +47,7 @@ def test_distrust_comes_first():
 
 
 def test_a_case_that_cannot_be_trusted_is_counted_apart():
-    row = ComparedRow("x", "not compared", reason="B's cold time is not to be trusted: throttled")
+    row = CommentedCase("x", "not compared", reason="B's cold time is not to be trusted: throttled")
     assert "### Prism Bench: 1 untrusted\n" in comment(ComparedFile("a", "b", [row]))
 
 
@@ -66,7 +66,7 @@ EVIL = [
 @pytest.mark.parametrize("name", EVIL)
 def test_names_are_text_and_nothing_else(name):
     rows = [slower(name, reason=name, plan=([name], [name + "2"]), reasons=[name], code_note=name),
-            ComparedRow(name, "inconclusive", reason=name), ComparedRow(name, "not compared", reason=name)]  # fmt: skip
+            CommentedCase(name, "inconclusive", reason=name), CommentedCase(name, "not compared", reason=name)]  # fmt: skip
     notes, findings = [name], [ComparedFinding("bad", "shift", name)]
     text = comment(ComparedFile(name, name, rows, findings, notes, device=name))
     outside = _without_command(text)
