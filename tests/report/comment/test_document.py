@@ -66,7 +66,7 @@ EVIL = [
 @pytest.mark.parametrize("name", EVIL)
 def test_names_are_text_and_nothing_else(name):
     rows = [slower(name, reason=name, plan=([name], [name + "2"]), reasons=[name], code_note=name),
-            CommentedCase(name, "inconclusive", reason=name), CommentedCase(name, "not compared", reason=name)]  # fmt: skip
+            *(CommentedCase(name, verdict, reason=name) for verdict in ("inconclusive", "not compared"))]  # fmt: skip
     notes, findings = [name], [ComparedFinding("bad", "shift", name)]
     text = comment(ComparedFile(name, name, rows, findings, notes, device=name))
     outside = _without_command(text)
