@@ -69,13 +69,14 @@ def _nodes(
 ) -> "list[HistoryNode]":
     """Return the history folded by the code of the case, as the backend's device would run it."""
     from prism_bench.run.worktree import checked_out
-    from prism_bench.studies.history_nodes import CaseCode, code_at, folded
+    from prism_bench.studies.case_code import CaseCode, CodeReader, identity_on
+    from prism_bench.studies.history_nodes import code_at, folded
 
     path = catalogue.folder.resolve().relative_to(repository)
 
     def code_of(commit: str) -> CaseCode | None:
         with checked_out(commit, repository) as tree:
-            return code_at(tree / path, name, backend.device)
+            return code_at(tree / path, name, CodeReader(backend.device, identity_on(backend.name)))
 
     nodes = folded(commits, code_of)
     options.remark(f"{len(commits)} commits, {len(nodes)} of different code")

@@ -1,5 +1,6 @@
 """`prism-bench compare`: whether B is slower than A, as far as the noise floor allows to tell apart."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +15,10 @@ from prism_bench.options.tuned import TunedOption
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
+    from prism_bench.analysis.compare.selection import Selection
     from prism_bench.analysis.compare.verdict import VerdictRules
-    from prism_bench.run.sides import Choice
+    from prism_bench.backends import Backend
+    from prism_bench.run.sides import Choice, Sides
     from prism_bench.run_record import CaseResult, RunRecord
     from prism_bench.saving import Saver
     from prism_bench.studies.pairs import PairEffort, Records
@@ -56,11 +59,15 @@ def command(
     tuned: TunedOption = False,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     all: Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")] = False,
+    all_cases: Annotated[
+        bool, typer.Option("--all-cases", help="Measure the cases whose machine code is the same, too.")
+    ] = False,
     json: options.JsonOption = False,
 ) -> None:
     """Compare B with A: two records, or two builds in one run.
 
-    Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
+    Alone, the working tree and the commit where its branch began are compared. Two builds are compiled first, and
+    cases whose code, launch and inputs are the same are not measured, but for a sample. Ends with 1 where B is slower.
     """
     from prism_bench.run.sides import Choice, words_of
     from prism_bench.studies.pairs import PairEffort
@@ -71,12 +78,14 @@ def command(
     if a and _are_records(a, b or ""):
         judge = _Judge(noise, rules, metric, _short((a, b or "")))
         _end(_of_records((a, b or ""), words, judge), everything=all, json=json)
-    name, looks = options.choose_backend(backend, quiet=json).name, _looks(processes, most)
+    opened, looks = options.choose_backend(backend, quiet=json), _looks(processes, most)
+    name = opened.name
     choice = Choice(options.open_catalogue(catalogue), words, pairs.pair_labels(label, name), environments)
     effort, sides = PairEffort(name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
     judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short(sides))
+    selecting = _Selecting(opened, "--all-cases" if all_cases else "--tuned" if tuned else None)
     with interrupts.held():
-        _end(*_of_builds(sides, choice, effort, judge, looks=looks), everything=all, json=json)
+        _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=selecting), everything=all, json=json)
 
 
 def _end(
@@ -141,14 +150,16 @@ class _Judge:
     names: tuple[str, str]
 
     def compared(
-        self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str] | None" = None
-    ) -> "RecordComparison":
+        self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str] | None" = None,
+        changed: Sequence[str] = (),
+    ) -> "RecordComparison":  # fmt: skip
         """Return the comparison; `key` names what is paired, the case's name without one."""
         from prism_bench.analysis.compare.comparison import by_name, compare
         from prism_bench.analysis.compare.noise import stored_noise
 
         floors = stored_noise(b.machine["id"], self.noise)
-        return compare(a, b, floors, self.rules, metric=self.metric, key=key or by_name, names=self.names)
+        return compare(a, b, floors, self.rules, metric=self.metric, key=key or by_name, names=self.names,
+                       changed=changed)  # fmt: skip
 
 
 def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":
@@ -159,18 +170,63 @@ def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> 
     return judge.compared(a, b)
 
 
+@dataclass(frozen=True)
+class _Selecting:
+    """What selects the cases that are measured: the opened backend, and the option that asks for all (None: none)."""
+
+    backend: "Backend"
+    option: str | None
+
+    def selection(self, sides: "Sides") -> "Selection | None":
+        """Return the role of every case; None where two kernels are compared, whose code differs anyway."""
+        from prism_bench.studies.case_code import identity_on
+        from prism_bench.studies.selecting import other_environment, other_package, selected
+
+        if sides.across == "variants":
+            return None
+        asked = self.option and f"{self.option} is given"
+        everything = asked or other_environment(sides.builds) or other_package(sides.builds)
+        with interrupts.allowed(), options.err().status("compiling both sides"):
+            return selected(sides.builds, self.backend.device, identity_on(self.backend.name), everything)
+
+
 def _of_builds(
-    words: tuple[str, str], choice: "Choice", effort: "PairEffort", judge: _Judge, *, looks: tuple[int, ...]
-) -> "tuple[RecordComparison, Saver[Records, object]]":
-    from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided
-    from prism_bench.run.interleave import Growth
+    words: tuple[str, str], choice: "Choice", effort: "PairEffort", judge: _Judge, *, looks: tuple[int, ...],
+    selecting: _Selecting,
+) -> "tuple[RecordComparison, Saver[Records, object] | None]":  # fmt: skip
+    """Return the comparison of two builds, and what saved the records of those cases that were measured."""
+    from prism_bench.analysis.compare.selected import unmeasured
     from prism_bench.run.sides import opened
+    from prism_bench.studies.selecting import restricted
 
     with opened(words, choice) as sides:
-        key = by_workload if sides.across == "variants" else by_name
-        growth = Growth(looks, lambda records: undecided(judge.compared(*records, key), records, key))
-        (a, b), save = pairs.measured(sides.builds, effort, growth)
-    found = judge.compared(a, b, key)
+        selection = selecting.selection(sides)
+        if selection:
+            sides = replace(sides, builds=restricted(sides.builds, selection))
+            if not sides.builds[0].cases and selection.cases:
+                found = unmeasured(judge.names, selection, sides.notes)
+                return replace(found, backend=effort.backend, device=str(selecting.backend.facts()["device"])), None
+        return _measured(sides, effort, judge, looks=looks, selection=selection)
+
+
+def _measured(
+    sides: "Sides", effort: "PairEffort", judge: _Judge, *, looks: tuple[int, ...], selection: "Selection | None"
+) -> "tuple[RecordComparison, Saver[Records, object]]":
+    from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided
+    from prism_bench.analysis.compare.selected import with_selection
+    from prism_bench.run.interleave import Growth
+
+    key = by_workload if sides.across == "variants" else by_name
+    changed = selection.changed if selection else ()
+    growth = Growth(looks, lambda records: undecided(judge.compared(*records, key, changed), records, key))
+    spent = sum(selection.seconds.values()) if selection else 0.0
+    limit = None if effort.limit is None else max(1.0, effort.limit - spent)
+    began = time.perf_counter()
+    (a, b), save = pairs.measured(sides.builds, replace(effort, limit=limit), growth)
+    found = judge.compared(a, b, key, changed)
+    if selection:
+        seconds = {**selection.seconds, "measuring": time.perf_counter() - began}
+        found = with_selection(found, replace(selection, seconds=seconds), (a, b))
     return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete), save
 
 

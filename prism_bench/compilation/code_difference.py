@@ -17,10 +17,24 @@ CONTEXT = 1  # lines before the first one that differs
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """What is known of one entry on one side: its resources, and its listing where there is a disassembler."""
+    """One entry of compiled code: its resources, and its listing where there is a disassembler."""
 
     resources: Resources
     listing: FunctionListing | None = None
+
+
+@dataclass(frozen=True)
+class EntryFacts:
+    """Numbers of one entry: its resources, and the bytes and the number of its instructions; None if not listed."""
+
+    resources: Resources
+    code_bytes: int | None = None
+    instructions: int | None = None
+
+    @property
+    def spill_bytes(self) -> int:
+        """Spilled bytes per thread, stores and loads."""
+        return self.resources.spill_stores + self.resources.spill_loads
 
 
 @dataclass(frozen=True)
@@ -41,25 +55,21 @@ class EntryDifference:
     """
 
     entry: str
-    before: CodeFacts | None
-    after: CodeFacts | None
+    before: EntryFacts | None
+    after: EntryFacts | None
     kinds: Mapping[Kind, tuple[int, int]]
     first: BlockDifference | None
 
     @property
     def is_listed(self) -> bool:
         """Whether every side that has the entry has its listing."""
-        return all(side.listing is not None for side in (self.before, self.after) if side)
+        return all(side.code_bytes is not None for side in (self.before, self.after) if side)
 
     @property
     def spills_grew(self) -> bool:
         """Whether the entry spills more bytes than before, or any where it is new."""
-        return spilled(self.after) > spilled(self.before)
-
-
-def spilled(facts: CodeFacts | None) -> int:
-    """Return the spilled bytes per thread, stores and loads; 0 without an entry."""
-    return facts.resources.spill_stores + facts.resources.spill_loads if facts else 0
+        was, now = (side.spill_bytes if side else 0 for side in (self.before, self.after))
+        return now > was
 
 
 def differences(before: Mapping[str, CodeFacts], after: Mapping[str, CodeFacts]) -> tuple[EntryDifference, ...]:
@@ -72,13 +82,22 @@ def differences(before: Mapping[str, CodeFacts], after: Mapping[str, CodeFacts])
 def entry_difference(entry: str, before: CodeFacts | None, after: CodeFacts | None) -> EntryDifference:
     """Return the difference of one entry, which may be none at all."""
     was, now = (side.listing if side else None for side in (before, after))
+    facts = _numbers(before), _numbers(after)
     if (before and not was) or (after and not now):
-        return EntryDifference(entry, before, after, {}, None)
+        return EntryDifference(entry, *facts, {}, None)
     counts: list[Mapping[Kind, int]] = [listing.kinds if listing else {} for listing in (was, now)]
-    pairs: dict[Kind, tuple[int, int]] = {kind: (counts[0].get(kind, 0), counts[1].get(kind, 0)) for kind in KINDS}
-    kinds = {kind: pair for kind, pair in pairs.items() if any(pair)}
+    kinds: dict[Kind, tuple[int, int]] = {}
+    for kind in KINDS:
+        if any(kind in one for one in counts):
+            kinds[kind] = counts[0].get(kind, 0), counts[1].get(kind, 0)
     first = first_difference(was.blocks, now.blocks) if was and now else None
-    return EntryDifference(entry, before, after, kinds, first)
+    return EntryDifference(entry, *facts, kinds, first)
+
+
+def _numbers(side: CodeFacts | None) -> EntryFacts | None:
+    if side is None or side.listing is None:
+        return EntryFacts(side.resources) if side else None
+    return EntryFacts(side.resources, side.listing.code_bytes, len(side.listing.instructions))
 
 
 def first_difference(before: Sequence[CodeBlock], after: Sequence[CodeBlock]) -> BlockDifference | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypedDict
 
-from prism_bench.compilation.code_difference import CodeFacts, EntryDifference, spilled
+from prism_bench.compilation.code_difference import EntryDifference
 
 BeforeAfter = list[int | None]  # two numbers; null on a side without the entry, or where it is not known
 
@@ -46,20 +46,14 @@ def _entry(one: EntryDifference) -> EntryDifferenceJson:
         "entry": one.entry,
         "state": "added" if one.before is None else "removed" if one.after is None else "changed",
         "registers": [side.resources.registers if side else None for side in sides],
-        "spill_bytes": [spilled(side) if side else None for side in sides],
+        "spill_bytes": [side.spill_bytes if side else None for side in sides],
         "stack_bytes": [side.resources.stack_bytes if side else None for side in sides],
         "shared_bytes": [side.resources.shared_bytes if side else None for side in sides],
-        "code_bytes": [_listed(side)[0] for side in sides],
-        "instructions": [_listed(side)[1] for side in sides],
+        "code_bytes": [side.code_bytes if side else None for side in sides],
+        "instructions": [side.instructions if side else None for side in sides],
         "kinds": {kind: list(counts) for kind, counts in one.kinds.items()},
         "first_difference": first and {"block": first.number, "before": [*first.before], "after": [*first.after]},
     }
-
-
-def _listed(side: CodeFacts | None) -> tuple[int | None, int | None]:
-    """Return the bytes and the number of the instructions; None where they are not listed."""
-    listing = side.listing if side else None
-    return (listing.code_bytes, len(listing.instructions)) if listing else (None, None)
 
 
 _FACTS = ("registers", "spill_bytes", "stack_bytes", "shared_bytes", "code_bytes", "instructions")

@@ -62,7 +62,7 @@ class Run(TaskDriver):
                 self._verify(cases, edges, raced, timed)
             self._lanes = None
             ready.settle()
-            self._standby, self._checked = ready, ["S0"] if apart and raced else None
+            self.standby, self._checked = ready, ["S0"] if apart and raced else None
             with self.stage(TIMED):
                 for process in range(processes if timed else 0):
                     self.go_through(cases, process, verified=apart)

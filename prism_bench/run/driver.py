@@ -43,7 +43,7 @@ class TaskDriver:
         self.protocol: dict[str, Any] = {}
         self.monitor: list[dict[str, Any]] = []
         self._task = ""
-        self._standby = Standby([])
+        self.standby = Standby([])
 
     @property
     def has_results(self) -> bool:
@@ -101,7 +101,7 @@ class TaskDriver:
     def send(self, order: Mapping[str, object], process: int) -> list[str]:
         """Send an order to one worker; return the tasks that are done with, one of them perhaps lost."""
         finished: list[str] = []
-        self.follow(work(order, self._timeout, self._place, self._standby.take()), process, finished)
+        self.follow(work(order, self._timeout, self._place, self.standby.take()), process, finished)
         return finished
 
     def follow(self, events: Iterable[WorkerEvent | WorkerDied], process: int, finished: list[str]) -> None:

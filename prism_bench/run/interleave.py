@@ -1,6 +1,7 @@
 """Two builds measured in one run, their processes in turn (A B, B A, A B, ...), so that drift affects both alike."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from prism_bench import interrupts
@@ -12,9 +13,11 @@ from prism_bench.run.driver import Progress, rounds
 from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import RunClock
 from prism_bench.run.settings import Settings
+from prism_bench.run.standby import Standby
 from prism_bench.run_record import RunRecord
 from prism_bench.workers.handle import WorkerEnvironment
 
+_STANDBY = "prism_bench/run/standby.py"  # of a checkout whose workers can be started before they have an order
 DEVICE_METRICS = ("cold_time", "hot_time", "wall_time")
 
 
@@ -60,6 +63,12 @@ class _PairSide:
         """Send the cases that are left through one process."""
         self.run.go_through(self.left, process, timed)
 
+    def standby(self, processes: int) -> Standby:
+        """Return that many workers, which import CuPy while others verify; none for a checkout that has none."""
+        place = self.build.place
+        known = place.root is None or (place.root / _STANDBY).is_file()
+        return Standby([["cupy"]] * processes if known else [], place)
+
     def narrow(self, names: Collection[str]) -> None:
         """Keep only the cases of those names and the ceiling benchmarks; without names nothing is left."""
         self.left = [case for case in self.left if case.name in names or case.spec.ceiling] if names else []
@@ -89,9 +98,10 @@ def interleaved(
 
     complete = True
     try:
-        with interrupts.allowed():
+        with interrupts.allowed(), _standing_by(sides, settings.processes if backend == "cuda" else 0) as settle:
             for side in sides if verified else ():
                 side.turn(0, timed=False)
+            settle()
             end = None if limit is None else clock.counter + limit
             last = growth.looks[-1] if growth else settings.processes
             for number in rounds(sides, range(1, last + 1), _PairSide.turn, end):
@@ -105,6 +115,20 @@ def interleaved(
             raise
         complete = False
     return records(complete)
+
+
+@contextmanager
+def _standing_by(sides: Sequence[_PairSide], processes: int) -> Iterator[Callable[[], None]]:
+    """Start that many workers a side; yield what waits until they have imported, after which they get the orders."""
+    with ExitStack() as stack:
+        ready = [stack.enter_context(side.standby(processes)) for side in sides]
+
+        def settle() -> None:
+            for side, workers in zip(sides, ready, strict=True):
+                workers.settle()
+                side.run.standby = workers
+
+        yield settle
 
 
 def _with_launch_benchmark(build: Build, backend: str) -> Build:

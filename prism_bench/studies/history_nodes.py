@@ -1,28 +1,18 @@
 """A history of commits folded by machine code: neighbours whose case is the same code and launches are one node."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.compilation.code import Resources
-from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError, UsageError
-from prism_bench.host_plan import Device
-from prism_bench.languages import build, build_request, source_hash
+from prism_bench.compilation.disassembly import CodeDifference, code_differences
+from prism_bench.errors import PrismBenchError, ResultsError, UsageError
 from prism_bench.measure.limits import valid
 from prism_bench.run_record import RunRecord
-
-
-@dataclass(frozen=True)
-class CaseCode:
-    """What a case runs: `identity` of its machine code, launches and workload, and the resources of its entries."""
-
-    identity: str
-    resources: tuple[tuple[str, Resources], ...] = field(default=(), compare=False)
+from prism_bench.studies.case_code import CaseCode, CodeReader, case_code
 
 
 @dataclass(frozen=True)
@@ -65,33 +55,20 @@ def case_in(catalogue: Catalogue, name: str) -> Case | None:
     return next((case for case in catalogue.cases([kernel]) if case.name == name), None)
 
 
-def code_at(tree: Path, name: str, device: Device) -> CaseCode | None:
+def code_at(tree: Path, name: str, reader: CodeReader) -> CaseCode | None:
     """Return the code of the case in the catalogue at `tree`; None where it does not exist or does not build there."""
     try:
         case = case_in(discover(tree), name)
-        return case_code(case, device) if case else None
-    except (CompilationFailed, PrismBenchError):
+    except PrismBenchError:
         return None
+    code = case_code(case, reader) if case else None
+    return code if code and not code.problem else None
 
 
-def case_code(case: Case, device: Device) -> CaseCode:
-    """Return the code that the case launches on `device`; by its source without comments where there is no NVRTC.
-
-    Raise CompilationFailed where it does not compile.
-    """
-    launches = [str(step) for step in case.plan.steps(device)]
-    request = build_request(case, device)
-    if request is None:
-        return CaseCode(_digest(launches))
-    try:
-        built = build(request)
-    except BackendUnavailable:
-        return CaseCode(_digest([source_hash(case.spec.source_file), *case.spec.options, *launches]))
-    return CaseCode(_digest([built.sass, *launches]), tuple(built.resources.items()))
-
-
-def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+def difference_at(nodes: Sequence[HistoryNode], node: HistoryNode) -> CodeDifference | None:
+    """Return the difference of machine code between a node and the one before it; None where neither was compiled."""
+    before, after = nodes[nodes.index(node) - 1].code.entries, node.code.entries
+    return code_differences(before, after) if before and after else None
 
 
 def logs_of(record: RunRecord, name: str) -> tuple[float, ...]:

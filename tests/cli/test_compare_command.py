@@ -113,7 +113,8 @@ def test_a_damaged_noise_floor_is_named(shell, two):
 
 def test_two_folders_are_measured_in_turn(shell, toys, tmp_path):
     copy = shutil.copytree(toys[1], tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
-    found = shell("compare", toys[1], copy, *ONCE, *toys, "--filter", "triple", "--all", "--keep", "kept")
+    words = ("compare", toys[1], copy, *ONCE, *toys, "--filter", "triple", "--all", "--all-cases")
+    found = shell(*words, "--keep", "kept")
     assert 0 == found.code
     assert "1 inconclusive  copy against toys" in found.out
     assert 1 == len(store.read("kept/b.json.gz").case("triple[n=1000]").measurement("cold_time").processes)
@@ -128,7 +129,8 @@ def scripted(name, seconds):
                                               (("--processes", "1", "--most", "3", "--least", "0"), 3)])  # fmt: skip
 def test_processes_are_added_until_a_case_is_decided_or_the_most_are_measured(shell, toys, words, count):
     """Nothing is the same for `--least 0`, so that such a case is measured in as many processes as there may be."""
-    shell("compare", toys[1], toys[1], "--backend", "null", *toys, "--filter", "triple", "--keep", "kept", *words)
+    shell("compare", toys[1], toys[1], "--backend", "null", *toys, "--filter", "triple", "--all-cases",
+          "--keep", "kept", *words)  # fmt: skip
     assert count == processes_of("kept/b.json.gz")
 
 
@@ -143,6 +145,7 @@ def processes_of(path):
 
 def test_an_option_is_compared_through_the_environment_of_one_side(shell, toys):
     words = ("compare", toys[1], toys[1], *QUICK, *toys, "--filter", "triple")
+    # Other variables may make the same code take another time: everything is measured.
     found = shell(*words, "--env-a", scripted("a.json", 1e-5), "--env-b", scripted("b.json", 2e-5))
     assert 1 == found.code
     assert "1 slower  B against A" in found.out
@@ -216,7 +219,7 @@ def foreign(tmp_path, toys):
     git("commit", "-q", "-m", "one")
     git("checkout", "-q", "-b", "mine")
     source = root / "gpu" / "kernels" / "arith" / "triple.cu"
-    source.write_text(source.read_text() + "// changed")
+    source.write_text(source.read_text().replace("3.0f * x[i]", "4.0f * x[i] - x[i] * 1.0f  /* changed */"))
     git("commit", "-q", "-a", "-m", "two")
     return root
 
@@ -229,6 +232,42 @@ def test_commits_of_any_repository_are_compared_with_any_catalogue(shell, foreig
     (case,) = found.json["cases"]
     assert "triple[n=1000]" == case["case"]
     assert (words[1] if len(words) == 2 else "working tree") == found.json["b"]
+
+
+def test_only_what_changed_is_measured_and_a_verdict_on_it(shell, foreign, script):
+    script({"*": {"noise": 0.001, "with_source": {"changed": {"seconds": 2e-6}}}})
+    words = ("compare", "main", *QUICK, "--catalogue", foreign / "gpu" / "kernels", "--json", "--keep", "kept")
+    found = shell(*words, "--filter", "triple", "--filter", "nothing")
+    assert 1 == found.code, found.err
+    roles = {one["case"]: (one["role"], one["changed"], one["verdict"]) for one in found.json["cases"]}
+    assert ("measured", ["code"], "slower") == roles["triple[n=1000]"]
+    assert {"same machine code"} == {role for case, (role, _, _) in roles.items() if case.startswith("nothing")}
+    assert (1, None) == (found.json["selection"]["changed"], found.json["selection"]["everything"])
+    assert {"reading", "compiling", "measuring"} == set(found.json["selection"]["seconds"])
+    assert ["triple[n=1000]"] == [case.name for case in store.read("kept/b.json.gz").cases if case.measurements]
+
+
+def test_a_comment_is_no_change_and_nothing_is_measured(shell, foreign):
+    kernels = foreign / "gpu" / "kernels"
+    (kernels / "arith" / "double.cu").write_text((kernels / "arith" / "double.cu").read_text() + "// a remark\n")
+    words = ("compare", "mine", *ONCE, "--catalogue", kernels, "--keep", "kept")
+    found = shell(*words)
+    assert 0 == found.code, found.err
+    assert "4 same machine code  working tree against mine" == found.out.splitlines()[1].rstrip()
+    assert "changed: 0 of 4 cases" in found.out
+    assert "nothing is measured; --all-cases measures all" in found.out
+    assert not Path("kept").exists()
+
+
+def test_a_kernel_that_no_longer_builds_is_reported(shell, foreign):
+    source = foreign / "gpu" / "kernels" / "arith" / "triple.cu"
+    source.write_text("no kernel")
+    found = shell("compare", "main", *ONCE, "--catalogue", foreign / "gpu" / "kernels", "--json")
+    if found.json["selection"]["by"] == "source text":
+        pytest.skip("NVRTC is not installed")
+    reason = next(one["reason"] for one in found.json["cases"] if one["case"] == "triple[n=1000]")
+    assert reason.startswith("working tree does not build: ")
+    assert 1 == found.code
 
 
 def test_a_commit_without_the_catalogue_is_named(shell, foreign):

@@ -11,6 +11,7 @@ from rich.console import Console
 from prism_bench.compilation import code_difference, compile_source, disassembly
 from prism_bench.compilation.code import Resources
 from prism_bench.compilation.code_difference import CodeFacts, differences, entry_difference
+from prism_bench.compilation.disassembly import CompiledEntry
 from prism_bench.compilation.listing import read_listing
 from prism_bench.errors import BackendUnavailable
 from prism_bench.report.code_difference import changes_of, code_difference_json
@@ -42,9 +43,9 @@ def test_the_first_block_that_differs_is_shown_from_the_line_before(changed):
     assert "FFMA R3, R3, R2, R2" == changed.first.after[1]
 
 
-def test_a_long_block_is_shown_in_part(changed, monkeypatch):
+def test_a_long_block_is_shown_in_part(monkeypatch):
     monkeypatch.setattr(code_difference, "SHOWN", 1)
-    found = entry_difference("scale", changed.before, changed.after)
+    found = entry_difference("scale", facts("scale.sass", BEFORE), facts("scale_after.sass", AFTER))
     assert (1, 1) == (len(found.first.before), len(found.first.after))
 
 
@@ -115,10 +116,11 @@ def test_two_compiled_sources_differ_by_their_instructions(tmp_path):
     for name, text in (("a", code), ("b", code.replace("*= 2", "= __expf(x[threadIdx.x])"))):
         (tmp_path / f"{name}.cu").write_text(text)
         try:
-            compiled.append(compile_source(tmp_path / f"{name}.cu", ("scale",), "90"))
-            disassembly.listing_of(compiled[-1].path)
+            made = compile_source(tmp_path / f"{name}.cu", ("scale",), "90")
+            disassembly.listing_of(made.path)
         except BackendUnavailable as error:
             pytest.skip(str(error))
+        compiled.append({"scale": CompiledEntry(made.path, "scale", made.resources["scale"])})
     (found,), reason = disassembly.code_differences(*compiled)
     assert reason is None
     assert found.kinds["fp32"][0] < found.kinds["fp32"][1]
@@ -126,7 +128,7 @@ def test_two_compiled_sources_differ_by_their_instructions(tmp_path):
 
 
 def test_without_a_disassembler_it_is_said_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(disassembly, "disassemblers", list)
+    monkeypatch.setattr(disassembly, "tool", lambda name: None)
     with pytest.raises(BackendUnavailable, match=r"install prism-bench\[compile\]"):
         disassembly.listing_of(tmp_path / "x.cubin")
 
@@ -135,6 +137,6 @@ def test_a_disassembler_that_cannot_read_the_file_is_named(monkeypatch, tmp_path
     program = tmp_path / "nvdisasm"
     program.write_text("#!/bin/sh\necho unknown architecture >&2\nexit 1\n")
     program.chmod(0o755)
-    monkeypatch.setattr(disassembly, "disassemblers", lambda: [str(program)])
+    monkeypatch.setattr(disassembly, "tool", lambda name: str(program))
     with pytest.raises(BackendUnavailable, match=r"nvdisasm does not list x.cubin: unknown architecture"):
         disassembly.listing_of(tmp_path / "x.cubin")

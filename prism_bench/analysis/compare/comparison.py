@@ -7,7 +7,7 @@ A case of the control is the same unless it differs from the others; then its en
 have changed them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -20,6 +20,7 @@ from prism_bench.analysis.compare.comparison_views import (
 )
 from prism_bench.analysis.compare.control import Control, control_findings, control_of, with_changed
 from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.compare.selection import Selection
 from prism_bench.analysis.compare.verdict import (
     CHANGED,
     RULES,
@@ -37,7 +38,8 @@ from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, JsonTable, RunRecord
 from prism_bench.units import share_text
 
-ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared"]
+ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
+UNMEASURED: ComparedVerdict = "same machine code"
 LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
 
 _Cases = tuple[CaseResult, CaseResult]
@@ -48,8 +50,9 @@ class ComparedCase:
     """One case on both sides.
 
     `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
-    `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians of A and B as they
-    were measured; `codes` is what each record knows of its machine code and launches.
+    `identical`, and is `not compared` where a side has no valid times, and `same machine code` where the case was not
+    measured for that reason. `seconds` are the medians of A and B as they were measured;
+    `codes` is what each record knows of its machine code and launches.
     """
 
     case: str
@@ -74,7 +77,9 @@ class RecordComparison:
     """Every case of both records, the control, and `notes` about the two records.
 
     `complete` is False where measuring them was cut short. `software` are the versions of driver and
-    toolkit that differ. `backend` and `device` measured both, at `commits` of the sources.
+    toolkit that differ. `backend` and `device` measured both, at `commits` of the sources. `selection` has the role of
+    every case where two builds were measured, and `doubts` are why those that were not measured may take another time
+    all the same.
     """
 
     names: tuple[str, str]
@@ -86,11 +91,13 @@ class RecordComparison:
     backend: str = ""
     device: str = ""
     commits: tuple[str | None, str | None] = (None, None)
+    selection: Selection | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def answered(self) -> bool:
-        """Whether any case could be judged at all."""
-        return any(one.judgement for one in self.cases)
+        """Whether any case could be judged at all, by its times or its machine code."""
+        return any(one.judgement or one.verdict == UNMEASURED for one in self.cases)
 
     @property
     def exit_code(self) -> int:
@@ -100,7 +107,8 @@ class RecordComparison:
     def counts(self) -> Mapping[ComparedVerdict, int]:
         """Return how many cases have each verdict, the verdicts in the order in which they matter."""
         words = [one.verdict for one in self.cases]
-        return {word: words.count(word) for word in get_args(ComparedVerdict)}
+        counted = {word: words.count(word) for word in get_args(ComparedVerdict)}
+        return {word: count for word, count in counted.items() if count or self.selection or word != UNMEASURED}
 
     __repr__ = comparison_line
     _repr_html_ = comparison_html
@@ -125,9 +133,11 @@ def compare(
     metric: str | None = None,
     key: Callable[[CaseResult], str] = by_name,
     names: tuple[str, str] = ("A", "B"),
+    changed: Collection[str] = (),
 ) -> RecordComparison:
     """Return B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
 
+    The cases `changed` are known to differ in their code, whatever the records know of it.
     Raise a ResultsError where backend, device or protocol differ: such times cannot be compared.
     """
     notes = require_comparable(a, b, names)
@@ -137,6 +147,7 @@ def compare(
     notes += _alone(sides, names)
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
     rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
+    rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
     surrounded = _Surroundings(a, b, software_changes(a, b))
     found, control = _judged(rows, pairs, rules, surrounded)
@@ -278,6 +289,7 @@ def comparison_findings(comparison: RecordComparison) -> list[Finding]:
     outside = [one for one in comparison.cases if one.identical and (one.reason or "").startswith(STANDS_OUT)]
     found += [Finding("note", "control", one.case, one.reason or "", one.metric) for one in outside]
     found += control_findings(comparison.control, comparison.software)
+    found += [Finding("untrusted", "selection", None, doubt) for doubt in comparison.doubts]
     found += [Finding("note", "records", None, note) for note in comparison.notes]
     return sorted(found, key=lambda one: GRAVITY.index(one.gravity))
 

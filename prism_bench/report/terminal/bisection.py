@@ -8,8 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench.compilation.disassembly import CodeDifference
+from prism_bench.report.code_difference import EntryDifferenceJson, code_difference_json
+from prism_bench.report.terminal.code_difference import code_difference_view
 from prism_bench.studies.bisecting import Bisection
-from prism_bench.studies.history_nodes import HistoryNode
+from prism_bench.studies.history_nodes import HistoryNode, difference_at
 
 _SHORT = 10  # characters of a hash
 
@@ -26,6 +29,17 @@ class NodeJson(TypedDict):
     culprit: bool
 
 
+class CulpritJson(TypedDict):
+    """Commits that changed the time, with the difference of machine code to the node before, entry by entry.
+
+    `code_note` is why instructions are not listed, or what else changed.
+    """
+
+    commits: list[str]
+    code_difference: list[EntryDifferenceJson]
+    code_note: str | None
+
+
 class BisectionJson(TypedDict):
     """A search: why it ended, the probability that nothing changed, and every node."""
 
@@ -34,6 +48,7 @@ class BisectionJson(TypedDict):
     none: float
     measurements: int
     culprits: list[list[str]]
+    changes: list[CulpritJson]
     nodes: list[NodeJson]
 
 
@@ -45,6 +60,7 @@ def bisection_json(found: Bisection, subjects: Mapping[str, str]) -> BisectionJs
         "none": found.posterior.none,
         "measurements": len(found.measured),
         "culprits": [list(node.commits) for node in found.culprits],
+        "changes": [_culprit_json(found, node) for node in found.culprits],
         "nodes": [_node(found, number, subjects) for number in range(len(found.nodes))],
     }
 
@@ -62,6 +78,20 @@ def _node(found: Bisection, number: int, subjects: Mapping[str, str]) -> NodeJso
     }
 
 
+def _culprit_json(found: Bisection, node: HistoryNode) -> CulpritJson:
+    entries, note = _difference(found, node)
+    return {"commits": list(node.commits), "code_difference": code_difference_json(entries), "code_note": note}
+
+
+def _difference(found: Bisection, node: HistoryNode) -> CodeDifference:
+    """Return the difference of machine code to the node before."""
+    known = difference_at(found.nodes, node)
+    if known is None:
+        return (), "the machine code is not known here: its source, launches or inputs changed"
+    entries, note = known
+    return entries, note if entries or note else "its launches or its inputs changed, not its machine code"
+
+
 def bisection_view(found: Bisection, subjects: Mapping[str, str]) -> RenderableType:
     """Return the answer, then the nodes that were measured or are likely, in the order of the history."""
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
@@ -76,33 +106,31 @@ def bisection_view(found: Bisection, subjects: Mapping[str, str]) -> RenderableT
             count = str(row["processes"] or "-")
             grid.add_row(Text(row["measured"][:_SHORT]), ratio, count, f"{row['change']:.0%}", Text(row["subject"]),
                          style=style)  # fmt: skip
-    return Group(*(Text(line) for line in _answer(found, subjects)), grid)
+    return Group(*_answer(found, subjects), grid)
 
 
-def _answer(found: Bisection, subjects: Mapping[str, str]) -> list[str]:
+def _answer(found: Bisection, subjects: Mapping[str, str]) -> list[RenderableType]:
     if len(found.nodes) < 2:
-        return [f"{found.case}: all commits have the same machine code and launches, so none of them changed its time"]
+        words = "all commits have the same machine code and launches, so none of them changed its time"
+        return [Text(f"{found.case}: {words}")]
     if found.culprits:
         return [line for node in found.culprits for line in _culprit(found, node, subjects)]
     if found.ended == "decided":
-        return [f"{found.case}: no commit changed its time ({found.posterior.none:.0%} sure)"]
-    return [f"{found.case}: undecided, the {found.ended} ended the search; no change {found.posterior.none:.0%}"]
+        return [Text(f"{found.case}: no commit changed its time ({found.posterior.none:.0%} sure)")]
+    return [Text(f"{found.case}: undecided, the {found.ended} ended the search; no change {found.posterior.none:.0%}")]
 
 
-def _culprit(found: Bisection, node: HistoryNode, subjects: Mapping[str, str]) -> list[str]:
+def _culprit(found: Bisection, node: HistoryNode, subjects: Mapping[str, str]) -> list[RenderableType]:
     number = found.nodes.index(node)
     sure = min(1.0, float(found.posterior.at[number]))
     first = node.commits[0]
     several = f", or one of {len(node.commits) - 1} after it" if node.measured != first else ""
     head = f"{found.case}: changed by {first[:_SHORT]} {subjects.get(first, '')}{several} ({sure:.1%} sure)"
-    was, now = (dict(one.code.resources) for one in (found.nodes[number - 1], node))
-    lines = [f"  {entry}: {change}" for entry in now if (change := _changes(was.get(entry), now[entry]))]
-    return [head, *(lines or ["  registers, spills and shared memory are the same"])]
+    return [Text(head), *_code(found, node)]
 
 
-def _changes(was: object, now: object) -> str:
-    if was is None:
-        return "a new entry"
-    before, after = vars(was), vars(now)
-    words = (f"{name.replace('_', ' ')} {before[name]} -> {after[name]}" for name in after)
-    return ", ".join(word for name, word in zip(after, words, strict=True) if before[name] != after[name])
+def _code(found: Bisection, node: HistoryNode) -> list[RenderableType]:
+    entries, note = _difference(found, node)
+    if entries:
+        return [code_difference_view(code_difference_json(entries), note)]
+    return [Text(f"  {note}", style="dim")]

@@ -15,7 +15,7 @@ def code_difference_view(entries: Sequence[EntryDifferenceJson], note: str | Non
     """Return two lines an entry and a few lines of its code; `note` is why instructions are not listed."""
     parts: list[RenderableType] = [line for one in entries for line in _entry(one)]
     parts += [Text(note, style="yellow")] if note and entries else []
-    return Padding(Group(*parts), (0, 0, 0, 2))
+    return Padding(Group(*parts), (0, 0, 0, 2), expand=False)
 
 
 def _entry(one: EntryDifferenceJson) -> list[RenderableType]:
@@ -29,7 +29,7 @@ def _entry(one: EntryDifferenceJson) -> list[RenderableType]:
 def _first(found: FirstDifferenceJson) -> list[RenderableType]:
     lines = [Text(f"first difference, in block {found['block']}:", style="dim")]
     lines += [Text(f"{sign} {line}", style=style) for sign, line, style in _marked(found)]
-    return [Padding(Group(*lines), (0, 0, 0, 2))]
+    return [Padding(Group(*lines), (0, 0, 0, 2), expand=False)]
 
 
 def _marked(found: FirstDifferenceJson) -> list[tuple[str, str, str]]:

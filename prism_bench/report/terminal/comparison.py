@@ -7,30 +7,44 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, comparison_findings
+from prism_bench.analysis.compare.comparison import (
+    UNMEASURED,
+    ComparedCase,
+    RecordComparison,
+    comparison_findings,
+)
 from prism_bench.analysis.compare.control import ENOUGH, Control, shift_words
 from prism_bench.analysis.compare.estimate import Estimate
 from prism_bench.analysis.findings import value_text
+from prism_bench.report.selection import ADDED, selected_json, selection_json
+from prism_bench.report.terminal.selection import selection_view
 from prism_bench.units import share_text
 
 # Of machine code and launches, as a record has them on both sides: null where it does not know.
 RESOURCES = ("registers", "spill_bytes", "shared_bytes", "launches", "plan")
-STYLES = {"slower": "bold red", "faster": "green", "same": "dim", "inconclusive": "yellow", "not compared": "yellow"}
+STYLES = {
+    "slower": "bold red", "faster": "green", "same": "dim", "inconclusive": "yellow", "not compared": "yellow",
+    "same machine code": "dim",
+}  # fmt: skip
+_HIDDEN = ("same", UNMEASURED)
 
 
 def comparison_view(comparison: RecordComparison, everything: bool = False) -> RenderableType:
     """Return what `compare` prints: the counts, and a table of the cases that differ, or of `everything`."""
-    shown = [one for one in comparison.cases if everything or one.verdict != "same"]
+    shown = [one for one in comparison.cases if everything or one.verdict not in _HIDDEN]
     parts = [_headline(comparison)]
     parts += [_table(shown, comparison.names)] if shown else []
+    parts += selection_view(comparison.selection) if comparison.selection else []
     parts += [_control(comparison.control)] if comparison.control.cases else []
+    parts += [Text(doubt, style="bold red") for doubt in comparison.doubts]
     parts += [Text(note, style="yellow") for note in comparison.notes]
     return Group(*parts)
 
 
 def comparison_json(comparison: RecordComparison) -> dict[str, Any]:
     """Return the comparison as plain JSON values; unknown ones are null."""
-    control = comparison.control
+    control, selection = comparison.control, comparison.selection
+    roles = {one.case: selected_json(one) for one in selection.cases} if selection else {}
     return {
         "a": comparison.names[0],
         "b": comparison.names[1],
@@ -39,10 +53,11 @@ def comparison_json(comparison: RecordComparison) -> dict[str, Any]:
         "commits": list(comparison.commits),
         "complete": comparison.complete,
         "counts": dict(comparison.counts()),
-        "cases": [_plain(one) for one in comparison.cases],
+        "cases": [{**_plain(one), **roles.get(one.case, ADDED if selection else {})} for one in comparison.cases],
         "control": _plain_control(control),
         "notes": list(comparison.notes),
         "findings": [vars(finding) for finding in comparison_findings(comparison)],
+        **({"selection": selection_json(selection)} if selection else {}),
     }
 
 
@@ -108,9 +123,11 @@ def _control(control: Control) -> Text:
 
 
 def _plain(one: ComparedCase) -> dict[str, Any]:
-    plain: dict[str, Any] = {"case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
-                             "identical": one.identical, "seconds": list(one.seconds),
-                             **{name: [code.get(name) for code in one.codes] for name in RESOURCES}}  # fmt: skip
+    plain: dict[str, Any] = {
+        "case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
+        "identical": one.identical, "seconds": list(one.seconds),
+        **{name: [code.get(name) for code in one.codes] for name in RESOURCES},
+    }  # fmt: skip
     if one.judgement is None:
         return plain
     judgement = one.judgement
