@@ -37,6 +37,10 @@ _MetricOption = Annotated[
 _LeastOption = Annotated[
     float | None, typer.Option(min=0, help="Report changes from this share on; default: report 0.01, exclude 0.05.")
 ]
+_AllOption = Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")]
+_AllCasesOption = Annotated[
+    bool, typer.Option("--all-cases", help="Measure all cases, not those that changed and a sample of the others.")
+]
 _EnvironmentOption = Annotated[list[str] | None, typer.Option(help="Set NAME=VALUE for this side; may be repeated.")]
 
 
@@ -58,31 +62,25 @@ def command(
     records: options.RecordsOption = None,
     tuned: TunedOption = False,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
-    all: Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")] = False,
-    all_cases: Annotated[
-        bool, typer.Option("--all-cases", help="Measure the cases whose machine code is the same, too.")
-    ] = False,
+    all: _AllOption = False,
+    all_cases: _AllCasesOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Compare B with A: two records, or two builds in one run.
 
-    Alone, the working tree and the commit where its branch began are compared. Two builds are compiled first, and
-    cases whose code, launch and inputs are the same are not measured, but for a sample. Ends with 1 where B is slower.
+    Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
     """
     from prism_bench.run.sides import Choice, words_of
     from prism_bench.studies.pairs import PairEffort
 
-    _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
-    rules, words = _rules(least, control=environments[0] == environments[1]), options.patterns(cases, filter)
+    judge = _Judge(noise, _rules(least, control=environments[0] == environments[1]), metric)
+    words = options.patterns(cases, filter)
     if a and _are_records(a, b or ""):
-        judge = _Judge(noise, rules, metric, _short((a, b or "")))
         _end(_of_records((a, b or ""), words, judge), everything=all, json=json)
     opened, looks = options.choose_backend(backend, quiet=json), _looks(processes, most)
-    name = opened.name
-    choice = Choice(options.open_catalogue(catalogue), words, pairs.pair_labels(label, name), environments)
-    effort, sides = PairEffort(name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
-    judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short(sides))
+    choice = Choice(options.open_catalogue(catalogue), words, pairs.pair_labels(label, opened.name), environments)
+    effort, sides = PairEffort(opened.name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
     selecting = _Selecting(opened, "--all-cases" if all_cases else "--tuned" if tuned else None)
     with interrupts.held():
         _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=selecting), everything=all, json=json)
@@ -147,7 +145,10 @@ class _Judge:
     noise: Path
     rules: "VerdictRules"
     metric: str | None
-    names: tuple[str, str]
+    names: tuple[str, str] = ("A", "B")
+
+    def __post_init__(self) -> None:
+        _require_metric(self.metric)
 
     def compared(
         self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str] | None" = None,
@@ -167,7 +168,7 @@ def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> 
     from prism_bench.analysis.choice import with_cases
 
     a, b = (with_cases(store.read(path), words) for path in paths)
-    return judge.compared(a, b)
+    return replace(judge, names=_short(paths)).compared(a, b)
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,7 @@ def _of_builds(
     from prism_bench.run.sides import opened
     from prism_bench.studies.selecting import restricted
 
+    judge = replace(judge, names=_short(words), rules=replace(judge.rules, looks=len(looks)))
     with opened(words, choice) as sides:
         selection = selecting.selection(sides)
         if selection:

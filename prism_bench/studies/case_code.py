@@ -124,7 +124,7 @@ class CodeReader:
         )
 
     def is_compiled(self, case: Case) -> bool:
-        """Return whether machine code identifies the case: it is asked for, and the case may run on the device."""
+        """Return whether the case is known by machine code: that is wanted, and the device can run it."""
         return self.by == "machine code" and not case.plan.refusal(self._device)
 
     def code(self, case: Case, compiled: Outcome = None, *, known_fills: bool = False) -> CaseCode:
@@ -177,7 +177,7 @@ def _content(request: BuildRequest) -> str:
 
 
 def machine_code(built: BuiltCode) -> str:
-    """Return a hash of the machine code of the instances that were asked for, with its constants.
+    """Return a hash of the machine code of the instances of the request, with its constants.
 
     Other entries of the same source are not counted; functions that are no entry may be called, and are.
     """

@@ -82,7 +82,7 @@ def selected(builds: Builds, device: Device, by: CodeIdentity, everything: str |
 
 
 def restricted(builds: Builds, selection: Selection) -> Builds:
-    """Return the builds with the cases that are measured; with none where nothing changed and not all are asked for."""
+    """Return the builds with the cases that are measured; with none where nothing changed, unless all are measured."""
     wanted = selection.names("measured", "control") if selection.changed or selection.everything else ()
     kept = set(wanted)
     a, b = (replace(build, cases=tuple(case for case in build.cases if case.name in kept)) for build in builds)
