@@ -81,9 +81,9 @@ def command(
     opened, looks = options.choose_backend(backend, quiet=json), _looks(processes, most)
     choice = Choice(options.open_catalogue(catalogue), words, pairs.pair_labels(label, opened.name), environments)
     effort, sides = PairEffort(opened.name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
-    selecting = _Selecting(opened, "--all-cases" if all_cases else "--tuned" if tuned else None)
+    chosen = _Selecting(opened, "--all-cases" if all_cases else "--tuned" if tuned else None)
     with interrupts.held():
-        _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=selecting), everything=all, json=json)
+        _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=chosen), everything=all, json=json)
 
 
 def _end(

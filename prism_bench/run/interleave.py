@@ -98,10 +98,7 @@ def interleaved(
 
     complete = True
     try:
-        with interrupts.allowed(), _standing_by(sides, settings.processes if backend == "cuda" else 0) as settle:
-            for side in sides if verified else ():
-                side.turn(0, timed=False)
-            settle()
+        with interrupts.allowed(), _begun(sides, settings.processes if backend == "cuda" else 0, verified):
             end = None if limit is None else clock.counter + limit
             last = growth.looks[-1] if growth else settings.processes
             for number in rounds(sides, range(1, last + 1), _PairSide.turn, end):
@@ -118,17 +115,16 @@ def interleaved(
 
 
 @contextmanager
-def _standing_by(sides: Sequence[_PairSide], processes: int) -> Iterator[Callable[[], None]]:
-    """Start that many workers a side; yield what waits until they have imported, after which they get the orders."""
+def _begun(sides: Sequence[_PairSide], processes: int, verified: bool) -> Iterator[None]:
+    """Verify both sides with `verified`, while that many workers a side import CuPy for the orders that follow."""
     with ExitStack() as stack:
         ready = [stack.enter_context(side.standby(processes)) for side in sides]
-
-        def settle() -> None:
-            for side, workers in zip(sides, ready, strict=True):
-                workers.settle()
-                side.run.standby = workers
-
-        yield settle
+        for side in sides if verified else ():
+            side.turn(0, timed=False)
+        for side, workers in zip(sides, ready, strict=True):
+            workers.settle()
+            side.run.standby = workers
+        yield
 
 
 def _with_launch_benchmark(build: Build, backend: str) -> Build:
