@@ -6,6 +6,7 @@ another time.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord
@@ -79,3 +80,17 @@ def is_other_unit(a: RunRecord, b: RunRecord, kernel: str) -> bool:
     """Return whether two devices measured the kernel; one that a record does not name is no other one."""
     units = a.unit_of(kernel), b.unit_of(kernel)
     return all(units) and units[0] != units[1]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Both records, and the `software` that differs between them."""
+
+    a: RunRecord
+    b: RunRecord
+    software: str | None
+
+    def of(self, kernel: str) -> str | None:
+        """Return what differs around the kernel's machine code, in words; None where nothing does."""
+        unit = "another unit of the device" if is_other_unit(self.a, self.b, kernel) else None
+        return self.software or unit

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from prism_bench.analysis.compare.comparable import device_of, is_other_unit, require_comparable, software_changes
+from prism_bench.analysis.compare.comparable import Surroundings, device_of, require_comparable, software_changes
 from prism_bench.analysis.compare.comparison_views import (
     compared_html,
     compared_line,
@@ -149,26 +149,12 @@ def compare(
     rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
     rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
-    surrounded = _Surroundings(a, b, software_changes(a, b))
+    surrounded = Surroundings(a, b, software_changes(a, b))
     found, control = _judged(rows, pairs, rules, surrounded)
     return RecordComparison(
         names, tuple(found), control, tuple(notes), software=surrounded.software,
         backend=b.backend, device=device_of(b), commits=(a.commit, b.commit),
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Surroundings:
-    """Both records, and the `software` that differs between them."""
-
-    a: RunRecord
-    b: RunRecord
-    software: str | None
-
-    def of(self, kernel: str) -> str | None:
-        """Return what differs around the kernel's machine code, in words; None where nothing does."""
-        unit = "another unit of the device" if is_other_unit(self.a, self.b, kernel) else None
-        return self.software or unit
 
 
 def _alone(sides: Sequence[Mapping[str, CaseResult]], names: tuple[str, str]) -> Iterator[str]:
@@ -224,7 +210,7 @@ def _pair(row: ComparedCase, both: _Cases, noise: Noise | None) -> Pair:
 
 
 def _judged(
-    rows: Sequence[_Row], pairs: Mapping[str, Pair], rules: VerdictRules, surrounded: _Surroundings
+    rows: Sequence[_Row], pairs: Mapping[str, Pair], rules: VerdictRules, surrounded: Surroundings
 ) -> tuple[list[ComparedCase], Control]:
     """Return every row with its verdict, and the control that the rows of identical code make."""
     identical = [row.case for row, _ in rows if row.identical and rules.control]
@@ -249,7 +235,7 @@ def _decided(row: ComparedCase, judgement: Judgement | None, identical: bool = F
 
 
 def _of_identical(
-    row: ComparedCase, judgement: Judgement, control: Control, surrounded: _Surroundings, *, around: str | None
+    row: ComparedCase, judgement: Judgement, control: Control, surrounded: Surroundings, *, around: str | None
 ) -> ComparedCase:
     """Return a case of identical code: evidence about the machine where a large control shows no difference."""
     found = _decided(row, judgement, identical=True)
