@@ -1,4 +1,4 @@
-"""The cases and the protocol of the checkout that contains these suites.
+"""The cases and the protocol of the checkout that contains these suites: of Prism Bench itself, or of a user's project.
 
 asv passes a benchmark only the *position* of its case, in whichever environment it runs. If the list came from the
 installed commit, an older one without some kernel would have a shorter list and record another case's time under the
@@ -11,11 +11,27 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def configured_catalogue() -> str | None:
+    """Return the folder of the catalogue by the checkout's configuration; None in Prism Bench's own checkout.
+
+    Read here, and not by `prism_bench.project`, which an older installed commit does not have.
+    """
+    for name in ("prism-bench.toml", "pyproject.toml"):
+        if (CHECKOUT / name).is_file():
+            table: Any = tomllib.loads((CHECKOUT / name).read_text("utf-8"))
+            found = table if name == "prism-bench.toml" else table.get("tool", {}).get("prism-bench", {})
+            if found.get("catalogue"):
+                return found["catalogue"]
+    return None
 
 
 @cache
@@ -37,14 +53,18 @@ def listing() -> dict[str, Any]:
 
 def _content() -> str:
     """Return a digest of every Python file that the listing depends on."""
-    digest = hashlib.sha256()
-    for path in sorted([*CHECKOUT.glob("kernels/*/*.py"), *CHECKOUT.glob("prism_bench/**/*.py")]):
-        digest.update(f"{path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes())
+    digest, catalogue = hashlib.sha256(), CHECKOUT / (configured_catalogue() or "kernels")
+    package = find_spec("prism_bench")
+    installed = [] if (CHECKOUT / "prism_bench").is_dir() or not package else [Path(package.origin or "")]
+    for path in sorted([*catalogue.glob("*/*.py"), *CHECKOUT.glob("prism_bench/**/*.py"), *installed]):
+        digest.update(
+            f"{path.name if path in installed else path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes()
+        )
     return digest.hexdigest()[:16]
 
 
 def _ask() -> str:
-    """Run this file against the checkout's package, whatever is installed."""
+    """Run this file against the checkout's package, whatever is installed; a user's checkout has no package."""
     command = [sys.executable, "-m", "suites.listing"]
     asked = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     if asked.returncode:
@@ -57,7 +77,7 @@ def main() -> None:
     from prism_bench.catalogue import discover
     from prism_bench.run import PROTOCOL
 
-    catalogue = discover(CHECKOUT / "kernels")
+    catalogue = discover(CHECKOUT / (configured_catalogue() or "kernels"))
     broken = [problem for problem in catalogue.problems if problem.path.suffix == ".py"]
     if broken:
         sys.exit("\n".join(map(str, broken)))

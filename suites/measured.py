@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suites.listing import listing
+from suites.listing import CHECKOUT, configured_catalogue, listing
 
 if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported before it is needed
     from prism_bench.case import Case
@@ -82,10 +83,17 @@ def _measured() -> RunRecord:
     from prism_bench.run import Settings, run
 
     backend, labels = _backend_and_labels()
-    catalogue = discover()
+    configured = configured_catalogue()
+    catalogue = discover(commit_tree() / configured) if configured else discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
     settings = Settings(processes=processes, peers=False, cpu_baseline=False)
     return run(catalogue, backend, launched(catalogue.cases(labels=labels), backend), settings)
+
+
+def commit_tree() -> Path:
+    """Return the tree of the commit that asv measures: its environment's own, else the working tree."""
+    own = Path(os.environ.get("ASV_ENV_DIR", "")) / "project"
+    return own if os.environ.get("ASV_ENV_TYPE") != "existing" and (own / ".git").exists() else CHECKOUT
 
 
 def launched(cases: list[Case], backend: str) -> list[Case]:

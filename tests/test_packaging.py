@@ -54,6 +54,15 @@ def test_lists_its_own_catalogue(elsewhere):
     assert all(source.startswith(str(elsewhere.unpacked)) for source in sources)
 
 
+def test_sets_up_a_repository_with_every_part(elsewhere, tmp_path):
+    from prism_bench.scaffold import PARTS
+
+    made = elsewhere("init", str(tmp_path), "--with", ",".join(PARTS), "--json")
+    assert made.returncode == 0, made.stderr
+    assert (HOUSE / "suites" / "times.py").read_text() == (tmp_path / "suites" / "times.py").read_text()
+    assert {"asv.conf.json", "suites/listing.py"} < set(json.loads(made.stdout)["wrote"])
+
+
 def test_verifies_measures_and_reports(elsewhere):
     verified = elsewhere("verify", "--backend", "numpy_reference", "--filter", "vector_add")
     assert verified.returncode == 0, verified.stderr

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _TEMPLATES, _ENDING = Path(__file__).parent / "templates", ".jinja"
+_SUITES = ("__init__.py", "listing.py", "measured.py", "times.py")
 _EXAMPLE, _CATALOGUE, _TEXT = "example", "catalogue", "configuration.toml"
 PARTS = tuple(sorted(one.name for one in _TEMPLATES.iterdir() if one.is_dir() and one.name != _EXAMPLE))
 CONFIGURED = "is configured already"
@@ -23,21 +24,21 @@ CONFIGURED = "is configured already"
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """What templates may ask for: the project's name, the folder of its catalogue, its branch, and this host."""
+    """What templates may ask for: name, catalogue and branch of the project, this host, and where records are kept."""
 
     name: str
     catalogue: str = "kernels"
     branch: str = "main"
     host: str = "runner-1"
+    storage: str = project.STORAGE
 
     @classmethod
     def of(cls, root: Path) -> "ProjectFacts":
         """Return the facts of the project at `root`, which may not exist yet."""
         found = _own(root)
         catalogue = (found.keys.catalogue if found else None) or cls.catalogue
-        return cls(
-            root.resolve().name or "project", catalogue, _branch(root) or cls.branch, platform.node() or cls.host
-        )
+        name, host = root.resolve().name or "project", platform.node() or cls.host
+        return cls(name, catalogue, _branch(root) or cls.branch, host, found.keys.storage if found else cls.storage)
 
 
 def configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFile:
@@ -60,7 +61,16 @@ def configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFil
 def part_files(part: str, facts: ProjectFacts) -> list[PlannedFile]:
     """Return the files of one part, in the order of their paths."""
     found = sorted(path.relative_to(_TEMPLATES) for path in (_TEMPLATES / part).rglob(f"*{_ENDING}"))
-    return [PlannedFile(_place(path, facts), _rendered(path.as_posix(), facts)) for path in found]
+    files = [PlannedFile(_place(path, facts), _rendered(path.as_posix(), facts)) for path in found]
+    suites = _suites() if part == "asv" else []
+    return files + [PlannedFile(Path("suites", path.name), path.read_text("utf-8")) for path in suites]
+
+
+def _suites() -> list[Path]:
+    """Return the files of the asv suites: inside the package when installed, next to it in a checkout."""
+    package = Path(__file__).parent.parent
+    folder = next(one for one in (package / "suites", package.parent / "suites") if one.is_dir())
+    return [folder / name for name in _SUITES]
 
 
 def example_files(facts: ProjectFacts) -> list[PlannedFile]:
