@@ -54,7 +54,7 @@ class CodeWords:
         elif isinstance(inner, type):
             yield from self._of_class(inner)
         elif isinstance(inner, ModuleType):
-            yield inner.__name__.rpartition(".")[2] if self._own(inner.__file__) else inner.__name__
+            yield inner.__name__.rpartition(".")[2] if self._own(_file(inner)) else inner.__name__
         elif hasattr(inner, "tobytes"):  # an array
             array = cast("Any", inner)
             yield f"{array.dtype} {array.shape} {array.tobytes().hex()}"
@@ -85,7 +85,7 @@ class CodeWords:
 
     def _of_class(self, kind: type) -> Iterator[str]:
         module = modules.get(kind.__module__)
-        file = getattr(module, "__file__", None)
+        file = _file(module) if module else None
         if module is None or file is None or not self._own(file):
             yield f"{kind.__module__}.{kind.__qualname__}"
             return
@@ -103,16 +103,21 @@ class CodeWords:
         for part in _parts(node):
             if isinstance(part, ast.Name) and part.id not in bound and part.id in names:
                 value = names[part.id]
-                if not (isinstance(value, ModuleType) and self._own(value.__file__)):
+                if not (isinstance(value, ModuleType) and self._own(_file(value))):
                     yield from self.of(value)
             elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id not in bound:
                 module = names.get(part.value.id)
-                if isinstance(module, ModuleType) and self._own(module.__file__):
+                if isinstance(module, ModuleType) and self._own(_file(module)):
                     yield from self.of(getattr(module, part.attr, None))
 
     def _own(self, file: str | None) -> bool:
         path = Path(file).resolve() if file else None
         return path is not None and any(path.is_relative_to(folder) for folder in self._folders)
+
+
+def _file(module: ModuleType) -> str | None:
+    """Return the file of a module; None for one that is built into the interpreter, such as `sys`."""
+    return getattr(module, "__file__", None)
 
 
 def _attributes(value: object) -> dict[str, object]:

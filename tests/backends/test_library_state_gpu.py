@@ -46,6 +46,14 @@ def test_the_stream_of_torch_is_restored(backend):
     assert stream == torch.cuda.current_stream().cuda_stream
 
 
+def test_the_first_attention_of_a_process_is_no_finding(backend):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    ready("torch")
+    state, some = LibraryState.now(), torch.ones((1, 2, 128, 64), dtype=torch.bfloat16, device="cuda")
+    torch.nn.functional.scaled_dot_product_attention(some, some, some)
+    assert None is state.restore().reason
+
+
 def test_numbers_drawn_on_the_device_are_no_finding(backend):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     ready("torch")

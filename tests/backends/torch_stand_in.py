@@ -72,6 +72,8 @@ def install(monkeypatch, how="whole"):
     torch.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=flag), cudnn=flag)
     torch.cuda = SimpleNamespace(set_stream=lambda stream: None, ExternalStream=lambda pointer: pointer,
                                  empty_cache=lambda: None)  # fmt: skip
+    torch.float16, torch.zeros = "float16", lambda shape, dtype, device: None
+    torch.nn = SimpleNamespace(functional=SimpleNamespace(scaled_dot_product_attention=lambda q, k, v: None))
     torch.set_grad_enabled, torch.as_tensor = lambda enabled: None, lambda array, device: array
     torch._dynamo, torch.compile = dynamo, stand_in.compile
     modules = {"torch": torch, "torch._dynamo": dynamo, "torch._dynamo.config": config, "torch._dynamo.exc": errors,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -117,6 +118,18 @@ def set_up_torch(torch: Any, stream: int | None) -> None:
     torch.set_grad_enabled(False)
     if stream is not None:
         torch.cuda.set_stream(torch.cuda.ExternalStream(stream))
+        _settle_attention(torch)
+
+
+@cache
+def _settle_attention(torch: Any) -> None:
+    """Call attention once, so that torch orders its kernels as this device wants them.
+
+    The first call of a process does that, once for good. A peer that made it would be found to have changed the order,
+    and with the former order restored, later peers would run without cuDNN where torch prefers it.
+    """
+    some = torch.zeros((1, 1, 64, 64), dtype=torch.float16, device="cuda")
+    torch.nn.functional.scaled_dot_product_attention(some, some, some)
 
 
 def end_failed_capture(torch: Any) -> None:
