@@ -211,11 +211,13 @@ def test_verify_finds_what_cannot_be_read(clone):
     one.history("keep")
     assert (0, 1) == (one.history("verify").code, one.history("verify", "--json").json["files"])
     one.write("runs/box/a.json.gz", "no record")
+    one.write("nights/box.jsonl", "{}\n")
     one.history("keep")
     done = one.history("verify", "--json")
     assert 1 == done.code
-    (problem,) = done.json["problems"]
-    assert problem.startswith("runs/box/a.json.gz: not a readable run record")
+    first, second = sorted(done.json["problems"])
+    assert first.startswith("nights/box.jsonl:1: not a nightly run")
+    assert second.startswith("runs/box/a.json.gz: not a readable run record")
 
 
 def test_a_project_configures_its_history(shell, tmp_path, monkeypatch):

@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from prism_bench.studies.keeping.storage import UrlStorage
 from tests.cli.clones import alerts, git, remote_project  # noqa: F401
 
 
@@ -116,6 +118,15 @@ class TestBadInput:
             lambda *_, **__: (_ for _ in ()).throw(OSError("no route")),
         )
         self.refused(shell("history", "keep", "--to", "memory://x"), "no route", "check the address, the network")
+
+    @pytest.mark.parametrize(("protocol", "folders"), [(("s3", "s3a"), 0), ("gcs", 0), ("sftp", 1)])
+    def test_a_bucket_is_never_created(self, protocol, folders):
+        """Its name may be mistyped."""
+        files = SimpleNamespace(protocol=protocol, made=[], kept=[])
+        files.makedirs = lambda folder, exist_ok: files.made.append(folder)
+        files.pipe_file = lambda path, data: files.kept.append(path)
+        UrlStorage("x://bucket/p", files, "bucket/p").create("files/a", b"a")
+        assert (folders, ["bucket/p/files/a"]) == (len(files.made), files.kept)
 
     def test_a_state_of_alerts_that_cannot_be_merged(self, shell, tmp_path):
         path = tmp_path / "reports/alerts/box.json"

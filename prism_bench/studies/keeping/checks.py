@@ -35,6 +35,6 @@ def _unreadable(path: Path, name: str, data: bytes) -> Iterator[str]:
     try:
         _READERS[name.partition("/")[0]](path)
     except PrismBenchError as error:
-        yield f"{name}: {str(error).removeprefix(f'{path}: ')}"
+        yield str(error).replace(str(path), name, 1)
     finally:
         path.unlink()

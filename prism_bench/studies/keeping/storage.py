@@ -11,6 +11,9 @@ from prism_bench.temporaries import ENDING
 
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
 
+# Object stores, where making a folder would create the bucket whose name was mistyped.
+_WITHOUT_FOLDERS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss"}
+
 
 class Storage(Protocol):
     """Named contents at one address."""
@@ -96,8 +99,14 @@ class UrlStorage:
         """Create a file; an object store writes it whole or not at all."""
         path = f"{self._root}/{name}"
         with _reachable(self.address):
-            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            if not self._protocols & _WITHOUT_FOLDERS:
+                self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(path, data)
+
+    @property
+    def _protocols(self) -> set[str]:
+        found: str | tuple[str, ...] = self._files.protocol
+        return {found} if isinstance(found, str) else set(found)
 
 
 def url_storage(address: str, options: Mapping[str, object]) -> UrlStorage:
