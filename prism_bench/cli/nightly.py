@@ -30,7 +30,7 @@ _GpusOption = Annotated[
 ]
 _SiteOption = Annotated[Path, typer.Option("--site", help="Write the pages into this folder.")]
 _HistoryOption = Annotated[
-    bool | None, typer.Option("--history/--no-history", help="Fetch the history before and keep it afterwards.")
+    bool | None, typer.Option("--history/--no-history", help="Use the history: fetch it before, keep it afterwards.")
 ]
 _DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the commands that do the same, and end.")]
 
@@ -46,7 +46,7 @@ def command(
     dry_run: _DryRunOption = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure, check, alert and publish, on an unchanged commit too.
+    """Run the nightly job: measure, check, alert and publish, on an unchanged commit too.
 
     Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
 
