@@ -17,7 +17,7 @@ from prism_bench.compilation.elf import check_card
 from prism_bench.compilation.python_source import python_hash, python_texts
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.files import cache_errors, cache_folder, write_atomically
+from prism_bench.files import cache_errors, cache_folder, family_folder, write_atomically
 from prism_bench.instance import Instance
 from prism_bench.kernel import KernelSpec
 from prism_bench.languages.compiler_process import ask
@@ -25,13 +25,17 @@ from prism_bench.languages.language import language
 from prism_bench.languages.messages import CompiledAnswer, CompileQuestion
 from prism_bench.spec_parts import CUDA
 from prism_bench.strict_json import json_text
+from prism_bench.toolchain import is_prebuilt, toolchain_of
 
 PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards
 
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What is compiled together: instances of the functions of one source, for one architecture."""
+    """What is compiled together: instances of the functions of one source, for one architecture.
+
+    `kernel` is the name of a kernel whose source is not called like it: a file of a project, or machine code.
+    """
 
     language: str
     source: Path
@@ -39,6 +43,7 @@ class BuildRequest:
     architecture: str
     options: tuple[str, ...] = ()
     cards: tuple[LaunchCard, ...] = ()
+    kernel: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,18 @@ def source_hash(source: Path) -> str:
 def request_of(spec: KernelSpec, instances: tuple[Instance, ...], architecture: str) -> BuildRequest:
     """Return the request for instances of a kernel's functions."""
     cards = tuple(_placed(card, spec.source_file) for card in spec.cards)
-    return BuildRequest(spec.language, spec.source_file, instances, architecture, spec.options, cards)
+    name = _name_beyond(spec)
+    return BuildRequest(spec.language, spec.source_file, instances, architecture, spec.options, cards, name)
+
+
+def _name_beyond(spec: KernelSpec) -> str:
+    """Return the kernel's name where its source is not next to the spec, with the compiler if it is not NVRTC."""
+    if is_prebuilt(spec.source_file):
+        return f"{spec.name}:{spec.source_file.name}"
+    if toolchain_of(spec.options).compiler != "nvrtc":
+        return f"{spec.name}:{toolchain_of(spec.options).compiler}"
+    beside = spec.file is None or family_folder(spec.source_file) == spec.file.parent
+    return "" if beside else spec.name
 
 
 def build_request(case: Case, device: Device) -> BuildRequest | None:

@@ -91,6 +91,8 @@ def missing_compiler(language_name: str) -> str | None:
 
 def kernel_of(request: BuildRequest) -> str:
     """Return the kernel as the table has it: the file's name, `softmax` or `softmax:triton`."""
+    if request.kernel:
+        return request.kernel
     name = request.source.name.partition(".")[0]
     return name if request.language == CUDA else f"{name}:{request.language}"
 

@@ -2,6 +2,7 @@
 
 from prism_bench.catalogue import discover
 from prism_bench.report.terminal.source_cuts import cut_lines, cuts_json
+from prism_bench.studies.compile_table import kernel_of, launched
 from prism_bench.studies.source_cuts import source_cuts
 
 SPEC = """
@@ -17,14 +18,24 @@ SOURCES = {
 }  # fmt: skip
 
 
-def test_each_source_has_what_happens_to_it(tmp_path):
+def catalogue_of(tmp_path):
     for folder in (tmp_path / "src", tmp_path / "bench" / "family"):
         folder.mkdir(parents=True)
     for name, (source, compiler, text) in SOURCES.items():
         (tmp_path / "src" / source).write_text(text)
         (tmp_path / "bench" / "family" / f"{name}.py").write_text(SPEC.format(source=source, compiler=compiler))
-    catalogue = discover(tmp_path / "bench")
-    assert () == catalogue.problems
+    found = discover(tmp_path / "bench")
+    assert () == found.problems
+    return found
+
+
+def test_the_table_of_resources_names_kernels_not_the_files_that_they_share(tmp_path):
+    names = {kernel_of(request) for request in launched(catalogue_of(tmp_path))}
+    assert {"plain", "cut", "by_nvcc:nvcc", "built:lib.so", "unclear"} == names
+
+
+def test_each_source_has_what_happens_to_it(tmp_path):
+    catalogue = catalogue_of(tmp_path)
     found = {one.kernels: one for one in source_cuts(catalogue)}
     how = {name: found[(name,)].how for name in SOURCES}
     assert {"plain": "whole", "cut": "cut", "by_nvcc": "nvcc", "built": "prebuilt", "unclear": "refused"} == how
