@@ -12,11 +12,9 @@ NAME = "doctor"
 
 def command(
     all: Annotated[bool, typer.Option("--all", help="Show every check, also those that passed.")] = False,
-    gpu: Annotated[
-        bool, typer.Option("--gpu", help="Examine whether the GPU is fit to measure, with a probe.")
-    ] = False,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Check whether the GPU is fit to measure, and its noise.")] = False,
     seconds: Annotated[
-        float | None, typer.Option(min=1, max=300, help="Probe the GPU for these seconds; default: 10.")
+        float | None, typer.Option(min=1, max=300, help="Measure its noise for these seconds; default: 10.")
     ] = None,
     json: options.JsonOption = False,
 ) -> None:
