@@ -1,18 +1,26 @@
 """`prism-bench comment`: a comparison as a comment on a pull request."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench import options, project
 
 NAME = "comment"
 
 
+@dataclass(frozen=True)
+class PullRequestKeys:
+    """Keys of `[tool.prism-bench.pull-request]`: the address of the page that comments link to."""
+
+    page: str | None = None
+
+
 def command(
     comparison: Annotated[Path, typer.Argument(help="Read this file, which 'prism-bench compare --json' printed.")],
-    page: Annotated[str | None, typer.Option(help="Link to this address, where all numbers are.")] = None,
+    page: Annotated[str | None, typer.Option(help="Link to this address; default: the configured one.")] = None,
     post: Annotated[
         bool, typer.Option("--post", help="Write or update the comment on the pull request of this job.")
     ] = False,
@@ -28,7 +36,7 @@ def command(
     """
     from prism_bench.report.comment import comment, read_comparison
 
-    text = comment(read_comparison(comparison), page)
+    text = comment(read_comparison(comparison), page or _configured_page())
     if not json:
         typer.echo(text, nl=False)
     if not post:
@@ -43,6 +51,11 @@ def command(
         _end(text, None, json=json)
         raise
     _end(text, url, json=json)
+
+
+def _configured_page() -> str | None:
+    found = project.current()
+    return found.section("pull-request", PullRequestKeys).page if found else None
 
 
 def _end(text: str, url: str | None, *, json: bool) -> None:

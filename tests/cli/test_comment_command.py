@@ -14,6 +14,14 @@ def test_it_prints_the_text(shell):
     assert (0, (STORED / "comment.md").read_text()) == (ended.code, ended.out)
 
 
+def test_the_project_may_configure_the_page(shell):
+    Path("prism-bench.toml").write_text(f'[pull-request]\npage = "{PAGE[1]}"\n')
+    assert (STORED / "comment.md").read_text() == shell("comment", STORED / "comparison.json").out
+    Path("prism-bench.toml").write_text("[pull-request]\npge = 1\n")
+    ended = shell("comment", STORED / "comparison.json")
+    assert 2 == ended.code and "unknown key 'pge'; did you mean page?" in ended.err
+
+
 def test_json_holds_the_text(shell):
     ended = shell("comment", STORED / "comparison.json", *PAGE, "--json")
     assert {"text": (STORED / "comment.md").read_text(), "url": None} == ended.json
