@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def test_wheel_has_its_license_and_its_command(wheel):
     assert "The Prism Bench authors" in facts["LICENSE"]
     assert "prism-bench = prism_bench.__main__:main" in facts["entry_points.txt"]
     assert "License-Expression: BSD-3-Clause" in facts["METADATA"]
+
+
+def test_pytest_finds_the_fixture_of_an_installed_wheel(installed, tmp_path):
+    (tmp_path / "test_it.py").write_text("def test_it(prism):\n    prism(lambda: 1.0, reference=1.0)\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--prism-backend", "null", "test_it.py"]
+    environment = installed.environment(PYTEST_ADDOPTS="-p no:benchmark")
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert 1 == len(list(tmp_path.glob("reports/runs/*/*.json.gz")))
 
 
 def test_lists_its_own_catalogue(elsewhere):
