@@ -46,8 +46,8 @@ class CommentedCase:
     registers: _Both = _NEITHER
     spill_bytes: _Both = _NEITHER
     plan: tuple[list[_Text] | None, list[_Text] | None] = (None, None)
-    reasons: list[_Text] = field(default_factory=list[str])
-    code: list[ComparedEntry] = field(default_factory=list[ComparedEntry])
+    changed: list[_Text] = field(default_factory=list[str])
+    code_difference: list[ComparedEntry] = field(default_factory=list[ComparedEntry])
     code_note: _Text | None = None
 
 

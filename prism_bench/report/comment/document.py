@@ -11,6 +11,7 @@ from prism_bench.analysis.findings import value_text
 from prism_bench.errors import UsageError
 from prism_bench.report.comment.contents import CommentedCase, ComparedEntry, ComparedFile
 from prism_bench.report.comment.escaped import shell_block, text
+from prism_bench.run.sides import WORKING_TREE
 
 MARK = "<!-- prism-bench comment -->"
 LONGEST = 65_000  # characters
@@ -38,11 +39,12 @@ def comment(found: ComparedFile, page: str | None = None) -> str:
 
 def headline(found: ComparedFile) -> str:
     """Return the counts in one line; what cannot be trusted comes first."""
-    untrusted = _untrusted(found)
+    untrusted, bad = _untrusted(found), {one.case for one in found.findings if one.gravity == "bad"}
+    broken = [row for row in _unmeasured(found) if row.case in bad]
     counts = [
         (len(found.of("slower")), "slower"), (len(found.of("faster")), "faster"),
         (len(found.of("inconclusive")), "undecided"), (len(_unchanged(found)), "unchanged"),
-        (len(_unmeasured(found)), "not compared"), (len(untrusted), "untrusted"),
+        (len(broken), "broken"), (len(_unmeasured(found)) - len(broken), "not compared"), (len(untrusted), "untrusted"),
     ]  # fmt: skip
     words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
     if any(one.gravity == "untrusted" for one in found.findings):
@@ -145,12 +147,12 @@ def _both(pair: tuple[int | None, int | None], unit: str = "") -> str:
 
 def _reason(row: CommentedCase) -> str:
     """Return why the time may have changed: machine code by kinds of instructions, the launch, or neither."""
-    parts = [words for entry in row.code if (words := _entry(entry))]
+    parts = [words for entry in row.code_difference if (words := _entry(entry))]
     old, new = row.plan
     if old is not None and new is not None and old != new:
         parts.append(f"launch {text('; '.join(old))} → {text('; '.join(new))}")
     known = {"code", "launch"}
-    parts += [text(f"{word} changed") for word in row.reasons if word not in known or not parts]
+    parts += [text(f"{word} changed") for word in row.changed if word not in known or not parts]
     parts += [text(words) for words in (row.code_note, row.reason) if words]
     return "; ".join(parts) or ("same machine code and launch" if row.identical else "")
 
@@ -160,8 +162,8 @@ def _entry(entry: ComparedEntry) -> str:
     moved = sorted(entry.kinds.items(), key=lambda one: -abs(one[1][1] - one[1][0]))
     words = [f"{text(kind)} {old} → {new}" for kind, (old, new) in moved if old != new]
     more = [f"{len(words) - _KINDS} more kinds"] if len(words) > _KINDS else []
-    total = [f"instructions {_both(entry.instructions)}"] if entry.instructions[0] != entry.instructions[1] else []
-    words = [*total, *words[:_KINDS], *more]
+    facts = (("registers", entry.registers), ("spilled bytes", entry.spill_bytes), ("instructions", entry.instructions))
+    words = [*(f"{name} {_both(pair)}" for name, pair in facts if pair[0] != pair[1]), *words[:_KINDS], *more]
     name = f"`{entry.entry}`" if entry.entry.isidentifier() else text(entry.entry)
     listed = f" ({', '.join(words)})" if words else ""
     return f"machine code of {name} {text(entry.state)}{listed}"
@@ -169,8 +171,12 @@ def _entry(entry: ComparedEntry) -> str:
 
 def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
     """Return the command that measures what moved again; a stranger's file chooses commits and cases of it, no more."""
-    sides = [found.a, found.b]
-    if found.commits[0] != found.commits[1] and all(_COMMIT.fullmatch(one or "") for one in found.commits):
+    sides = [name for name in (found.a, found.b) if name != WORKING_TREE]
+    if (
+        len(sides) == 2
+        and found.commits[0] != found.commits[1]
+        and all(_COMMIT.fullmatch(one or "") for one in found.commits)
+    ):
         sides = [str(one)[:12] for one in found.commits]
     names = [row.case for row in moved] if len(moved) <= _NAMED else []
     chosen = [word for name in names for word in ("--filter", name)]

@@ -51,6 +51,21 @@ def test_a_case_that_cannot_be_trusted_is_counted_apart():
     assert "### Prism Bench: 1 untrusted\n" in comment(ComparedFile("a", "b", [row]))
 
 
+def test_a_case_that_broke_is_counted_as_broken():
+    rows = [CommentedCase("x", "not compared", reason="b does not build"), CommentedCase("y", "not compared")]
+    found = ComparedFile("a", "b", rows, [ComparedFinding("bad", "not compared", "b does not build", "x")])
+    assert "### Prism Bench: 1 broken, 1 not compared\n" in comment(found)
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [(("main", "working tree"), "compare -- main"), (("main", "feature"), f"compare -- {'a' * 12} {'b' * 12}")],
+)
+def test_the_command_names_sides_that_compare_takes(sides, words):
+    text = comment(ComparedFile(*sides, [], commits=("a" * 40, "b" * 40)))
+    assert f"prism-bench {words}\n" in text
+
+
 def test_nothing_compared_is_no_success():
     assert "### Prism Bench: nothing was compared\n" in comment(ComparedFile("a", "b", []))
     assert "It was cut short: not everything was measured." in comment(ComparedFile("a", "b", [], complete=False))
@@ -65,7 +80,7 @@ EVIL = [
 
 @pytest.mark.parametrize("name", EVIL)
 def test_names_are_text_and_nothing_else(name):
-    rows = [slower(name, reason=name, plan=([name], [name + "2"]), reasons=[name], code_note=name),
+    rows = [slower(name, reason=name, plan=([name], [name + "2"]), changed=[name], code_note=name),
             *(CommentedCase(name, verdict, reason=name) for verdict in ("inconclusive", "not compared"))]  # fmt: skip
     notes, findings = [name], [ComparedFinding("bad", "shift", name)]
     text = comment(ComparedFile(name, name, rows, findings, notes, device=name))
@@ -82,7 +97,7 @@ def test_names_are_text_and_nothing_else(name):
 
 
 def _harmless(rows):
-    known = {"reasons": ["k"], "code_note": "k"}
+    known = {"changed": ["k"], "code_note": "k"}
     names = [replace(row, case="k", reason="k", **({"plan": (["k"], ["k2"]), **known} if row.plan[0] else {}))
              for row in rows]  # fmt: skip
     return ComparedFile("k", "k", names, [ComparedFinding("bad", "shift", "k")], ["k"], device="k")
