@@ -14,7 +14,7 @@ _HERE = Path(__file__).parent
 def names() -> tuple[str, ...]:
     """Every backend's name."""
     found = {path.stem for path in _HERE.glob("*.py")} | {path.parent.name for path in _HERE.glob("*/__init__.py")}
-    return tuple(sorted(found - {"__init__", "base", "guard"}))
+    return tuple(sorted(found - {"__init__", "base", "guard", "interpreted"}))
 
 
 def open_backend(name: str) -> Backend:

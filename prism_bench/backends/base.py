@@ -201,8 +201,8 @@ class Backend(ABC):
         """Return the backend's lanes of concurrent work, if it has any."""
         return Flow()
 
-    def passes(self) -> Mapping[str, "Backend"]:
-        """Return the ways in which an edge is verified, by name: one, unless the backend has stricter ones."""
+    def passes(self, case: Case) -> Mapping[str, "Backend"]:
+        """Return the ways in which the edge `case` is verified, by name: one, unless the backend has stricter ones."""
         return {self.name: self}
 
     def peers(self, case: Case) -> tuple[str, ...]:

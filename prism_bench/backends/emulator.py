@@ -12,6 +12,7 @@ import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
+from prism_bench.backends.interpreted import InterpretedRunnable, not_interpreted
 from prism_bench.case import Case, Device
 from prism_bench.compilation.device_code import cut_source
 from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, compile_source, not_emulated
@@ -24,7 +25,6 @@ from prism_bench.extras import host_special
 from prism_bench.files import shared_with, writable_cache
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import Array, Edge, InOut, KernelSpec, Launch, Zero
-from prism_bench.languages import language
 from prism_bench.mangling import function_of
 from prism_bench.measurement import Sample
 from prism_bench.spec_parts import CUDA
@@ -41,7 +41,7 @@ def open_backend() -> "EmulatorBackend":
 def refusal(case: Case) -> str | None:
     """Return what the emulator lacks to run the case, `wgmma` for example, or None where it can run it."""
     if case.spec.language != CUDA:
-        return f"it is written in {language(case.spec.language).title}"
+        return not_interpreted(case)
     needed = case.plan.requirement
     if needed:
         return needed.what
@@ -215,15 +215,19 @@ class EmulatorBackend(Backend):
     def report_crashes(self) -> None:
         report_crashes()
 
-    def passes(self) -> dict[str, Backend]:
-        """Every thread order, then every access watched."""
+    def passes(self, case: Case) -> dict[str, Backend]:
+        """Every thread order, then every access watched; an interpreter of another language has one way."""
+        if case.spec.language != CUDA:
+            return {"interpreter": self}
         fast = {f"fast, {order}": EmulatorBackend("fast", order, isolate=self.isolate) for order in ORDERS}
         return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
 
-    def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> EmulatorRunnable:
+    def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
         reason = refusal(case)
         if reason:
             raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
+        if case.spec.language != CUDA:
+            return InterpretedRunnable(case, inputs, self.device)
         return EmulatorRunnable(self, case, inputs)
 
 

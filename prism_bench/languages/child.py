@@ -16,8 +16,9 @@ import numpy as np
 from prism_bench.byname import line_in
 from prism_bench.compilation.elf import check_card
 from prism_bench.compilation.tools import measured_resources
-from prism_bench.errors import CompilationFailed, PrismBenchError
+from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
 from prism_bench.files import family_folder
+from prism_bench.languages.guarded import GuardedArrays
 from prism_bench.languages.language import EmulatedLaunch, Language, language
 from prism_bench.languages.messages import (
     QUESTIONS,
@@ -65,9 +66,13 @@ class LanguageService:
         return CompiledAnswer(code.card, resources, seconds, code.log), (np.frombuffer(code.cubin, np.uint8),)
 
     def _emulated(self, question: EmulateQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
-        values = [array[()] if index in question.scalars else array for index, array in enumerate(arrays)]
+        guarded = GuardedArrays(arrays)
+        values = [one.item() if index in question.scalars else one for index, one in enumerate(guarded.arrays)]
         self._language.emulate(self._module(question.file), EmulatedLaunch(question.instance, question.grid, values))
-        return EmulatedAnswer(), arrays
+        complaint = guarded.complaint([one.name for one in question.instance.passed])
+        if complaint:
+            raise VerificationFailed(f"{question.file}: {question.instance}: {complaint}")
+        return EmulatedAnswer(), guarded.arrays
 
     def _module(self, file: str) -> ModuleType:
         path = Path(file)

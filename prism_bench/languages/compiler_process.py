@@ -15,7 +15,7 @@ import numpy as np
 
 from prism_bench.errors import CompilationFailed
 from prism_bench.languages.language import language
-from prism_bench.languages.messages import ANSWERS, LanguageAnswer, LanguageQuestion
+from prism_bench.languages.messages import ANSWERS, EmulatedAnswer, EmulateQuestion, LanguageAnswer, LanguageQuestion
 from prism_bench.workers.frames import Frame, FrameError
 from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
 from prism_bench.workers.refusal import Refusal
@@ -24,7 +24,7 @@ LIMIT_SECONDS = 300.0  # for one kernel, and for a compiler's first import
 _LARGEST = 1 << 30  # bytes of a cubin, or of an interpreter's arrays
 _END_SECONDS = 5.0
 _ONE_AT_A_TIME = threading.RLock()
-_SERVING: dict[tuple[int, str], "_CompilerProcess"] = {}  # by the process that asks, which may be a fork
+_SERVING: dict[tuple[int, str, bool], "_CompilerProcess"] = {}  # by the process that asks, which may be a fork
 _Expected = TypeVar("_Expected", bound=LanguageAnswer)
 
 
@@ -37,7 +37,7 @@ def ask(
     CompilationFailed where the child dies, or takes longer than `limit` seconds; another takes its place.
     """
     with _ONE_AT_A_TIME:
-        process = _serving(suffix)
+        process = _serving(suffix, isinstance(question, EmulateQuestion))
         try:
             return process.ask(question, expected, (arrays, limit))
         except TimeoutError:
@@ -54,18 +54,25 @@ def ask(
             raise
 
 
-def _serving(suffix: str) -> "_CompilerProcess":
-    key = os.getpid(), suffix
+def ask_interpreter(suffix: str, question: EmulateQuestion, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the arguments of a launch after the language's interpreter has run it, in a child process."""
+    return ask(suffix, question, EmulatedAnswer, arrays).arrays
+
+
+def _serving(suffix: str, interprets: bool) -> "_CompilerProcess":
+    key = os.getpid(), suffix, interprets
     if key not in _SERVING or not _SERVING[key].lives:
-        _SERVING[key] = _CompilerProcess(suffix)
+        _SERVING[key] = _CompilerProcess(suffix, interprets)
     return _SERVING[key]
 
 
 class _CompilerProcess:
-    """A running child of one language."""
+    """A running child of one language: its compiler, or its interpreter."""
 
-    def __init__(self, suffix: str) -> None:
-        where = WorkerEnvironment(f"{__package__}.child", variables=language(suffix).variables)
+    def __init__(self, suffix: str, interprets: bool) -> None:
+        spoken = language(suffix)
+        variables = {**spoken.variables, **(spoken.interpreter_variables if interprets else {})}
+        where = WorkerEnvironment(f"{__package__}.child", variables=variables)
         self.worker = FrameWorker(where, [suffix], stdout=subprocess.STDOUT)
         self._end = weakref.finalize(self, _end, self.worker)
 

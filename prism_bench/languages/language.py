@@ -40,7 +40,8 @@ class Language(ABC):
 
     `title` is its name in text, `library` its package. `modules` are the top-level modules that a kernel's file may
     import and that are not imported while the catalogue is read: there they are placeholders, except for what
-    `stand_ins` has by dotted name, such as `triton.cdiv`. `variables` are set in the process that compiles.
+    `stand_ins` has by dotted name, such as `triton.cdiv`. `variables` are set in the process that
+    compiles, `interpreter_variables` too in the one that interprets.
     """
 
     title: ClassVar[str]
@@ -48,6 +49,7 @@ class Language(ABC):
     modules: ClassVar[tuple[str, ...]]
     stand_ins: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     variables: ClassVar[Mapping[str, str]] = {}
+    interpreter_variables: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:

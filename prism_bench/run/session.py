@@ -62,7 +62,7 @@ class MeasuringSession:
         A regime has one pass and one seed: it affects what is computed, not in which order.
         """
         entries: list[Entry] = []
-        seeds, passes = self._settings.seeds, self._backend.passes()
+        seeds, passes = self._settings.seeds, self._backend.passes(case)
         if case.is_regime:
             seeds, passes = seeds[:1], dict(list(passes.items())[:1])
         for name, backend in passes.items():

@@ -14,10 +14,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from prism_bench.card import CardParameter, Kind, LaunchCard
-from prism_bench.errors import CompilationFailed, SpecError
+from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.instance import Constant, Instance, Passed
-from prism_bench.languages.language import Language, MachineCode
+from prism_bench.languages.host_tensor import HostTensor
+from prism_bench.languages.language import EmulatedLaunch, Language, MachineCode
 from prism_bench.libraries import Library
 
 _TYPES = {
@@ -55,6 +58,7 @@ class Triton(Language):
     library = Library("triton", "triton", "triton", "torch", extra="triton")
     modules = ("triton", "torch")
     stand_ins = {"triton.cdiv": _cdiv, "triton.next_power_of_2": _next_power_of_2}
+    interpreter_variables = {"TRITON_INTERPRET": "1"}
     variables = {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
@@ -72,6 +76,29 @@ class Triton(Language):
             except Exception as error:  # whatever its passes raise, ptxas's complaint among it, is about this kernel
                 raise CompilationFailed(_words(function, instance, error)) from error
         return MachineCode(compiled.asm["cubin"], _card(compiled.metadata, signature, architecture), printed.getvalue())
+
+    def not_emulated(self) -> str | None:
+        """Return why Triton's interpreter cannot run here, or None."""
+        if not self.library.is_installed():
+            return "its interpreter comes with Triton, which is not installed (pip install 'prism-bench[triton]')"
+        return None
+
+    def emulate(self, module: ModuleType, launch: EmulatedLaunch) -> None:
+        """Run a launch in Triton's interpreter, program after program."""
+        instance = launch.instance
+        function = self.function_of(module, instance.function)
+        while not hasattr(function, "arg_names"):
+            function = function.fn
+        names = [name for name in function.arg_names if name not in instance.constants]
+        if len(names) < len(launch.values):
+            raise SpecError(f"{instance.function} takes the arguments {', '.join(names)}; the launch passes "
+                            f"{len(launch.values)}")  # fmt: skip
+        own = {name: value for name, value in instance.constants.items() if name in function.arg_names}
+        tensors = [HostTensor(one) if isinstance(one, np.ndarray) else one for one in launch.values]
+        try:
+            function[launch.grid](**dict(zip(names, tensors, strict=False)), **own)
+        except Exception as error:  # whatever a kernel raises when it is interpreted is about this kernel
+            raise VerificationFailed(f"{module.__file__}: {instance}: {type(error).__name__}: {error}") from error
 
 
 def _jit_function(found: Any, name: str) -> Any:

@@ -1,0 +1,87 @@
+"""Attention in Triton, as FlashAttention does it: a program for a tile of queries walks over the keys once.
+
+Scores are scaled by log2(e) and weighted by exp2; the running maximum of a query to which no key is open is -inf, and
+its weights are zero.
+"""
+
+import triton
+import triton.language as tl
+
+from prism_bench import Launch, Tune, Variant
+
+LOG2E = tl.constexpr(1.4426950408889634)
+
+
+@triton.jit
+def scores_of(query, k, mask, place, head, length, scale, CAUSAL: tl.constexpr, MASKED: tl.constexpr):
+    """Return the scores of queries `place[0]` with keys `place[1]`, -inf where a key is not open."""
+    rows, keys, lanes = place
+    stride, width, base = head
+    inside = (keys < length)[None, :] & (lanes < width)[:, None]
+    key = tl.load(k + base + keys.to(tl.int64)[None, :] * stride + lanes[:, None], inside, other=0.0)
+    scores = tl.dot(query, key) * (scale * LOG2E)
+    open_keys = (keys < length)[None, :]
+    if MASKED:
+        at = rows.to(tl.int64)[:, None] * length + keys[None, :]
+        scores += tl.load(mask + at, (rows < length)[:, None] & open_keys, other=0.0) * LOG2E
+    if CAUSAL:
+        open_keys = open_keys & (keys[None, :] <= rows[:, None])
+    return tl.where(open_keys, scores, -float("inf"))
+
+
+@triton.jit
+def multi_head_attention(
+    q, k, v, mask, o, heads, length, width, scale, CAUSAL: tl.constexpr, MASKED: tl.constexpr, BQ: tl.constexpr,
+    BK: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    stride = heads * width
+    sample, head = tl.program_id(1) // heads, tl.program_id(1) % heads
+    base = sample.to(tl.int64) * length * stride + head * width
+    rows, lanes = tl.program_id(0) * BQ + tl.arange(0, BQ), tl.arange(0, DEPTH)
+    at = base + rows.to(tl.int64)[:, None] * stride + lanes[None, :]
+    inside = (rows < length)[:, None] & (lanes < width)[None, :]
+    query = tl.load(q + at, inside, other=0.0)
+    top = tl.full([BQ], -float("inf"), tl.float32)
+    total = tl.zeros([BQ], tl.float32)
+    result = tl.zeros([BQ, DEPTH], tl.float32)
+    end = tl.minimum(length, (tl.program_id(0) + 1) * BQ) if CAUSAL else length
+    for first in range(0, end, BK):
+        keys = first + tl.arange(0, BK)
+        scores = scores_of(query, k, mask, (rows, keys, lanes), (stride, width, base), length, scale, CAUSAL, MASKED)
+        higher = tl.maximum(top, tl.max(scores, 1))
+        shift = tl.where(higher == -float("inf"), 0.0, higher)
+        weights = tl.exp2(scores - shift[:, None])
+        rescale = tl.exp2(top - shift)
+        total = total * rescale + tl.sum(weights, 1)
+        kept = (keys < length)[:, None] & (lanes < width)[None, :]
+        value = tl.load(v + base + keys.to(tl.int64)[:, None] * stride + lanes[None, :], kept, other=0.0)
+        result = tl.dot(weights.to(value.dtype), value, result * rescale[:, None])
+        top = higher
+    result = result / tl.where(total == 0.0, 1.0, total)[:, None]
+    tl.store(o + at, result.to(o.dtype.element_ty), inside)
+
+
+def launch(
+    batch: int, heads: int, length: int, width: int, causal: int, masked: int, queries: int, keys: int
+) -> Launch:
+    depth = max(16, triton.next_power_of_2(width))
+    flags = {"CAUSAL": bool(causal), "MASKED": bool(masked)}
+    warps = 8 if queries == 128 and depth >= 128 else 4
+    sizes = {"BQ": queries, "BK": keys, "DEPTH": depth, "num_warps": warps, "num_stages": 2 if depth > 128 else 3}
+    return Launch((triton.cdiv(length, queries), batch * heads), constants=flags | sizes)
+
+
+def few_queries(length: int, model: int, heads: int) -> int:
+    return 64 if length <= 256 or model > 128 * heads else 128
+
+
+variant = Variant(
+    "in Triton: online softmax over tiles of keys",
+    entry="multi_head_attention",
+    launch=launch,
+    tune=Tune(
+        queries=(128, 64),
+        keys=(64, 32, 128),
+        default={"queries": few_queries, "keys": lambda model, heads: 32 if model > 128 * heads else 64},
+    ),
+)
