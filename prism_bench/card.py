@@ -1,7 +1,7 @@
 """Launch card: what a launch has to know of machine code that another compiler made."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -81,10 +81,22 @@ class LaunchCard:
     def __hash__(self) -> int:
         return hash((self.entry, self.architecture, self.parameters, self.cubin))
 
-    @property
-    def signature(self) -> str:
-        """The sizes of the parameters, as errors show them: `8 8 4 4 8 8 bytes`."""
-        return " ".join(str(one.nbytes) for one in self.parameters) + " bytes" if self.parameters else "none"
+    def passing(self, names: Sequence[str]) -> "LaunchCard":
+        """Return the card with the values of its parameters: where it names none, the arguments `names` in order.
+
+        A SpecError where there are more or fewer of them than parameters that are not hidden.
+        """
+        own = [one for one in self.parameters if one.kind != "hidden"]
+        if not own or any(one.value for one in own):
+            return self
+        if len(own) != len(names):
+            raise SpecError(
+                f"launch card of '{self.entry}': {len(own)} parameters are not hidden; the launch passes {len(names)} "
+                f"arguments: {', '.join(names)}"
+            )
+        left = iter(names)
+        filled = (one if one.kind == "hidden" else replace(one, value=next(left)) for one in self.parameters)
+        return replace(self, parameters=tuple(filled))
 
     @property
     def offsets(self) -> tuple[int, ...]:

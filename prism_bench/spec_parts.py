@@ -10,6 +10,7 @@ from typing import Any
 
 from prism_bench.arguments import Array, FilledArray, Scalar
 from prism_bench.budget import Budget
+from prism_bench.called import Call
 from prism_bench.card import LaunchCard
 from prism_bench.launch import Launch, Requirement, Zero
 from prism_bench.peer import Peer, as_peer
@@ -37,15 +38,24 @@ class Golden:
     tolerance: Tolerance | Mapping[str, Tolerance] | None = None
 
 
-@dataclass(frozen=True)
-class SpecDefinition:
-    """Definition of a kernel: its entry, its arguments, its launches, its float64 reference and its workloads."""
+def no_launch() -> HostSteps:
+    """Return no step: what a callable launches is its own."""
+    return ()
 
-    entry: str
+
+@dataclass(frozen=True, kw_only=True)
+class SpecDefinition:
+    """Definition of a kernel: its entry, its arguments, its launches, its float64 reference and its workloads.
+
+    A `callable` does the work in the place of entry and launches.
+    """
+
     arguments: tuple[Array | Scalar, ...]
-    launch: Callable[..., HostSteps]
     reference: Callable[..., Any]
     workloads: Mapping[str, Workload]
+    entry: str = ""
+    launch: Callable[..., HostSteps] = no_launch
+    callable: Call | Callable[..., Any] | None = None
 
     @property
     def arrays(self) -> tuple[Array, ...]:

@@ -18,7 +18,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    case_sizes correctness host_plan card instance spec_modules spec_views mangling toolchain
+    case_sizes correctness host_plan card instance called spec_modules spec_views mangling toolchain
     naming project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant
     interrupts saving temporaries regimes libraries peer peer_cache notebook record_samples result_views extras
@@ -175,7 +175,7 @@ def test_specs_are_written_in_the_public_words():
     for path in sorted((HOUSE / "kernels").rglob("*.py")):
         at_top = {node.lineno for node in ast.parse(path.read_text()).body}
         for line, name in _imports(path, relative_to=("include",)):
-            allowed = (light if line in at_top else light | peers) | {*path.name.split(".")[1:-1]}  # its language
+            allowed = (light if line in at_top else light | peers) | {*re.split(r"[._]", path.name)}  # its language
             assert name.split(".")[0] in allowed, f"{path}:{line}: a spec may not import {name} here"
 
 

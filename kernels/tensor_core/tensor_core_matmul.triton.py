@@ -11,7 +11,7 @@ from prism_bench import Launch, Rule, Tune, Variant
 from prism_bench.case import Device
 
 # Rows, columns, depth, warps, stages of the ring.
-TILES = ("128x256x64x8x3", "128x128x64x4x4", "128x128x64x8x3", "64x128x64x4x3", "256x128x64x8x3", "128x256x64x8x4")
+TILES = ("128x256x64x8x3", "128x128x64x4x4", "128x128x64x8x3", "64x128x64x4x3", "128x256x64x8x2")
 LAYOUTS = ("nn", "nt", "tn", "tt")
 
 
@@ -37,6 +37,8 @@ def by_descriptors(
         right = tl.make_tensor_descriptor(b, shape=[n, k], strides=[k, 1], block_shape=[BN, BK])
     else:
         right = tl.make_tensor_descriptor(b, shape=[k, n], strides=[n, 1], block_shape=[BK, BN])
+    width: tl.constexpr = BN // 2 if BN > 128 else BN
+    result = tl.make_tensor_descriptor(c, shape=[m, n], strides=[n, 1], block_shape=[BM, width])
     for tile in tl.range(tl.program_id(0), tl.cdiv(m, BM) * tl.cdiv(n, BN), PROGRAMS, flatten=True):
         row, col = tile_place(tile, m, n, BM, BN, GROUP)
         total = tl.zeros([BM, BN], tl.float32)
@@ -44,9 +46,12 @@ def by_descriptors(
             one = left.load([depth, row]).T if A_TURNED else left.load([row, depth])
             other = right.load([col, depth]).T if B_TURNED else right.load([depth, col])
             total = tl.dot(one, other, total)
-        rows, cols = row + tl.arange(0, BM), col + tl.arange(0, BN)
-        place = c + rows.to(tl.int64)[:, None] * n + cols[None, :]
-        tl.store(place, total, (rows < m)[:, None] & (cols < n)[None, :])
+        if BN > 128:  # in halves: shared memory holds the ring and one of them
+            first, second = tl.split(tl.permute(tl.reshape(total, (BM, 2, BN // 2)), (0, 2, 1)))
+            result.store([row, col], first)
+            result.store([row, col + BN // 2], second)
+        else:
+            result.store([row, col], total)
 
 
 @triton.jit
@@ -73,14 +78,14 @@ def by_pointers(
 def chosen(m: int, n: int, device: Device) -> str:
     """Large tiles for products that fill the device with them and where shared memory holds their ring."""
     large = m * n >= 2048**2 and fitting(TILES[0], device)
-    return TILES[0] if large else "64x128x32x4x2" if device.max_shared_bytes < 100_000 else "64x128x64x4x3"
+    return TILES[0] if large else "32x64x32x4x2" if device.max_shared_bytes < 100_000 else "64x128x64x4x3"
 
 
 def fitting(blocks: str, device: Device) -> bool:
     if blocks == "auto":
         return True
     bm, bn, bk, _, ring = map(int, blocks.split("x"))
-    return 2 * ring * bk * (bm + bn) <= device.max_shared_bytes
+    return 2 * ring * bk * (bm + bn) + 4 * bm * min(bn, 128) <= device.max_shared_bytes
 
 
 def launch(m: int, n: int, k: int, layout: str, blocks: str, device: Device) -> Launch:

@@ -40,6 +40,8 @@ def open_backend() -> "EmulatorBackend":
 
 def refusal(case: Case) -> str | None:
     """Return what the emulator lacks to run the case, `wgmma` for example, or None where it can run it."""
+    if case.spec.callable is not None:
+        return "a callable launches its work on a device itself"
     if case.spec.language != CUDA:
         return not_interpreted(case)
     needed = case.plan.requirement

@@ -14,9 +14,10 @@ from prism_bench.kernel import KernelSpec, Variant
 from prism_bench.languages.language import language, language_in
 from prism_bench.languages.placeholders import Placeholder, reading_builtins
 from prism_bench.spec_modules import execute
+from prism_bench.spec_parts import no_launch
 
 # What an implementation does not inherit from the spec, whose CUDA C++ it belongs to.
-OWN: Mapping[str, Any] = {"tune": None, "options": (), "requires": None, "budgets": (), "cards": ()}
+OWN: Mapping[str, Any] = {"tune": None, "options": (), "requires": None, "budgets": (), "cards": (), "callable": None}
 
 
 def implementations(path: Path) -> Iterator[tuple[str, Path]]:
@@ -34,7 +35,8 @@ def with_implementation(spec: KernelSpec, name: str, path: Path, module: str) ->
     declared = getattr(execute(path, module, reading_builtins(language(name), name)), "variant", None)
     if not isinstance(declared, Variant):
         raise SpecError("defines no 'variant = Variant(...)'")
-    changes = {**OWN, **declared.changes, "source": path, "language": name}
+    own = OWN if "callable" not in declared.changes else {**OWN, "launch": no_launch, "entry": ""}
+    changes = {**own, **declared.changes, "source": path, "language": name}
     _refuse_placeholders(changes)
     return replace(spec, variants={**spec.variants, name: Variant(declared.meaning, **changes)})
 

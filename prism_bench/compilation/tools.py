@@ -12,6 +12,7 @@ from pathlib import Path
 from prism_bench.compilation.code import Resources
 
 _SECONDS = 60
+_RESERVED_SHARED = 1024  # bytes of a block that are the system's own, from compute capability 9.0 on
 _WHEELS = {"triton": "backends/nvidia/bin", "nvidia": "*/bin"}
 _USAGE = re.compile(r"Function (\S+):\s*\n\s*(REG:.*)")
 _NUMBER = re.compile(r"(\w+)(?:\[\d+\])?:(\d+)")
@@ -46,7 +47,8 @@ def measured_resources(cubin: bytes, entry: str, dynamic_shared: int = 0) -> Res
         numbers = {name: int(number) for name, number in _NUMBER.findall(usage)}
         stack = numbers.get("STACK", 0)
         stores, loads = _local_bytes(_output("nvdisasm", "-c", file.name), entry) if stack else (0, 0)
-    shared = numbers.get("SHARED", 0) + dynamic_shared
+    reserved = _RESERVED_SHARED if b".nv.shared.reserved.0" in cubin else 0
+    shared = max(0, numbers.get("SHARED", 0) - reserved) + dynamic_shared
     return Resources(numbers.get("REG", 0), stack, stores, loads, shared, numbers.get("BAR", 0))
 
 

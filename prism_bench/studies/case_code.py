@@ -153,7 +153,7 @@ class CodeReader:
     def _launch(self, case: Case) -> str:
         """Return a hash of the steps and of the numbers that are passed by value."""
         values = [repr(one.value(case.axes)) for one in case.spec.arguments if not isinstance(one, Array)]
-        return digest([*map(str, case.plan.steps(self._device)), *values])
+        return digest([*map(str, case.plan.steps(self._device)), *values, *_callable_text(case.spec)])
 
     def _inputs_of(self, case: Case, known_fills: bool) -> str:
         """Return a hash of how the arguments are filled, and of their shapes at this workload."""
@@ -166,6 +166,12 @@ class CodeReader:
         shapes = [str(case.sizes.shape(one.name)) for one in spec.arguments if isinstance(one, Array)]
         words = "" if known_fills else self._inputs[id(spec)][1]
         return digest([words, str(case.workload), *shapes])
+
+
+def _callable_text(spec: KernelSpec) -> list[str]:
+    """Return hashes of the files that a callable may be written in; none where the spec has no callable."""
+    files = [file for file in (spec.file, spec.source_path) if file] if spec.callable is not None else []
+    return [source_hash(file) for file in files]
 
 
 def _content(request: BuildRequest) -> str:

@@ -6,6 +6,7 @@ tolerances, comments, docstrings and annotations are no part of it.
 
 import hashlib
 
+from prism_bench.called import as_call
 from prism_bench.files import family_folder, shared_with
 from prism_bench.kernel import KernelSpec
 from prism_bench.languages import source_hash
@@ -25,6 +26,8 @@ def launched(spec: KernelSpec) -> str:
     words = CodeWords((family_folder(source).parent, *shared_with(source)))
     passed = [(type(one).__name__, one.name, getattr(one, "shape", None), one.dtype) for one in spec.arguments]
     parts: dict[str, object] = {"arguments": passed, **{field: getattr(spec, field) for field in FIELDS}}
+    if spec.callable is not None:
+        parts["callable"] = as_call(spec.callable).function
     for name, value in parts.items():
         digest.update(f"{name}=".encode())
         for word in words.of(value):

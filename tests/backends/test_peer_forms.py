@@ -180,7 +180,7 @@ def test_wider_floats_of_a_library_are_compared_as_the_output_would_hold_them(pr
 def test_streams_of_xla_are_never_captured():
     clocks = peers.CallableTimers(SimpleNamespace(), lambda: pytest.fail("it was called"), "jax")
     with pytest.raises(MeasurementInvalid, match="does not capture the streams of XLA"):
-        clocks._capture(1)
+        clocks.capture(1)
     assert clocks.launches() is None
 
 
@@ -206,7 +206,7 @@ def replay():
 
 def test_a_call_that_a_stream_does_not_hold_is_timed_as_a_graph(monkeypatch):
     clocks = peers.CallableTimers(Stream(replay), call, "torch")
-    monkeypatch.setattr(clocks, "_capture", lambda launches: replay)
+    monkeypatch.setattr(clocks, "capture", lambda launches: replay)
     assert (replay, True) == (clocks._holdable(), clocks.replays)
     held = peers.CallableTimers(Stream(call), call, "torch")
     assert (call, False) == (held._holdable(), held.replays)
@@ -217,7 +217,7 @@ def test_a_call_that_waits_for_the_device_keeps_its_reason(monkeypatch):
         raise MeasurementInvalid("the call cannot be captured")
 
     clocks = peers.CallableTimers(Stream(), call, "torch")
-    monkeypatch.setattr(clocks, "_capture", refuse)
+    monkeypatch.setattr(clocks, "capture", refuse)
     with pytest.raises(StreamNotHeld, match="waits for the device"):
         clocks._holdable()
     assert not clocks.replays

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
+from prism_bench.backends.cuda.called import CudaCalled
 from prism_bench.backends.cuda.chip import FP32_LANES, DeviceBounds
 from prism_bench.backends.cuda.device import CudaDevice, describe, open_cupy, software
 from prism_bench.backends.cuda.flow import CudaFlow
@@ -92,7 +93,8 @@ class CudaBackend(Backend):
         if case.sizes.allocated_bytes > free:
             raise MemoryError(f"wants {bytes_text(case.sizes.allocated_bytes)}, {bytes_text(free)} are free")
         try:
-            return CudaRunnable(self.xp, self._device, self.harness, case, inputs)
+            kind = CudaRunnable if case.spec.callable is None else CudaCalled
+            return kind(self.xp, self._device, self.harness, case, inputs)
         except self.xp.cuda.memory.OutOfMemoryError as error:
             raise MemoryError(f"wants {bytes_text(case.sizes.allocated_bytes)}: {error}") from error
 

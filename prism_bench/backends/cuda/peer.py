@@ -7,9 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.base import Runnable, TimerFactories
+from prism_bench.backends.cuda.adopted import adopted_arrays, library_module
 from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls, work_items
 from prism_bench.backends.cuda.harness import Harness, StreamNotHeld
-from prism_bench.backends.cuda.library_state import end_failed_capture, set_up_torch
+from prism_bench.backends.cuda.library_state import end_failed_capture
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.backends.cuda.torch_case import named_peer, prepared_call
 from prism_bench.backends.cuda.torch_forms import CompiledCall
@@ -31,9 +32,10 @@ class CallableTimers:
 
     def __init__(
         self, harness: Harness, call: Callable[[], object], library: ArrayPackage,
-        least: Callable[[], object] | None = None,
+        least: Callable[[], object] | None = None, restore: Callable[[], object] | None = None,
     ) -> None:  # fmt: skip
         self._harness, self._call, self._library, self._least = harness, call, library, least
+        self._restore = restore
         self._refusal = NO_GRAPH if library == "jax" else ""
         self._nodes: list[int | None] = []  # of the graph captured last
         self._held: Callable[[], object] | None = None
@@ -44,7 +46,7 @@ class CallableTimers:
         None where that is not possible, or the driver does not count.
         """
         try:
-            self._capture(1)
+            self.capture(1)
         except MeasurementInvalid:
             return None
         return work_items(self._nodes)
@@ -52,8 +54,8 @@ class CallableTimers:
     def timers(self) -> TimerFactories:
         """Factories by metric, as a runnable offers them."""
         return {
-            "cold_time": lambda: ColdTimer(self._harness, self._holdable(), least=self._least),
-            "hot_time": lambda: HotTimer(self._harness, self._holdable(), self._capture),
+            "cold_time": lambda: ColdTimer(self._harness, self._holdable(), self._restore, least=self._least),
+            "hot_time": lambda: HotTimer(self._harness, self._holdable(), self.capture),
         }
 
     @property
@@ -69,12 +71,12 @@ class CallableTimers:
                 self._held = self._call
             except StreamNotHeld as error:
                 try:
-                    self._held = self._capture(1)
+                    self._held = self.capture(1)
                 except MeasurementInvalid:  # a call that waits for the device cannot be captured either
                     raise error from None
         return self._held
 
-    def _capture(self, launches: int) -> Callable[[], object]:
+    def capture(self, launches: int) -> Callable[[], object]:
         """Return a replay of so many calls; MeasurementInvalid, later ones at once, where there is none."""
         if self._refusal:
             raise MeasurementInvalid(self._refusal)
@@ -139,7 +141,8 @@ class CudaPeer(Runnable):
             raise BackendUnavailable(self._library.why_absent)
         runnable.restore()  # what the kernel changes in place, it has changed by now
         arrays = runnable.arrays(array.name for array in case.spec.inputs)
-        offered = {**case.axes, **self._adopt(arrays), self._library.name: self._module()}
+        module = library_module(self._library, harness)
+        offered = {**case.axes, **adopted_arrays(self._library, arrays), self._library.name: module}
         self._eager = prepared_call(self._peer, offered, f"{case.spec.name}: peer {self._library.name}")
         self._compiled = CompiledCall(import_module("torch"), self._eager, form).__enter__() if form else None
         self._call: Callable[[], object] = self._compiled or self._eager
@@ -224,21 +227,6 @@ class CudaPeer(Runnable):
         if self._library.name == "cupy":
             return "library kernel" if launches is not None and launches <= CUPY_KERNEL else "eager chain"
         return "library kernel"
-
-    def _adopt(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the device arrays as arrays of the library's array package; no copies are made."""
-        if self._library.arrays == "cupy":
-            return arrays
-        if self._library.arrays == "jax":
-            jax = import_module("jax")
-            return {name: jax.dlpack.from_dlpack(array) for name, array in arrays.items()}
-        torch = import_module("torch")
-        return {name: torch.as_tensor(array, device="cuda") for name, array in arrays.items()}
-
-    def _module(self) -> ModuleType:
-        if self._library.arrays == "torch":
-            set_up_torch(import_module("torch"), self._harness.stream.ptr)
-        return import_module(self._library.module)
 
 
 def _as_held(result: Any, dtype: str) -> Any:

@@ -183,7 +183,9 @@ class CudaRunnable(Runnable):
 
     def _carded_call(self, step: Launch, card: LaunchCard, kernel: Any) -> Callable[[], object]:
         """Return the call of a kernel that another compiler made, with memory for its own use."""
-        grid, needed = _triple(step.grid), scratch_bytes(card, _triple(step.grid))
+        names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        card, grid = card.passing(names), _triple(step.grid)
+        needed = scratch_bytes(card, grid)
         scratch = self._cupy.zeros(needed, self._cupy.uint8) if needed else None
         values, block = card_values(card, self._value, scratch), block_of(card, _triple(step.block))
         if card.cluster != (1, 1, 1):
