@@ -1,8 +1,8 @@
 """The scripted backend: no device, made-up times, planned faults. Every command can be tried on it in milliseconds.
 
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the pattern of a case's name or of its task
-(name@block=128). `with_source` of a behaviour holds changes of it by a text in the kernel's source, so that two
-commits differ. A behaviour may hold `seconds` (the median, 1e-6),
+(name@block=128). `with_source` of a behaviour holds changes of it by a text in the kernel's source or spec, so that
+two commits differ. A behaviour may hold `seconds` (the median, 1e-6),
 `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
@@ -181,7 +181,8 @@ class NullBackend(Backend):
 
     def _behaviour(self, case: Case) -> Behaviour:
         found = next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})
-        text = case.spec.source_file.read_text() if "with_source" in found else ""
+        files = (case.spec.source_file, case.spec.file) if "with_source" in found else ()
+        text = "\n".join(path.read_text() for path in files if path)
         changes = [change for part, change in found.get("with_source", {}).items() if part in text]
         return {**found, **{key: value for change in changes for key, value in change.items()}}
 
