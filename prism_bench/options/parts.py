@@ -29,10 +29,10 @@ def parts_progress() -> "Iterator[Callable[[Sequence[PartState]], None]]":
 
 
 def _table(states: "Sequence[PartState]") -> Table:
-    grid = Table.grid(padding=(0, 1))
+    grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(no_wrap=True, overflow="ellipsis")
+    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)  # cut first: which part it is and since when stay
     for state in states:
         grid.add_row(f"part {state.number} of {state.count}", duration_text(state.seconds), _words(state))
     return grid

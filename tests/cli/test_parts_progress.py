@@ -50,6 +50,6 @@ def test_a_terminal_of_80_columns_shows_a_line_for_each_part(monkeypatch):
     with parts.parts_progress() as show:
         show([state(65, line=long), state(65, 2, code=2)])
     first, second = [re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", line) for line in text.getvalue().splitlines()][:2]
-    assert re.match(r"part 1 of 2 +1 min 5 s +process 1, 3 of 9, about 20 min left: fused", first), first
-    assert 80 == len(first) and first.endswith("…")
-    assert re.match(r"part 2 of 2 +1 min 5 s +ended with 2", second), second
+    assert re.match(r"part 1 of 2 +65 s +process 1, 3 of 9, about 20 min left: fused", first), first
+    assert len(first) <= 80 and first.rstrip().endswith("…")
+    assert re.match(r"part 2 of 2 +65 s +ended with 2", second), second
