@@ -2,36 +2,45 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from prism_bench import options
 from prism_bench.catalogue import Catalogue
 
+if TYPE_CHECKING:
+    from prism_bench.studies.compile_against import Changes
+
 NAME = "compile"
 ShowCut = Annotated[
     bool, typer.Option("--show-cut", help="Show the host code that is cut out of sources, and compile nothing.")
 ]
 TABLE = Path("reports/compile/resources.csv")
+_ArchitectureOption = Annotated[
+    list[str] | None, typer.Option(help="Compile for this compute capability, such as 90; may be repeated.")
+]
+_AgainstOption = Annotated[
+    str | None, typer.Option(help="Report the kernels whose code changed since a commit, a run record or a table.")
+]
+_FailOption = Annotated[
+    bool, typer.Option("--fail-on-change", help="End with 1 where any code changed, not only where spills grew.")
+]
 
 
 def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
-    arch: Annotated[
-        list[str] | None, typer.Option(help="Compile for this compute capability, such as 90; may be repeated.")
-    ] = None,
+    arch: _ArchitectureOption = None,
     table: Annotated[Path, typer.Option(help="Compare with this stored table.")] = TABLE,
     update: Annotated[bool, typer.Option("--update", help="Store the new table.")] = False,
     show_cut: ShowCut = False,
+    against: _AgainstOption = None,
+    fail_on_change: _FailOption = False,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Compile every kernel to machine code, without a GPU.
-
-    For several architectures; no driver is needed either.
-    """
+    """Compile every kernel to machine code for several architectures, without a GPU or a driver."""
     from prism_bench.report.terminal.cases import compile_json, compile_table
     from prism_bench.studies import compile_table as check
 
@@ -41,6 +50,8 @@ def command(
     stored = check.read_table(table)
     architectures = tuple(arch) if arch else check.ARCHITECTURES
     check.require_known(architectures)
+    if against:
+        _end_against(against, found, words, architectures, ending=(fail_on_change, json))
     chosen = check.whole_kernels(found, words) if update and words else words
     with options.err().status("compiling") as status:
         rows, complaints = check.compile_check(found, chosen, architectures, status.update)
@@ -70,3 +81,44 @@ def _show_cut(catalogue: Catalogue, words: Sequence[str], json: bool) -> NoRetur
         for text, style in cut_lines(found):
             options.line(text, style)
     raise SystemExit(1 if catalogue.problems or any(one.how == "refused" for one in found) else 0)
+
+
+def _end_against(
+    against: str, found: Catalogue, words: Sequence[str], architectures: Sequence[str], *, ending: tuple[bool, bool]
+) -> NoReturn:
+    """Print what changed; end with 1 where spills grew, something does not compile, or, if asked, anything changed."""
+    from prism_bench.report.terminal.code_changes import changes_json, changes_view
+
+    fail_on_change, json = ending
+    with options.err().status("compiling"):
+        changes, complaints = _changes(against, found, words, architectures)
+    options.show(lambda: changes_json(against, changes, complaints),
+                 lambda: changes_view(against, changes, complaints), json=json)  # fmt: skip
+    bad = complaints or found.problems or any(one.spills_grew for one in changes) or (fail_on_change and changes)
+    raise SystemExit(1 if bad else 0)
+
+
+def _changes(against: str, found: Catalogue, words: Sequence[str], architectures: Sequence[str]) -> "Changes":
+    """Return what changed since a table (`.csv`), a record, or a commit, and what does not compile."""
+    from prism_bench import store
+    from prism_bench.catalogue import discover
+    from prism_bench.errors import UsageError
+    from prism_bench.run.worktree import checked_out, repository_of
+    from prism_bench.studies import compile_against, compile_table
+
+    path = Path(against)
+    if path.suffix == ".csv":
+        if not path.is_file():
+            raise UsageError(f"--against {against}: there is no such table")
+        stored = compile_table.read_table(path)
+        rows, complaints = compile_table.compile_check(found, compile_table.whole_kernels(found, words), architectures)
+        return compile_against.since_table(stored, rows), complaints
+    if path.is_file():
+        return compile_against.since_record(store.read(path), found, words)
+    folder = found.folder.resolve()
+    repository = repository_of(folder)
+    with checked_out(against, repository) as tree:
+        old = tree / folder.relative_to(repository)
+        if not old.is_dir():
+            raise UsageError(f"--against {against}: that commit has no folder {folder.relative_to(repository)}")
+        return compile_against.since_catalogue(discover(old), found, words, architectures)

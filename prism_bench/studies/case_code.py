@@ -119,9 +119,7 @@ class CodeReader:
             return None
         if request.source not in self._contents:
             self._contents[request.source] = _content(request)
-        return CodeJob(
-            self._contents[request.source], request.instances, request.architecture, request.options, request
-        )
+        return job_of(request, self._contents[request.source])
 
     def is_compiled(self, case: Case) -> bool:
         """Return whether the case is known by machine code: that is wanted, and the device can run it."""
@@ -172,6 +170,12 @@ def _callable_text(spec: KernelSpec) -> list[str]:
     """Return hashes of the files that a callable may be written in; none where the spec has no callable."""
     files = [file for file in (spec.file, spec.source_path) if file] if spec.callable is not None else []
     return [source_hash(file) for file in files]
+
+
+def job_of(request: BuildRequest, content: str | None = None) -> CodeJob:
+    """Return the job of a request; `content` where it is known already."""
+    content = content or _content(request)
+    return CodeJob(content, request.instances, request.architecture, request.options, request)
 
 
 def _content(request: BuildRequest) -> str:

@@ -102,7 +102,7 @@ def launched(
 ) -> list[BuildRequest]:
     """Return what all cases (and `edges`) launch on that architecture, in one request for source and options."""
     sources: dict[BuildRequest, dict[Instance, None]] = {}
-    device = _device(architecture)
+    device = device_of(architecture)
     for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
         instances = () if case.plan.refusal(device) else case.plan.instances(device)
         if instances:
@@ -126,14 +126,14 @@ def left_out(
     chosen: dict[str, list[Case]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
-    reasons = ((name, one, [case.plan.refusal(_device(one)) for case in cases]) for name, cases in chosen.items()
+    reasons = ((name, one, [case.plan.refusal(device_of(one)) for case in cases]) for name, cases in chosen.items()
                for one in architectures)  # fmt: skip
     languages = {name: cases[0].spec.language for name, cases in chosen.items()}
     absent = [Complaint(name, why) for name, one in languages.items() if one != CUDA and (why := missing_compiler(one))]
     return absent + [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
 
 
-def _device(architecture: str) -> Device:
+def device_of(architecture: str) -> Device:
     """Return a device of that architecture with the sizes of a Hopper one, for which launches are planned."""
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 

@@ -1,12 +1,17 @@
 """`prism-bench compile`: exit codes, the stored table, JSON, and what is said where there is no compiler."""
 
+import shutil
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from prism_bench import store
 from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.errors import BackendUnavailable
 from prism_bench.studies.compile_table import ARCHITECTURES, read_table, write_table
+from tests.report.synthetic import case_result, record_of
 
 ZOO = Path(__file__).parent.parent / "zoo"
 HOPPER = ("--arch", "90")
@@ -87,3 +92,55 @@ def test_without_a_compiler_it_says_what_to_install(shell, toys, monkeypatch):
     found = shell("compile", *toys)
     assert 0 != found.code
     assert "install prism-bench[compile]" in found.err
+
+
+@pytest.fixture
+def history(tmp_path, toys):
+    """A repository with the toys, whose triple was changed since the only commit."""
+    kernels = Path(shutil.copytree(toys[1], tmp_path / "history" / "kernels"))
+    for words in (("init", "-q"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")):
+        subprocess.run(["git", "-C", kernels.parent, *words], check=True)
+    source = kernels / "arith" / "triple.cu"
+    source.write_text(source.read_text().replace("3.0f * x[i]", "sqrtf(x[i])"))
+    (kernels / "arith" / "double.cu").write_text("// a remark\n" + (kernels / "arith" / "double.cu").read_text())
+    return "compile", "--catalogue", kernels, *HOPPER, "--against"
+
+
+def test_against_a_commit_exactly_the_changed_kernels_are_reported(nvrtc, shell, history):
+    found = shell(*history, "HEAD", "--json")
+    (change,) = found.json["changes"]
+    assert (0, "triple", "90", []) == (found.code, change["kernel"], change["architecture"], found.json["complaints"])
+    (entry,) = change["code_difference"]
+    assert ("tripled", True) == (entry["entry"], entry["registers"][0] <= entry["registers"][1])
+    assert "machine code of 1 kernel changed since HEAD" in shell(*history, "HEAD").out
+    assert 1 == shell(*history, "HEAD", "--fail-on-change").code
+
+
+def test_against_a_table_the_changed_resources_are_reported(nvrtc, shell, toys, history):
+    assert 0 == shell("compile", *toys, *HOPPER, "--table", "old.csv", "--update").code
+    found = shell(*history, "old.csv", "--json")
+    assert ({"triple"}, 0) == ({one["kernel"] for one in found.json["changes"]}, found.code)
+
+
+def test_against_a_record_the_changed_cases_are_reported(nvrtc, shell, history):
+    code = {"sass": "of another kernel", "architecture": "sm_90", "registers": 300, "spill_bytes": 0}
+    case = replace(case_result("triple"), name="triple[n=1000]", code=code)
+    path = store.save(record_of(case), Path("old.json.gz"))
+    (change,) = shell(*history, path, "--json").json["changes"]
+    assert ("triple[n=1000]", 300) == (change["kernel"], change["code_difference"][0]["registers"][0])
+
+
+def test_spills_that_grew_end_with_1(nvrtc, shell, history):
+    source = history[2] / "arith" / "triple.cu"
+    text = source.read_text()
+    body = "volatile float a[64]; for (int k = 0; k < 64; ++k) a[k] = x[k]; y[i] = a[n % 64];"
+    source.write_text(text.replace("y[i] = sqrtf(x[i]);", f"{{ {body} }}"))
+    found = shell(*history, "HEAD", "--json")
+    grew = any(one["spills_grew"] for one in found.json["changes"])
+    assert int(grew) == found.code
+
+
+@pytest.mark.parametrize(("word", "problem"), [("nonsense", "no commit of"), ("no.csv", "there is no such table")])
+def test_against_nothing_is_one_sentence(shell, history, word, problem):
+    found = shell(*history, word)
+    assert (2, True) == (found.code, problem in found.err)
