@@ -65,7 +65,7 @@ class HostPlan:
     def _passed(self, name: str) -> Passed:
         argument = self.spec.argument(name)
         if isinstance(argument, Array):
-            return Passed(name, argument.dtype, pointer=True, fact="16")
+            return Passed(name, argument.dtype, pointer=True, fact="16", dimensions=len(argument.shape.split()))
         value = argument.value(self.axes)
         if value.dtype.kind not in "iu":
             return Passed(name, argument.dtype)

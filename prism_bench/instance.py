@@ -15,13 +15,14 @@ class Passed:
     """An argument as a compiler sees it: its name in the spec, its type, and what is known of its value.
 
     `dtype` is a NumPy type's name: of the elements where it is a `pointer`. A pointer that is a multiple of 16 is the
-    usual one: every buffer begins at a multiple of 256.
+    usual one: every buffer begins at a multiple of 256. `dimensions` is how many axes an array has.
     """
 
     name: str
     dtype: str
     pointer: bool = False
     fact: Fact = ""
+    dimensions: int = 0
 
     def __str__(self) -> str:
         if self.pointer:

@@ -11,6 +11,7 @@ from prism_bench.errors import SpecError
 
 _SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes
 _REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO
+_PARAMETER_OF_TILES = 0x45  # of code for which the driver makes tensor maps at a launch
 _SIZE_SHIFT = 18  # of the word that has a parameter's size
 _ELF_MAGIC = b"\x7fELF"
 
@@ -68,6 +69,9 @@ def _entry(data: bytes) -> ElfEntry:
         if attribute == _PARAMETER:
             _, ordinal, offset, word = struct.unpack("<IHHI", value)
             parameters[ordinal] = offset, word >> _SIZE_SHIFT
+        elif attribute == _PARAMETER_OF_TILES:
+            _, ordinal, offset, size, _ = struct.unpack("<IHHHH", value)
+            parameters[ordinal] = offset, size
         elif attribute == _REQUIRED_BLOCK:
             block = struct.unpack("<III", value)
     return ElfEntry(tuple(size for _, size in sorted(parameters.items())), block)

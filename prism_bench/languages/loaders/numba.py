@@ -1,0 +1,123 @@
+"""Numba-CUDA: `softmax.numba.py` is compiled to PTX by Numba, and to a cubin by nvJitLink, without a GPU.
+
+A launch passes its arguments in the order of the function's parameters; an array is C-contiguous and has the axes of
+the spec. `constants` of the launch are globals of the kernel's file that the function reads, such as `TILE`, and
+options of `cuda.compile` (`fastmath`, `max_registers`).
+"""
+
+import inspect
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any
+
+from prism_bench.card import CardParameter, Kind, LaunchCard
+from prism_bench.compilation.elf import elf_entries
+from prism_bench.errors import CompilationFailed, SpecError
+from prism_bench.instance import Constant, Instance, Passed
+from prism_bench.languages.language import Language, MachineCode
+from prism_bench.libraries import Library
+
+_OPTIONS = ("fastmath", "max_registers", "opt")
+
+
+class NumbaCuda(Language):
+    """NVIDIA's CUDA target of Numba."""
+
+    title = "Numba-CUDA"
+    library = Library("numba", "numba_cuda", "numba-cuda", "cupy", extra="numba")
+    modules = ("numba",)
+
+    def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
+        """Compile an instance to a cubin; of an array the card has seven words, and two more for each further axis."""
+        function = _python_function(self.function_of(module, instance.function), instance)
+        options = {name: value for name, value in instance.constants.items() if name in _OPTIONS}
+        constants = {name: value for name, value in instance.constants.items() if name not in _OPTIONS}
+        try:
+            cuda = import_module("numba.cuda")
+            types = tuple(_type(passed) for passed in instance.passed)
+            number = int(architecture.rstrip("af"))
+            ptx, _ = cuda.compile(_with_globals(function, constants), types, cc=divmod(number, 10), output="ptx",
+                                  device=False, abi="numba", **options)  # fmt: skip
+            cubin = _linked(ptx, architecture)
+        except SpecError:
+            raise
+        except Exception as error:  # whatever typing, lowering and the linker raise is about this kernel
+            raise CompilationFailed(_words(function, instance, error)) from error
+        return MachineCode(cubin, _card(cubin, instance, architecture))
+
+
+def _python_function(found: Any, instance: Instance) -> FunctionType:
+    """Return the function below `@cuda.jit`; a SpecError where it takes other arguments than the launch passes."""
+    function = getattr(found, "py_func", found)
+    if not isinstance(function, FunctionType):
+        raise SpecError(f"'{instance.function}' is no function with @cuda.jit")
+    names = list(inspect.signature(function).parameters)
+    if len(names) != len(instance.passed):
+        given = ", ".join(one.name for one in instance.passed) or "none"
+        raise SpecError(f"{instance.function} takes the arguments {', '.join(names)}; the launch passes {given}")
+    return function
+
+
+def _with_globals(function: FunctionType, constants: dict[str, Constant]) -> FunctionType:
+    """Return the function with the launch's constants as globals, which Numba compiles in."""
+    unknown = [name for name in constants if name not in function.__globals__]
+    if unknown:
+        raise SpecError(
+            f"{function.__name__}: its file defines no global {', '.join(unknown)}, a constant of the launch"
+        )
+    made = FunctionType(function.__code__, function.__globals__ | constants, function.__name__, function.__defaults__)
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+    return made
+
+
+def _type(passed: Passed) -> Any:
+    types = import_module("numba.types")
+    scalar = getattr(types, "boolean" if passed.dtype == "bool" else passed.dtype, None)
+    if scalar is None:
+        raise SpecError(f"'{passed.name}' has elements of {passed.dtype}, which Numba does not have")
+    return types.Array(scalar, passed.dimensions, "C") if passed.pointer else scalar
+
+
+def _linked(ptx: str, architecture: str) -> bytes:
+    """Return the cubin that nvJitLink makes of PTX: it is as new as the compiler, and other packages' ptxas is not."""
+    linker = import_module("cuda.bindings.nvjitlink")
+    handle = linker.create(2, [f"-arch=sm_{architecture.rstrip('af')}", "-O3"])
+    try:
+        data = ptx.encode()
+        linker.add_data(handle, linker.InputType.PTX, data, len(data), "kernel")
+        linker.complete(handle)
+        cubin = bytearray(linker.get_linked_cubin_size(handle))
+        linker.get_linked_cubin(handle, cubin)
+        return bytes(cubin)
+    finally:
+        linker.destroy(handle)
+
+
+def _card(cubin: bytes, instance: Instance, architecture: str) -> LaunchCard:
+    symbols = [name for name in elf_entries(cubin) if instance.function in name]
+    if len(symbols) != 1:
+        raise SpecError(f"{instance.function}: Numba made {len(symbols)} entries of it: {', '.join(symbols) or 'none'}")
+    parameters = tuple(one for passed in instance.passed for one in _parameters(passed))
+    return LaunchCard(symbols[0], architecture, parameters)
+
+
+def _parameters(passed: Passed) -> list[CardParameter]:
+    """Return an array's words: owner, parent, elements, bytes of one, data, then lengths and strides in bytes."""
+    if not passed.pointer:
+        kinds: dict[str, Kind] = {"bool": "int8"}
+        return [CardParameter(kinds.get(passed.dtype, passed.dtype), passed.name)]  # pyright: ignore[reportArgumentType]  # one of the kinds, or refused
+    name, axes = passed.name, range(passed.dimensions)
+    return [
+        CardParameter("pointer"), CardParameter("pointer"), CardParameter("int64", f"{name}.size"),
+        CardParameter("int64", f"{name}.itemsize"), CardParameter("pointer", name),
+        *(CardParameter("int64", f"{name}.shape.{axis}") for axis in axes),
+        *(CardParameter("int64", f"{name}.bytes.{axis}") for axis in axes),
+    ]  # fmt: skip
+
+
+def _words(function: FunctionType, instance: Instance, error: Exception) -> str:
+    code = function.__code__
+    return f"{code.co_filename}:{code.co_firstlineno}: {instance}: {type(error).__name__}: {str(error).strip()}"
+
+
+LANGUAGE = NumbaCuda()
