@@ -40,8 +40,8 @@ def placed(spec: KernelSpec, path: Path) -> KernelSpec:
 
     SpecError where the source, or its entry in `compile_commands`, is missing.
     """
-    own = path if spec.callable is not None and not path.with_suffix(".cu").is_file() else spec.source
-    source = _source_of(spec.source or own, path)
+    is_alone = spec.callable is not None and not path.with_suffix(".cu").is_file()
+    source = _source_of(spec.source or (path.name if is_alone else None), path)
     options = _options({field: getattr(spec, field) for field in _FIELDS}, source, path)
     variants = {name: _placed_variant(spec, variant, path, source) for name, variant in spec.variants.items()}
     return replace(spec, source=source, options=options, variants=variants)

@@ -12,6 +12,7 @@ import numpy
 from prism_bench.analysis.compare.comparable import value_settings
 from prism_bench.analysis.trend.series import CaseSeries, categories, codes
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
+from prism_bench.languages import language, names
 from prism_bench.metric import MEASURED
 from prism_bench.store import History
 from prism_bench.store.points import Facts
@@ -140,6 +141,10 @@ class Causes:
         found = dict(self._between(old, new))
         before, after = int(series.codes[place - 1]), int(series.codes[place])
         known = series.key.subject == "kernel" and self._unknown not in (before, after)
+        versions = self._records[old].software, self._records[new].software
+        compiler = _changed("toolchain", versions, _compilers(series)) if known and before != after else {}
+        if compiler:  # of the kernel's own language: its new version explains the new code better than a new source
+            return found | compiler
         if known and before != after and not ("toolchain" in found and self._most_codes_changed(old, new)):
             found.pop("toolchain", None)
             found["code"] = CAUSES["code"]
@@ -209,13 +214,19 @@ def _changed(kind: CauseKind, software: _Software, names: Iterable[str]) -> _Wor
 
 def _libraries(series: CaseSeries, software: _Software) -> list[str]:
     """Return the packages whose versions matter: a peer's own, those on the CPU for a CPU's series, else CuPy's."""
-    names = sorted({*software[0], *software[1]})
+    packages = sorted({*software[0], *software[1]})
     peer = series.key.subject.removeprefix("peer:")
     if peer != series.key.subject:
-        return [name for name in names if name == peer or name.startswith(f"{peer}-")]
+        return [name for name in packages if name == peer or name.startswith(f"{peer}-")]
     if series.key.backend == "cuda" and series.key.metric != "wall_time":
-        return [name for name in names if name.startswith("cupy")]
-    return [name for name in names if name not in (*_TOOLCHAIN, *_DRIVER)]
+        return [name for name in packages if name.startswith("cupy")]
+    return [name for name in packages if name not in (*_TOOLCHAIN, *_DRIVER)]
+
+
+def _compilers(series: CaseSeries) -> list[str]:
+    """Return the package that compiles the series' kernel, where that is a form in another language than CUDA C++."""
+    name = series.key.case.partition("[")[0].partition(":")[2]
+    return [language(name).library.distribution] if name in names() else []
 
 
 def _by_host(series: CaseSeries) -> bool:

@@ -102,6 +102,15 @@ def test_one_code_that_changed_with_the_toolchain_is_the_cause_itself():
     assert "code" == step.cause.kind
 
 
+def test_a_new_compiler_of_its_language_is_the_cause_of_one_new_code():
+    others = [row(series(), case=f"other{i}[n=1]") for i in range(3)]
+    own = slower(code=from_night(NIGHT, "c1", "c2"), case="k:triton[n=1]")
+    before = {**SOFTWARE, "triton": "3.6.0"}
+    after = {**before, "triton": "3.9.0"}
+    step = the_step(own, *others, facts=lambda night: {"software": after if night >= NIGHT else before})
+    assert ("toolchain", "triton 3.6.0 -> 3.9.0") == (step.cause.kind, step.cause.words)
+
+
 def test_with_the_same_machine_code_a_new_driver_is_likelier_than_a_new_compiler():
     software = {**SOFTWARE, "nvrtc": "13.2", "driver": "580.2"}
     assert "driver" == the_step(slower(), facts=changed(software=software)).cause.kind
