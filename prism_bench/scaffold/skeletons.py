@@ -31,19 +31,19 @@ class FoundFiles:
 
 
 def skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
-    """Return a spec for each CUDA kernel below `place`, in a family named after the folder of its source.
+    """Return a spec for each CUDA or Triton kernel below `place`, in a family named after the folder of its source.
 
     Raise a UsageError where there is no such folder, or nothing in it.
     """
     found = scan(place)
-    specs = list(_specs((one for one in found.kernels if one.language == "cuda"), root, catalogue))
-    without = [f"{one.path}:{one.line}: {one.name}: {one.language}, for which no spec is written"
-               for one in found.kernels if one.language != "cuda"]  # fmt: skip
-    without += [f"{one.path}:{one.line}: {one.name}: a PyTorch operator, which prism_bench.benchmark times"
+    specs = list(_specs(found.kernels, root, catalogue))
+    without = [f"{one.path}:{one.line}: {one.name}: a PyTorch operator, which prism_bench.benchmark times"
                 for one in found.operators]  # fmt: skip
     without += map(str, found.unread)
     if not specs:
-        raise UsageError("; ".join([f"no CUDA kernel below {place} that a spec can be written for", *without[:3]]))
+        raise UsageError(
+            "; ".join([f"no CUDA or Triton kernel below {place} that a spec can be written for", *without[:3]])
+        )
     return FoundFiles(tuple(specs), tuple(without))
 
 

@@ -30,7 +30,7 @@ class SpecLine:
 
 
 def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
-    """Return the spec of a CUDA kernel; `source` is its file, relative to the spec's.
+    """Return the spec of a kernel; `source` is its file, relative to the spec's.
 
     It loads in a catalogue where the launch and the types of all parameters are known. The reference is always left to
     a person: a spec that nobody confirmed verifies nothing.
@@ -39,12 +39,13 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     launch, types = kernel.launch, _template_types(kernel)
     entry, missing = _entry(kernel, types)
     values = _values(kernel, launch)
-    arguments = [_argument(one, types) for one in kernel.parameters]
-    missing += [f"{one.name} has type {one.type}: a spec passes buffers and numbers" for one in kernel.parameters
+    passed = [one for one in kernel.parameters if one.role.value != "constexpr"]
+    arguments = [_argument(one, types) for one in passed]
+    missing += [f"{one.name} has type {one.type}: a spec passes buffers and numbers" for one in passed
                 if _dtype(one, types) is None]  # fmt: skip
     missing += _missing_launch(launch)
     axes = _axes(kernel, values)
-    text = _environment().get_template("cuda.py.jinja").render(
+    text = _environment().get_template("spec.py.jinja").render(
         kernel=kernel, entry=entry, source=source, arguments=arguments, launch=_launch_text(launch, kernel),
         outputs=_names(kernel, "output", "in_out"), inputs=_names(kernel, "input", "in_out"), axes=axes, values=values,
         small=_workload(axes, _SMALL), large=_workload(axes, _LARGE), confirm=CONFIRM, missing=missing,
@@ -171,7 +172,19 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
     written = " ".join([*(read.grid or ()), *(read.block or ()), shared])
     asked = [name for name in dict.fromkeys(known) if re.search(rf"\b{re.escape(name)}\b", written)]
     head = f"lambda {', '.join(asked)}:" if asked else "lambda:"
+    if kernel.language == "triton":
+        return _triton_launch(read, kernel, asked)
     return f"{head} Launch(grid={_extent_text(read.grid)}, block={_extent_text(read.block)}{more})"
+
+
+def _triton_launch(launch: FoundLaunch, kernel: FoundKernel, asked: list[str]) -> str:
+    """Return the launch of a Triton kernel: it takes its constants by name, options are as written."""
+    constants = [one.name for one in kernel.parameters if one.role.value == "constexpr"]
+    named = [f'"{name}": {name}' for name in constants]
+    named += [f'"{name}": {value}' for name, _, value in (one.partition("=") for one in launch.template_arguments)]
+    more = f", constants={{{', '.join(named)}}}" if named else ""
+    words = ", ".join(dict.fromkeys([*asked, *constants]))
+    return f"lambda{' ' if words else ''}{words}: Launch(grid={_extent_text(launch.grid)}{more})"
 
 
 def _extent_text(extents: tuple[str, ...] | None) -> str:

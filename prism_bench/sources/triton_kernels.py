@@ -6,7 +6,6 @@ from pathlib import Path
 
 from prism_bench.sources.found import (
     FoundKernel,
-    FoundLaunch,
     FoundOperator,
     FoundParameter,
     Guess,
@@ -14,6 +13,7 @@ from prism_bench.sources.found import (
     Scan,
     Unread,
 )
+from prism_bench.sources.triton_launches import read_launch, written_launches
 
 _POINTER = ("_ptr", "_pointer", "Ptr", "ptr")
 _OPERATORS = ("custom_op", "triton_op")
@@ -28,10 +28,10 @@ def scan_python(path: Path, text: str) -> Scan:
         line = getattr(error, "lineno", None) or 1
         return Scan(unread=(Unread(path, line, f"no Python: {getattr(error, 'msg', error)}"),))
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
-    launches = list(_launches(tree))
+    launches = list(written_launches(tree))
     jit = _jit_names(tree)
     found = [node for node in functions if any(name in jit for name, _ in _decorators(node))]
-    kernels = tuple(_kernel(path, node, launches) for node in found)
+    kernels = tuple(_kernel(path, tree, node, launches) for node in found)
     operators = tuple(one for node in functions for one in _operators(path, node))
     return Scan(kernels, operators, tuple(_unread_definitions(path, tree)))
 
@@ -52,11 +52,11 @@ def _jit_names(tree: ast.Module) -> set[str]:
     return names
 
 
-def _kernel(path: Path, node: _Function, launches: Sequence[tuple[str, ast.Call]]) -> FoundKernel:
+def _kernel(path: Path, tree: ast.Module, node: _Function, launches: Sequence[tuple[str, ast.Call]]) -> FoundKernel:
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     use = _pointer_use(node)
     parameters = tuple(_parameter(one, use) for one in arguments)
-    own = tuple(_launch(path, call, parameters) for name, call in launches if name == node.name)
+    own = tuple(read_launch(path, tree, call, parameters) for name, call in launches if name == node.name)
     decorators = tuple(name for name, _ in _decorators(node))
     return FoundKernel("triton", node.name, path, node.lineno, parameters, launches=own, decorators=decorators)
 
@@ -109,31 +109,6 @@ def _leftmost(value: ast.expr) -> str | None:
     while isinstance(value, ast.BinOp):
         value = value.left
     return value.id if isinstance(value, ast.Name) else None
-
-
-def _launches(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
-    """Yield `kernel[grid](...)` with the kernel's name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-            yield ast.unparse(node.func.value).rpartition(".")[2], node
-
-
-def _launch(path: Path, call: ast.Call, parameters: Sequence[FoundParameter]) -> FoundLaunch:
-    assert isinstance(call.func, ast.Subscript)
-    grid = call.func.slice
-    if isinstance(grid, ast.Tuple) and all(_is_simple(one) for one in grid.elts):
-        return FoundLaunch(path, call.lineno, tuple(map(ast.unparse, grid.elts)), ("128",))
-    reason = f"grid: '{ast.unparse(grid)[:60]}' is no tuple of names, numbers and divisions"
-    return FoundLaunch(path, call.lineno, None, ("128",), unread=(Unread(path, call.lineno, reason),))
-
-
-def _is_simple(node: ast.expr) -> bool:
-    """Return whether an expression is made of names, numbers, arithmetic and triton.cdiv."""
-    allowed = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
-    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-    inside = {id(part) for call in calls for part in ast.walk(call.func)}
-    known = all(ast.unparse(call.func) in ("triton.cdiv", "cdiv") for call in calls)
-    return known and all(isinstance(one, (*allowed, ast.Call)) or id(one) in inside for one in ast.walk(node))
 
 
 def _operators(path: Path, node: _Function) -> Iterator[FoundOperator]:

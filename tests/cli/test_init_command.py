@@ -127,7 +127,7 @@ def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):
         ({"place": ""}, ("place",), "place is a file; name the folder of the project"),
         ({}, ("--with", "asw"), "unknown part 'asw'"),
         ({}, ("--from", "nowhere"), "nowhere does not exist"),
-        ({"src/a.cu": "int main() {}"}, ("--from", "src"), "no CUDA kernel below src that a spec can be written for"),
+        ({"src/a.cu": "int main() {}"}, ("--from", "src"), "no CUDA or Triton kernel below src that a spec"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_nothing_is_written(shell, files, words, complaint):

@@ -142,7 +142,8 @@ def test_triton_functions_are_read_and_never_executed(project):
     kernel = project[0]["add_kernel"]
     assert ("triton", ("triton.autotune", "triton.jit")) == (kernel.language, kernel.decorators)
     assert ["input", "input", "output", "size", "constexpr"] == [one.role.value for one in kernel.parameters]
-    assert [("triton.cdiv(n, 1024)",), None] == [one.grid for one in kernel.launches]
+    assert [("-(-n // 1024)",), ("-(-n // block)",)] == [one.grid for one in kernel.launches]
+    assert [("block", 1024)] == [(name, guess.value) for name, guess in kernel.launch.names]
 
 
 def test_custom_operators_have_names_and_schemas(project):

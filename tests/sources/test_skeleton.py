@@ -37,6 +37,16 @@ def test_skeletons_of_a_project_load_in_a_catalogue(tmp_path):
     assert 2 * len(spec.workloads) == len(catalogue.cases())
 
 
+def test_a_triton_kernel_gets_a_spec_that_names_its_file_and_constants(tmp_path):
+    (tmp_path / "add.py").write_text((PROJECT / "src" / "add.py").read_text())
+    catalogue, (made,) = catalogue_of(tmp_path, tmp_path / "add.py")
+    assert ((), True) == (catalogue.problems, made.loads)
+    spec = catalogue.kernel("add_kernel")
+    assert ("triton", tmp_path / "add.py", {"block": 1024}) == (spec.language, spec.source, spec.parameters)
+    launch = spec.launch(n=3000, block=1024)
+    assert (3, {"block": 1024}) == (launch.grid, launch.constants)
+
+
 ODD = """
 __global__ void odd(const float* in, float* xp, size_t lambda, float alpha, bool flag = false) {
     if (threadIdx.x < lambda) xp[threadIdx.x] = in[threadIdx.x];
