@@ -20,12 +20,13 @@ class PullRequestKeys:
 
 def command(
     comparison: Annotated[Path, typer.Argument(help="Read this file, which 'prism-bench compare --json' printed.")],
-    page: Annotated[str | None, typer.Option(help="Link to this address; default: the configured one.")] = None,
+    page: Annotated[str | None, typer.Option(help="Add a link to this address; default: the configured one.")] = None,
     post: Annotated[
         bool, typer.Option("--post", help="Write or update the comment on the pull request of this job.")
     ] = False,
     pull_request: Annotated[
-        int | None, typer.Option("--pull-request", min=1, help="Post to this number; default: that of the job's event.")
+        int | None,
+        typer.Option("--pull-request", min=1, help="Write to this number; default: that of the job's event."),
     ] = None,
     json: options.JsonOption = False,
 ) -> None:
