@@ -7,7 +7,7 @@ from pathlib import Path
 from prism_bench.errors import UsageError
 from prism_bench.scaffold.parts import ProjectFacts, configuration_file, example_files, part_files
 from prism_bench.scaffold.skeletons import FoundFiles, skeleton_files
-from prism_bench.scaffold.writing import LeftFile, PlannedFile, Written, write
+from prism_bench.scaffold.writing import LeftFile, PlannedFile, WrittenFiles, write
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class NewProject:
 
     root: Path
     catalogue: str
-    written: Written
+    written: WrittenFiles
     found: FoundFiles | None = None
 
     @property
@@ -40,7 +40,7 @@ def new_project(root: Path, parts: Sequence[str] = (), source: Path | None = Non
     already = (configuration,) if isinstance(configuration, LeftFile) else ()
     planned = [*([configuration] if isinstance(configuration, PlannedFile) else []), *files]
     written = write(root, planned)
-    return NewProject(root, facts.catalogue, Written(written.wrote, (*already, *written.left)), found)
+    return NewProject(root, facts.catalogue, WrittenFiles(written.wrote, (*already, *written.left)), found)
 
 
 def _files(root: Path, facts: ProjectFacts, parts: Sequence[str], found: FoundFiles | None) -> Iterable[PlannedFile]:

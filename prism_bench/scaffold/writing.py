@@ -30,14 +30,14 @@ class LeftFile:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFiles:
     """What was written, and what was left as it is, from the project's root."""
 
     wrote: tuple[Path, ...] = ()
     left: tuple[LeftFile, ...] = ()
 
 
-def write(root: Path, files: Iterable[PlannedFile]) -> Written:
+def write(root: Path, files: Iterable[PlannedFile]) -> WrittenFiles:
     """Write the files below `root`, and leave those that exist.
 
     Raise a UsageError, and write nothing, where a file is where a folder has to be. What was written is removed again
@@ -57,7 +57,7 @@ def write(root: Path, files: Iterable[PlannedFile]) -> Written:
     except BaseException:
         undo.undo()
         raise
-    return Written(tuple(wrote), tuple(left))
+    return WrittenFiles(tuple(wrote), tuple(left))
 
 
 def _require_folders(root: Path, planned: Sequence[PlannedFile]) -> None:
