@@ -1,4 +1,4 @@
-"""Call: a kernel that Python code launches, whatever language it is written in."""
+"""KernelCall: a kernel that Python code launches, whatever language it is written in."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from prism_bench.libraries import LIBRARIES, Library
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """Callable that does the work of a kernel on device arrays: a launcher, a custom operator, an exported module.
 
     Parameters
@@ -45,6 +45,6 @@ class Call:
         return tuple(name for name in outputs if name not in asked)
 
 
-def as_call(given: Call | Callable[..., Any]) -> Call:
+def as_call(given: KernelCall | Callable[..., Any]) -> KernelCall:
     """Return what a spec has as its callable: itself, or the plain function."""
-    return given if isinstance(given, Call) else Call(given)
+    return given if isinstance(given, KernelCall) else KernelCall(given)

@@ -10,7 +10,7 @@ from typing import Any
 
 from prism_bench.arguments import Array, FilledArray, Scalar
 from prism_bench.budget import Budget
-from prism_bench.called import Call
+from prism_bench.called import KernelCall
 from prism_bench.card import LaunchCard
 from prism_bench.launch import Launch, Requirement, Zero
 from prism_bench.peer import Peer, as_peer
@@ -55,7 +55,7 @@ class SpecDefinition:
     workloads: Mapping[str, Workload]
     entry: str = ""
     launch: Callable[..., HostSteps] = no_launch
-    callable: Call | Callable[..., Any] | None = None
+    callable: KernelCall | Callable[..., Any] | None = None
 
     @property
     def arrays(self) -> tuple[Array, ...]:

@@ -1,13 +1,13 @@
 """The callable of a spec as it runs: one in a form of another language is read again, with its real imports."""
 
-from prism_bench.called import Call, as_call
+from prism_bench.called import KernelCall, as_call
 from prism_bench.errors import SpecError
 from prism_bench.kernel import KernelSpec, Variant
 from prism_bench.languages.child import real_module
 from prism_bench.spec_parts import CUDA
 
 
-def real_call(spec: KernelSpec) -> Call:
+def real_call(spec: KernelSpec) -> KernelCall:
     """Return the callable of a spec; CompilationFailed where its file cannot be imported here."""
     if spec.callable is None:
         raise SpecError(f"{spec.label_in_errors} has no callable")

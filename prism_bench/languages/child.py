@@ -19,7 +19,7 @@ from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
 from prism_bench.files import family_folder
 from prism_bench.languages.guarded import GuardedArrays
-from prism_bench.languages.language import EmulatedLaunch, Language, language
+from prism_bench.languages.language import InterpretedLaunch, Language, language
 from prism_bench.languages.messages import (
     QUESTIONS,
     CompiledAnswer,
@@ -68,7 +68,7 @@ class LanguageService:
     def _emulated(self, question: EmulateQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
         guarded = GuardedArrays(arrays)
         values = [one.item() if index in question.scalars else one for index, one in enumerate(guarded.arrays)]
-        self._language.emulate(self._module(question.file), EmulatedLaunch(question.instance, question.grid, values))
+        self._language.emulate(self._module(question.file), InterpretedLaunch(question.instance, question.grid, values))
         complaint = guarded.complaint([one.name for one in question.instance.passed])
         if complaint:
             raise VerificationFailed(f"{question.file}: {question.instance}: {complaint}")

@@ -27,7 +27,7 @@ class MachineCode:
 
 
 @dataclass(frozen=True)
-class EmulatedLaunch:
+class InterpretedLaunch:
     """A launch for a language's interpreter: the instance, its grid, and the arguments in order, arrays of NumPy."""
 
     instance: Instance
@@ -63,7 +63,7 @@ class Language(ABC):
         """Return why `emulate` cannot run here, or None where it can."""
         return f"{self.title} has no interpreter"
 
-    def emulate(self, module: ModuleType, launch: EmulatedLaunch) -> None:
+    def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
         """Run a launch on NumPy arrays, in place; called in a child process."""
         raise BackendUnavailable(self.not_emulated() or "not emulated")
 

@@ -10,7 +10,7 @@ from prism_bench.backends.cuda import called
 from prism_bench.backends.cuda.called import CudaCalled
 from prism_bench.backends.emulator import refusal
 from prism_bench.backends.null import NullBackend
-from prism_bench.called import Call
+from prism_bench.called import KernelCall
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
@@ -51,7 +51,7 @@ def returns(x):
     return 2 * x
 
 
-@pytest.mark.parametrize("call", [writes, returns, Call(lambda x, y: lambda: writes(x, y), prepares=True)])
+@pytest.mark.parametrize("call", [writes, returns, KernelCall(lambda x, y: lambda: writes(x, y), prepares=True)])
 def test_outputs_may_be_written_or_returned(call):
     runnable = prepared(call)
     assert passed(verify_prepared(NullBackend(), runnable))
@@ -107,7 +107,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
 def test_its_machine_code_is_known_by_its_artifacts(monkeypatch):
     monkeypatch.setattr(called.CallableTimers, "launches", lambda self: 2)
     monkeypatch.setattr(called, "sass_hash", lambda cubin: cubin.decode())
-    facts = prepared(Call(returns, artifacts=lambda n: [f"of {n}".encode()])).evidence()
+    facts = prepared(KernelCall(returns, artifacts=lambda n: [f"of {n}".encode()])).evidence()
     assert ("callable", 2, "of 1000", "sm_90") == tuple(
         facts[k] for k in ("language", "launches", "sass", "architecture")
     )
@@ -121,5 +121,5 @@ def test_other_backends_take_it_as_any_case():
 
 def test_another_callable_is_another_identity():
     spec = case_of(returns).spec
-    assert launched(spec) == launched(replace(spec, callable=Call(returns)))
+    assert launched(spec) == launched(replace(spec, callable=KernelCall(returns)))
     assert launched(spec) != launched(replace(spec, callable=writes))

@@ -20,7 +20,7 @@ from prism_bench.card import CardParameter, Kind, LaunchCard
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.instance import Constant, Instance, Passed
 from prism_bench.languages.host_tensor import HostTensor
-from prism_bench.languages.language import EmulatedLaunch, Language, MachineCode
+from prism_bench.languages.language import InterpretedLaunch, Language, MachineCode
 from prism_bench.libraries import Library
 
 _TYPES = {
@@ -83,7 +83,7 @@ class Triton(Language):
             return "its interpreter comes with Triton, which is not installed (pip install 'prism-bench[triton]')"
         return None
 
-    def emulate(self, module: ModuleType, launch: EmulatedLaunch) -> None:
+    def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
         """Run a launch in Triton's interpreter, program after program."""
         instance = launch.instance
         function = self.function_of(module, instance.function)
