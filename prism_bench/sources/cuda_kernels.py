@@ -15,7 +15,7 @@ _CONTAINERS = (
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredFunction:
     """A function of a file with what surrounds it: its namespace, and the template that it is declared by."""
 
     node: Node
@@ -23,10 +23,10 @@ class Declared:
     template: Node | None = None
 
 
-def functions(node: Node, tree: Tree, namespace: str = "", template: Node | None = None) -> Iterator[Declared]:
+def functions(node: Node, tree: Tree, namespace: str = "", template: Node | None = None) -> Iterator[DeclaredFunction]:
     """Yield every function definition outside of classes, in the order of the source."""
     if node.type == "function_definition":
-        yield Declared(node, namespace, template)
+        yield DeclaredFunction(node, namespace, template)
     elif node.type == "template_declaration":
         for child in node.children:
             yield from functions(child, tree, namespace, node)
@@ -73,7 +73,7 @@ def _generated(tree: Tree) -> list[Unread]:
     ]
 
 
-def _kernel(declared: Declared, tree: Tree) -> FoundKernel | Unread:
+def _kernel(declared: DeclaredFunction, tree: Tree) -> FoundKernel | Unread:
     node, name = declared.node, function_name(declared.node, tree)
     parameters = next(nodes_of(node, "parameter_list"), None)
     body = node.child_by_field_name("body")

@@ -82,7 +82,7 @@ def _cut(
         cutter.read(path, text)
     cutter.decide(word for entry in entries for word in _WORD.findall(entry))
     left = {path: cutter.left_of(path) for path, _ in texts}
-    joined = _Joined(files, left)
+    joined = _JoinedFiles(files, left)
     prelude = f'#line 1 "{_PRELUDE.name}"\n{_PRELUDE.read_text()}'
     return DeviceSide(source, prelude + joined.text(source) + "\n", tuple(cutter.cuts), tuple(left))
 
@@ -171,7 +171,7 @@ class _Cutter:
 
 
 @dataclass
-class _Joined:
+class _JoinedFiles:
     """Puts the project's headers in the place of their includes."""
 
     files: ProjectFiles
