@@ -60,12 +60,18 @@ def is_annotated(function: ast.FunctionDef | ast.AsyncFunctionDef, in_class: boo
     return all(one.annotation for one in parameters) and function.returns is not None
 
 
+def is_device_code(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a kernel language compiles the function, such as `@triton.jit`: the language gives its types."""
+    names = (ast.unparse(one).partition("(")[0] for one in function.decorator_list)
+    return any(name.rpartition(".")[2] in ("jit", "kernel", "function") and "." in name for name in names)
+
+
 def unannotated(path: Path) -> list[str]:
-    """Return `line name` of every function of the file that lacks an annotation."""
+    """Return `line name` of every function of the file that lacks an annotation; device code needs none."""
     found = []
     for parent in ast.walk(ast.parse(path.read_text())):
         for node in ast.iter_child_nodes(parent):
-            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_device_code(node)
             if is_function and not is_annotated(node, isinstance(parent, ast.ClassDef)):
                 found.append(f"{node.lineno} {node.name}")
     return found
@@ -86,6 +92,8 @@ def test_an_unannotated_function_is_found(tmp_path):
         "class A:\n    def f(self, a) -> int: ...\n    def g(self) -> int: ...\ndef h(): ...\n"
     )
     assert ["2 f", "4 h"] == sorted(unannotated(tmp_path / "file.py"))
+    (tmp_path / "k.triton.py").write_text("@triton.jit\ndef k(x): ...\ndef launch(n): ...\n")
+    assert ["3 launch"] == unannotated(tmp_path / "k.triton.py")
 
 
 def test_the_package_has_the_marker_of_types():

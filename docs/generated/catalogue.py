@@ -45,7 +45,7 @@ def _docstring(spec: KernelSpec) -> str:
 def _source(spec: KernelSpec) -> Path:
     if spec.source is None:
         raise SpecError(f"{spec.name} was loaded from no file")
-    return spec.source
+    return Path(spec.source)
 
 
 def _overview(families: dict[str, list[KernelSpec]]) -> str:

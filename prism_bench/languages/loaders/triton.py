@@ -11,6 +11,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +31,8 @@ _TYPES = {
 _HIDDEN = ("global scratch", "profile scratch")  # pointers that every Triton kernel has behind its own parameters
 _THREADS = 32  # of a warp
 _MULTIPLE = [["tt.divisibility", 16]]
+# NumPy since which an array of one element is no number, and Triton since which its interpreter does not need that.
+_STRICT, _SQUEEZES = (2, 5), (3, 9)
 
 
 def _cdiv(dividend: int, divisor: int) -> int:
@@ -81,6 +84,9 @@ class Triton(Language):
         """Return why Triton's interpreter cannot run here, or None."""
         if not self.library.is_installed():
             return "its interpreter comes with Triton, which is not installed (pip install 'prism-bench[triton]')"
+        own, arrays = version("triton"), np.__version__
+        if _release(own) < _SQUEEZES and _release(arrays) >= _STRICT:
+            return f"the interpreter of Triton {own} takes arrays for numbers, which NumPy {arrays} refuses"
         return None
 
     def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
@@ -99,6 +105,12 @@ class Triton(Language):
             function[launch.grid](**dict(zip(names, tensors, strict=False)), **own)
         except Exception as error:  # whatever a kernel raises when it is interpreted is about this kernel
             raise VerificationFailed(f"{module.__file__}: {instance}: {type(error).__name__}: {error}") from error
+
+
+def _release(text: str) -> tuple[int, int]:
+    """Return the first two numbers of a version."""
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
 
 
 def _jit_function(found: Any, name: str) -> Any:
