@@ -88,19 +88,27 @@ def test_json_is_one_document(shell, tmp_path, monkeypatch):
             "check": None} == done.json  # fmt: skip
 
 
+def usual():
+    """As on a terminal: a shell in the background has its commands ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_keeps_what_was_measured(tmp_path, toys):
     """More processes than anybody waits for: the first ones are measured and kept."""
     inherited = {**environment(), "PRISM_BENCH_SAVE_SECONDS": "0"}
     words = ["nightly", *map(str, toys), "--backend", "null", "--processes", "900", "triple"]
     process = subprocess.Popen(
         [sys.executable, "-m", "prism_bench", *words], cwd=tmp_path, env=inherited, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, text=True, preexec_fn=usual,
     )  # fmt: skip
-    deadline = time.monotonic() + 90
-    while not list(tmp_path.glob("reports/runs/*/*.json.gz")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.kill(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 90
+        while not list(tmp_path.glob("reports/runs/*/*.json.gz")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert 2 == process.returncode, err
     (path,) = tmp_path.glob("reports/runs/*/*.json.gz")
     record = store.read(path)

@@ -15,7 +15,7 @@ from prism_bench.studies.nightly import NightlyPlan, child, locked, measured, ne
 from prism_bench.workers.child import environment
 from tests.report.synthetic import case_result, record_of
 
-# A part: prints how far it is, copies its record, and ends with its code; SLOW makes it wait for SIGINT.
+# A part: prints how far it is, copies its record, and ends with its code; SLOW makes it wait for SIGTERM.
 STUB = """
 import os, shutil, signal, sys, time
 words = sys.argv[1:]
@@ -23,7 +23,7 @@ part = words[words.index("--part") + 1][0] if "--part" in words else "1"
 print("4 cases, 1 process: about 1 min", flush=True)
 print(f"process 1, {part} of 9: case", file=sys.stderr, flush=True)
 if os.environ.get("SLOW"):
-    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     signal.pause()
 source = os.environ.get(f"RECORD{part}")
 if source and "--output" in words:

@@ -1,6 +1,5 @@
 """Handle of a part of a nightly run: start its process, read how far it is, end it in order."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -38,7 +37,8 @@ class NightlyChild:
     def end(self) -> int:
         """Interrupt it if it runs, wait until it kept what it measured, and return its exit code."""
         if self.code is None:
-            self.process.send_signal(signal.SIGINT)
+            # SIGINT may be ignored, inherited from a shell that started the nightly run in the background.
+            self.process.terminate()
         try:
             return self.process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
