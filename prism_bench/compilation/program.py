@@ -22,6 +22,7 @@ from prism_bench.entry import missing_entry
 from prism_bench.errors import CompilationFailed
 from prism_bench.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
 from prism_bench.mangling import function_of
+from prism_bench.sources.includes import C_HEADERS
 from prism_bench.strict_json import json_text
 from prism_bench.toolchain import Toolchain, is_prebuilt, toolchain_of
 
@@ -91,7 +92,7 @@ def _by_nvrtc(source: Path, entries: tuple[str, ...], architecture: str, chosen:
     text = cut.text if cut else source.read_text()
     flags = _flags(architecture, chosen, nvrtc.version())
     words = (entries, flags, include_folders(), nvrtc.version())
-    key = _key(words, without_places(text), _included(source, text, chosen.folders))
+    key = _key(words, without_places(text), _included(source, text, (*chosen.folders, C_HEADERS)))
     return _Job(key, text, lambda: _named(nvrtc, text, source, entries, (*flags, *_folders(source))))
 
 
@@ -162,7 +163,7 @@ def _flags(architecture: str, chosen: Toolchain, version: tuple[int, ...]) -> tu
 
 
 def _folders(source: Path) -> tuple[str, ...]:
-    folders = (str(source.parent), *map(str, shared_with(source)), *include_folders())
+    folders = (str(source.parent), *map(str, shared_with(source)), *include_folders(), str(C_HEADERS))
     return tuple(f"-I{folder}" for folder in folders)
 
 

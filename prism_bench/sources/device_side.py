@@ -161,7 +161,7 @@ class _Cutter:
             line = tree.text(node).strip()
             raise CompilationFailed(f"{tree.path}:{line_of(node)}: '{line}' names a macro: write the header's name")
         include = Include(match[2].strip(), match[1] == '"')
-        if self.files.is_left(include, tree.path.parent):
+        if include.is_of_c or self.files.is_left(include, tree.path.parent):
             return
         instead = f", {include.twin} in its place" if include.twin else ""
         self._blank(code, tree, node, f"include of {include.name}{instead}")

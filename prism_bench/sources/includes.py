@@ -14,8 +14,11 @@ _FOR_DEVICES = re.compile(
     r"device_launch_parameters\.h$|tensor_map\.cuh$"
 )
 # Headers of C++ that libcu++ has for devices, too.
-_FOR_BOTH = ("cfloat", "climits", "cstddef", "cstdint", "limits", "type_traits", "utility")
-_OF_C = {f"{name[1:]}.h": name for name in _FOR_BOTH if name.startswith("c")}
+_FOR_BOTH = ("limits", "type_traits", "utility")
+# Headers of C with what device code uses of them: NVRTC has none, and libcu++ of CUDA 13.0 an empty <cfloat>.
+C_HEADERS = Path(__file__).with_name("c_headers")
+_OF_C = frozenset(path.name for path in C_HEADERS.iterdir())
+_MOSTLY_OF_HOSTS = ("stdio.h", "cstdio", "stdlib.h", "cstdlib")  # what includes them mostly holds host code
 # What both worlds take, or what means nothing without a host: no sign that a file holds host code.
 _NEUTRAL = re.compile(r"(cuda(_runtime(_api)?)?|driver_types|assert|math|string)\.h$|c(assert|math|string)$")
 _DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
@@ -38,13 +41,18 @@ class Include:
     @property
     def twin(self) -> str | None:
         """The header of libcu++ that a device has in place of a standard one; None where there is none."""
-        name = _OF_C.get(self.name, self.name)
-        return f"cuda/std/{name}" if name in _FOR_BOTH else None
+        return f"cuda/std/{self.name}" if self.name in _FOR_BOTH else None
+
+    @property
+    def is_of_c(self) -> bool:
+        """Whether this package has the header of C for NVRTC; the emulator has that of the host's compiler."""
+        return self.name in _OF_C
 
     @property
     def needs_a_host(self) -> bool:
         """Whether no device can include it, so that the file with it holds host code."""
-        return not (self.is_for_devices or self.twin or _NEUTRAL.search(self.name))
+        is_neutral = _NEUTRAL.search(self.name) or (self.is_of_c and self.name not in _MOSTLY_OF_HOSTS)
+        return not (self.is_for_devices or self.twin or is_neutral)
 
 
 def includes_in(text: str) -> Iterator[Include]:

@@ -43,7 +43,7 @@ def test_the_cut_names_what_is_gone():
     assert ("softmax.cu", 85, 101) == cuts["function main"]
     assert ("softmax.cu", 14, 22) == cuts["function softmax_cpu"]
     assert ("common.h", 24, 24) == cuts["function RowShape"]
-    assert ("softmax.cu", 4, 4) == cuts["include of float.h, cuda/std/cfloat in its place"]
+    assert not any("float.h" in what for what in cuts)
     assert not any("kernel" in what or "warp" in what for what in cuts)
 
 

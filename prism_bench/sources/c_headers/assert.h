@@ -1,0 +1,2 @@
+// <assert.h> for NVRTC, which has no C library but knows assert.
+#pragma once
