@@ -54,6 +54,7 @@ PLANTED = [
     (GPU, "permissions: {}\n", "", "permissions: the workflow sets none"),
     (VERIFY, "runs-on: ubuntu-latest", "runs-on: [self-hosted, gpu]", "in a workflow that the pull request can edit"),
     (VERIFY, "  contents: read\n", "  contents: write\n", "a stranger's code with a token that writes"),
+    (VERIFY, '--against "$BASE"', "--against ${{ github.base_ref }}", "an expression inside a script"),
     (VERIFY, '          python-version: "3.12"', '          python-version: "3.12"\n          cache: pip',
      "fills a cache"),
 ]  # fmt: skip
@@ -106,6 +107,49 @@ def test_gitlab_measures_what_a_member_starts_and_comments_without_the_code():
 
 def gitlab():
     return next(one.text for one in part_files("gitlab", FACTS) if one.path.name == "prism-bench.yml")
+
+
+def github_step():
+    """The script of the step for pull requests, which gets the base by its environment."""
+    steps = yaml.safe_load(VERIFY)["jobs"]["verify"]["steps"]
+    (step,) = [one for one in steps if "--against" in one.get("run", "")]
+    assert {"BASE": "${{ github.event.pull_request.base.sha }}"} == step["env"]
+    assert "github.event_name == 'pull_request'" == step["if"]
+    assert 0 == next(one["with"]["fetch-depth"] for one in steps if "checkout" in one.get("uses", ""))
+    return step["run"], "BASE"
+
+
+def gitlab_step():
+    job = yaml.safe_load(gitlab())["prism-bench"]
+    assert 0 == job["variables"]["GIT_DEPTH"]
+    (script,) = [one for one in job["script"] if "--against" in one]
+    return script, "CI_MERGE_REQUEST_DIFF_BASE_SHA"
+
+
+@pytest.mark.parametrize("step", [github_step, gitlab_step])
+@pytest.mark.parametrize("code", [0, 1])
+def test_machine_code_is_compared_with_the_base_of_a_pull_request(tmp_path, step, code):
+    """The code of `compile` is that of the job; a base without the catalogue has nothing to compare with."""
+    script, name = step()
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    program(tmp_path, "prism-bench", f'echo "$*" >> log; exit {code}')
+    bases = []
+    for folder in ("other", FACTS.catalogue):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "file").write_text("")
+        subprocess.run([*git, "add", folder], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", folder], check=True)
+        bases.append(subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout)
+    assert [0, code] == [shell(script, tmp_path, **{name: base.strip()}).returncode for base in bases]
+    assert f"compile --against {bases[1].strip()}\n" == (tmp_path / "log").read_text()
+
+
+def test_jobs_that_others_need_run_in_merge_requests_of_gitlab():
+    """A job without rules runs in no pipeline of a merge request; needing it there is an error of the whole file."""
+    jobs = yaml.safe_load(gitlab())
+    for name in {one for job in jobs.values() for one in job.get("needs", [])}:
+        assert any("merge_request_event" in rule["if"] for rule in jobs[name]["rules"]), name
 
 
 @pytest.mark.parametrize(
