@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from prism_bench.api.catalogue_kernel import prepare
     from prism_bench.api.versus import compare
     from prism_bench.budget import Budget
+    from prism_bench.called import KernelCall
+    from prism_bench.card import CardParameter, LaunchCard
     from prism_bench.inputs import constant, integers, normal, uniform
     from prism_bench.kernel import (
         Chain,
@@ -54,6 +56,8 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "budget": ("Budget",),
+    "called": ("KernelCall",),
+    "card": ("CardParameter", "LaunchCard"),
     "inputs": ("constant", "integers", "normal", "uniform"),
     "kernel": (
         "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
@@ -74,13 +78,16 @@ _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name 
 
 __all__ = [
     "Budget",
+    "CardParameter",
     "Chain",
     "Edge",
     "Golden",
     "In",
     "InOut",
+    "KernelCall",
     "KernelSpec",
     "Launch",
+    "LaunchCard",
     "Out",
     "Requirement",
     "Rule",
