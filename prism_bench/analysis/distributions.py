@@ -4,7 +4,7 @@ SciPy has them too, in an installation of 140 MB, which is why it is an extra.
 """
 
 from functools import cache
-from math import copysign, erfc, exp, inf, isinf, isnan, lgamma, log1p, pi, sqrt
+from math import copysign, erfc, exp, inf, isinf, isnan, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -24,42 +24,38 @@ def incomplete_beta(a: float, b: float, x: Floats) -> Floats:
     By the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on that side of the mean
     where it converges fast; a and b are above 0.
     """
-    turned = x > (a + 1) / (a + b + 2)
-    result = np.empty_like(x)
-    result[~turned] = _by_fraction(a, b, x[~turned])
-    result[turned] = 1 - _by_fraction(b, a, 1 - x[turned])
-    return result
+    return np.array([_beta_at(a, b, value) for value in x.tolist()], np.float64)
 
 
-def _by_fraction(a: float, b: float, x: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        front = np.exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * np.log(x) + b * np.log1p(-x)) / a
-    return np.where(x > 0, front * _fraction(a, b, x), 0.0)
+def _beta_at(a: float, b: float, x: float) -> float:
+    if not 0 < x < 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _by_fraction(b, a, 1 - x)
+    return _by_fraction(a, b, x)
 
 
-def _fraction(a: float, b: float, x: Floats) -> Floats:
-    """Return the continued fraction by Lentz's method as W. Thompson and A. Barnett changed it (1986)."""
-    numerator = np.ones_like(x)
-    denominator = 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
-    value = denominator
+def _by_fraction(a: float, b: float, x: float) -> float:
+    return exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a * _fraction(a, b, x)
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """Return the continued fraction by Lentz's method as W. Thompson and A. Barnett changed it (1986).
+
+    In plain numbers, not in arrays: a simulation asks for hundreds of thousands of them, one at a time.
+    """
+    numerator = 1.0
+    value = denominator = 1 / (1 - (a + b) * x / (a + 1) or TINY)
     for m in range(1, TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            denominator = 1 / _away_from_zero(1 + term * denominator)
-            numerator = _away_from_zero(1 + term / numerator)
-            value = value * denominator * numerator
-        if not x.size or np.abs(denominator * numerator - 1).max() < PRECISION:
+            denominator = 1 / (1 + term * denominator or TINY)
+            numerator = 1 + term / numerator or TINY
+            value *= denominator * numerator
+        if abs(denominator * numerator - 1) < PRECISION:
             break
     return value
-
-
-def _away_from_zero(values: Floats) -> Floats:
-    return np.where(np.abs(values) < TINY, TINY, values)
-
-
-def _beta_at(a: float, b: float, x: float) -> float:
-    return float(incomplete_beta(a, b, np.array([x]))[0])
 
 
 def student(freedom: float, t: float) -> float:
