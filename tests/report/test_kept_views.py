@@ -54,10 +54,19 @@ def parts(shown: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def rounded(value: Any) -> Any:
+    """Return a JSON value whose numbers have ten digits: another order of operations changes the last of sixteen."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
 def digests(path: str) -> dict[str, str]:
     """Return a digest of each part of what `show --json` prints of the record."""
     shown = json.loads(json_text(view(store.read(ROOT / path), CATALOGUE)))
-    texts = {name: json.dumps(value, sort_keys=True) for name, value in parts(shown).items()}
+    texts = {name: json.dumps(rounded(value), sort_keys=True) for name, value in parts(shown).items()}
     return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in sorted(texts.items())}
 
 
