@@ -94,7 +94,10 @@ def test_bytes_beyond_32_bits_are_counted():
 
 
 def test_an_array_read_and_written_moves_twice():
-    spec = KernelSpec("f", (InOut("x", "n"),), lambda n: Launch(n, 1), lambda x: x, {"S0": Workload(n=8)})
+    spec = KernelSpec(
+        entry="f", arguments=(InOut("x", "n"),), launch=lambda n: Launch(n, 1), reference=lambda x: x,
+        workloads={"S0": Workload(n=8)},
+    )  # fmt: skip
     assert 64 == Case(spec, Workload(n=8), "S0").sizes.bytes_moved
 
 

@@ -26,7 +26,7 @@ def test_what_another_tool_measured_is_not_called_verified():
 
 
 def test_chips_name_every_kind_of_finding():
-    words = [text for text, _ in chips(read(gpu_record(complete=False)))]
+    words = [text for text, _, _ in chips(read(gpu_record(complete=False)))]
     assert words == ["1 crashed", "1 wrong", "1 invalid", "run cut short", "1 throttled", "1 skipped"]
 
 

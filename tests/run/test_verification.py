@@ -72,14 +72,18 @@ def test_a_changed_input_is_told_by_name():
 
 def test_an_input_may_change_only_where_the_spec_says_so():
     spec = KernelSpec(
-        "f", (InOut("x", "n"),), lambda n: Launch(n, 1), lambda x: x + 1, {"S0": Workload(n=5)}, tolerance=exact()
-    )
+        entry="f", arguments=(InOut("x", "n"),), launch=lambda n: Launch(n, 1), reference=lambda x: x + 1,
+        workloads={"S0": Workload(n=5)}, tolerance=exact(),
+    )  # fmt: skip
     case = Case(replace(spec, name="f"), Workload(n=5), "S0")
     assert passed(entries("mutates", case))
 
 
 def test_an_empty_input_cannot_change():
-    spec = KernelSpec("f", (In("x", "n"), Out("y", "n")), lambda n: Launch(n, 1), lambda x: x, {"S0": Workload(n=0)})
+    spec = KernelSpec(
+        entry="f", arguments=(In("x", "n"), Out("y", "n")), launch=lambda n: Launch(n, 1), reference=lambda x: x,
+        workloads={"S0": Workload(n=0)},
+    )  # fmt: skip
     assert passed(entries("mutates", Case(replace(spec, name="f"), Workload(n=0), "S0")))
 
 

@@ -49,7 +49,10 @@ def planted(folder, text, arguments=PLAIN, **changes):
     source.parent.mkdir()
     source.write_text(text)
     launch = Launch(grid=32, block=128)
-    spec = KernelSpec(entry, arguments, lambda: launch, lambda x: x, {"S0": Workload(n=4096)}, tolerance=exact())
+    spec = KernelSpec(
+        entry=entry, arguments=arguments, launch=lambda: launch, reference=lambda x: x,
+        workloads={"S0": Workload(n=4096)}, tolerance=exact(),
+    )  # fmt: skip
     return Case(replace(spec, name=entry, family="family", source=source, **changes), Workload(n=4096), "S0")
 
 

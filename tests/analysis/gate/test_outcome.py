@@ -22,7 +22,7 @@ FAST, SLOW = case_result("softmax", times={"cold_time": 5e-6}), case_result("sof
 def catalogue(*budgets):
     """As much of a catalogue as budgets are looked up in."""
     kernels = {"softmax": SimpleNamespace(budgets=budgets, variants={})}
-    return SimpleNamespace(kernels=kernels, folder=Path("nowhere"))
+    return SimpleNamespace(kernels=kernels, folder=Path("nowhere"), budgets=None)
 
 
 def gated(*cases, budgets=(), more=(), **record):

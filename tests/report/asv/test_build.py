@@ -93,7 +93,7 @@ def test_budgets_that_are_not_right_stop_the_publishing(tmp_path, monkeypatch):
 
     (tmp_path / "mine" / "budgets").mkdir(parents=True)
     (tmp_path / "mine" / "budgets" / "nvidia-h200.toml").write_text("[[budget")
-    monkeypatch.setattr(newest, "discover", lambda: discover(tmp_path / "mine"))
+    monkeypatch.setattr(newest, "of_project", lambda: discover(tmp_path / "mine"))
     with pytest.raises(ResultsError, match=r"nvidia-h200\.toml: "):
         site_of(tmp_path, SMALL)
 

@@ -60,7 +60,7 @@ def test_a_step_is_news_in_the_days_in_which_it_was_confirmed(told):
 
 def test_what_is_unmeasured_has_its_reason(told, tmp_path):
     known = [SimpleNamespace(name=f"{name}[n=1]", spec=SimpleNamespace(name=name)) for name in ("a", "b")]
-    catalogue = SimpleNamespace(kernels={}, cases=lambda *_: known, folder=tmp_path)
+    catalogue = SimpleNamespace(kernels={}, cases=lambda *_: known, folder=tmp_path, budgets=None)
     (machine,) = told([gpu_record()], catalogue=catalogue)["machines"]
     found = {one["reason"]: one["kernels"] for one in machine["unmeasured"]}
     assert ["softmax"] == found["skipped: out of memory: it wanted 4.29 GB, and 1.02 GB were free"]
@@ -71,7 +71,7 @@ def test_budgets_near_their_end_are_told(told, tmp_path):
     ends = {"soon": date(2026, 11, 1), "ended": date(2026, 10, 1), "later": date(2027, 1, 1)}
     budgets = tuple(Budget("cold_time", at_most=1.0, owner=name, expires=day) for name, day in ends.items())
     spec = SimpleNamespace(budgets=budgets, variants={}, family="basic", source=None, chains=(), name="k")
-    catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, cases=lambda *_: [])
+    catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, budgets=None, cases=lambda *_: [])
     found = told([record_of(case_result("k", times={"cold_time": 1e-5}))], catalogue=catalogue)
     assert [("ended", True), ("soon", False)] == [
         (one["owner"], one["expired"]) for one in found["machines"][0]["ending"]

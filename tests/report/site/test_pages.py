@@ -187,11 +187,12 @@ def test_budgets_of_the_catalogue_are_judged(tmp_path):
         budgets=(Budget("cold_time", at_most=1e-9),),
         variants={},
         family="basic",
-        source=None,
+        source_path=None,
+        file=None,
         chains=(),
         before=None,
     )
-    catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, cases=list)
+    catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, budgets=None, cases=list)
     site = site_of(tmp_path, record_of(case_result("k", times={"cold_time": 1e-5})), catalogue=catalogue)
     assert "1 budget missed" in read(site, "index").text
     assert "1.00 ns" in read(site, "budgets").text
@@ -200,7 +201,7 @@ def test_budgets_of_the_catalogue_are_judged(tmp_path):
 def test_a_case_that_the_newest_night_left_out_is_told_from_an_older_one(tmp_path):
     first, second = nights(gpu_record(), 2)
     part = replace(second, cases=tuple(case for case in second.cases if case.kernel != "softmax"))
-    known = SimpleNamespace(kernels={}, folder=tmp_path, cases=lambda: first.cases)
+    known = SimpleNamespace(kernels={}, folder=tmp_path, budgets=None, cases=lambda: first.cases)
     rows = json.loads((site_of(tmp_path, first, part, catalogue=known) / "catalogue.json").read_text())["kernels"]
     row = next(row for row in rows if row["kernel"] == "softmax")
     assert "older" == row["state"]
@@ -211,7 +212,7 @@ def test_a_case_that_only_a_round_has_timed_is_told_as_that(tmp_path):
     record = gpu_record()
     part = replace(record, cases=tuple(case for case in record.cases if case.kernel != "softmax"))
     store.save(record, store.path_for(record, tmp_path / "rounds"))
-    known = SimpleNamespace(kernels={}, folder=tmp_path, cases=lambda: record.cases)
+    known = SimpleNamespace(kernels={}, folder=tmp_path, budgets=None, cases=lambda: record.cases)
     site = site_of(tmp_path, part, catalogue=known)
     rows = json.loads((site / "catalogue.json").read_text())["kernels"]
     assert "round" == next(row["state"] for row in rows if row["kernel"] == "softmax")
