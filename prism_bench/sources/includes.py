@@ -21,6 +21,17 @@ _OF_C = frozenset(path.name for path in C_HEADERS.iterdir())
 _MOSTLY_OF_HOSTS = ("stdio.h", "cstdio", "stdlib.h", "cstdlib")  # what includes them mostly holds host code
 # What both worlds take, or what means nothing without a host: no sign that a file holds host code.
 _NEUTRAL = re.compile(r"(cuda(_runtime(_api)?)?|driver_types|assert|math|string)\.h$|c(assert|math|string)$")
+# What hosts alone have: the headers of C++ and of systems, and those of libraries that only hosts call.
+_OF_HOSTS = re.compile(
+    r"[a-z_0-9]+$|(stdio|stdlib|std\w+|time|errno|signal|locale|setjmp|wchar|ctype|inttypes|limits|float|omp|mpi|unistd|"
+    r"pthread|dlfcn|fcntl|malloc|getopt|dirent|sched|windows|[Ww]insock2?|io|conio|process|jni|Python|mex|gdrapi)\.h$|"
+    r"(sys|arpa|net|netinet|linux|bits|x86intrin|immintrin|experimental|torch|ATen|c10|pybind11|nanobind|numpy|gtest|gmock|"
+    r"benchmark|nvbench|boost|Eigen|absl|folly|glog|gflags|fmt|spdlog|nlohmann|json|opencv2?|catch2|doctest|GL|GLFW|EGL|"
+    r"vulkan|nvtx3|hdf5|tbb|rapidjson|xla|tensorflow|jaxlib|onnxruntime|mscclpp|nvshmemx?|rmm|raft)[./]|"
+    r"(cublas\w*|cufft\w*|cusolver\w*|cusparse\w*|cudnn\w*|cutensor\w*|curand|cufile|nccl\w*|nvml|cupti\w*|nvrtc|"
+    r"nvJitLink|nvjpeg|npp\w*|nvToolsExt\w*|cuda_?[pP]rofiler\w*|cuda_gl_interop|cudaGL|"
+    r"helper_(cuda|functions|string|timer|image)\w*)\.h$"
+)
 _DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 _LAUNCH = re.compile(r"<<<|\bint\s+main\s*\(")
 _READY = "__CUDACC_RTC__"  # a header that knows NVRTC takes care of itself
@@ -49,10 +60,19 @@ class Include:
         return self.name in _OF_C
 
     @property
+    def is_neutral(self) -> bool:
+        """Whether files for devices have it as well, so that it is no sign of host code."""
+        return bool(_NEUTRAL.search(self.name)) or (self.is_of_c and self.name not in _MOSTLY_OF_HOSTS)
+
+    @property
     def needs_a_host(self) -> bool:
         """Whether no device can include it, so that the file with it holds host code."""
-        is_neutral = _NEUTRAL.search(self.name) or (self.is_of_c and self.name not in _MOSTLY_OF_HOSTS)
-        return not (self.is_for_devices or self.twin or is_neutral)
+        return not (self.is_for_devices or self.twin or self.is_neutral)
+
+    @property
+    def is_cut_unseen(self) -> bool:
+        """Whether its name alone shows that a device goes without it, or has something in its place."""
+        return bool(_OF_HOSTS.match(self.name) or self.twin or self.is_neutral)
 
 
 def includes_in(text: str) -> Iterator[Include]:
@@ -81,10 +101,15 @@ class ProjectFiles:
         return found if is_own and not any(found.is_relative_to(place) for place in self.shared) else None
 
     def is_left(self, include: Include, folder: Path) -> bool:
-        """Return whether the compiler gets the include as it is."""
+        """Return whether the compiler gets the include as it is.
+
+        It does where there is no such file and no host is known to have one: its error names file and line.
+        """
         if include.is_for_devices or self.find(include, folder) or first_in(self.shared, include.name):
             return True
-        return include.name.endswith(".cuh") and first_in((folder, *self.folders), include.name) is not None
+        if first_in((folder, *self.folders), include.name):
+            return include.name.endswith(".cuh")
+        return not include.is_cut_unseen
 
     def reached(self, source: Path) -> list[tuple[Path, str]]:
         """Return the source and the project's files that it includes with their texts, those before it first."""

@@ -171,3 +171,15 @@ def test_headers_beyond_the_project_are_the_hosts_unless_they_are_for_devices(tm
     assert ["include of vector", "include of cublas_v2.h"] == [cut.what for cut in side.cuts]
     assert "__device__ int f()" in side.text
     assert "#include <reduce.cuh>\n#include <cute/tensor.hpp>" in side.text
+
+
+@pytest.mark.parametrize(
+    ("include", "is_cut"),
+    [
+        ("<cublas_v2.h>", True), ("<iostream>", True), ("<sys/time.h>", True), ("<torch/extension.h>", True),
+        ('"missing.h"', False), ('"missing.cuh"', False), ("<missing.cuh>", False), ("<of_nobody/missing.h>", False),
+    ],
+)  # fmt: skip
+def test_an_include_of_no_file_is_cut_only_where_hosts_are_known_to_have_one(tmp_path, include, is_cut):
+    left = lines_of(tmp_path, f"#include {include}\n{KERNEL}{MAIN}")
+    assert left == ([] if is_cut else [f"#include {include}"]) + ["__global__ void k() {}"]
