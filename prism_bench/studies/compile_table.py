@@ -73,7 +73,6 @@ def compile_check(
     return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda one: one.kernel)
 
 
-@cache
 def missing_compiler(language_name: str) -> str | None:
     """Return why a language's kernels are left out, in one sentence; None where its compiler is installed.
 
@@ -82,6 +81,11 @@ def missing_compiler(language_name: str) -> str | None:
     if language_name == CUDA:
         nvrtc_version()
         return None
+    return _missing_language(language_name)
+
+
+@cache
+def _missing_language(language_name: str) -> str | None:
     try:
         language(language_name).require_installed()
     except BackendUnavailable as error:
