@@ -17,6 +17,7 @@ from prism_bench.studies.compile_table import (
     launched,
     left_out,
     merged_table,
+    missing_compiler,
     read_table,
     require_known,
     worsened,
@@ -141,6 +142,11 @@ def test_what_one_architecture_alone_can_run_is_compiled_for_it_and_told_of_the_
     notes = left_out(CATALOGUE, ("tensor_core_matmul",), ("80", "90"))
     reason = "not for sm_80: wgmma: for compute capability 90, not 80"
     expected = {(f"tensor_core_matmul:{form}", reason) for form in ("wgmma", "tma", "tma_square")}
+    variants = CATALOGUE.kernels["tensor_core_matmul"].variants
+    languages = {name: one.changes["language"] for name, one in variants.items() if "language" in one.changes}
+    expected |= {
+        (f"tensor_core_matmul:{name}", why) for name, one in languages.items() if (why := missing_compiler(one))
+    }
     assert expected == {(note.kernel, note.message) for note in notes}
 
 
