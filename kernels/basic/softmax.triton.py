@@ -6,7 +6,7 @@ The second read of a longer row merges running maxima and sums lane by lane, so 
 import triton
 import triton.language as tl
 
-from prism_bench import In, Launch, Out, Rule, Scalar, Size, Tune, Variant
+from prism_bench import In, Launch, Out, Rule, Scalar, Size, Tune, Variant, Workload
 
 LONGEST = 32_768  # columns that the registers of a block hold
 
@@ -53,5 +53,11 @@ variant = Variant(
     derived={},
     rules=(Rule("temperature > 0", lambda temperature: temperature > 0),),
     launch=launch,
+    edges=(
+        *(Workload(rows=rows, cols=cols) for rows, cols in ((0, 5), (3, 1), (5, 2), (7, 257), (5, 1000), (2, 3000))),
+        *(Workload(rows=rows, cols=cols) for rows, cols in ((3, 8196), (2, 24_577), (2, LONGEST), (1, 40_960))),
+        Workload(rows=3, cols=2048, temperature=0.1),
+        Workload(rows=2, cols=4099, temperature=4.0),
+    ),
     tune=Tune(warps=(8, 4, 16, 32, 1), default={"warps": lambda cols: 1 if cols <= 256 else 4 if cols <= 4096 else 16}),
 )

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from prism_bench import In, Launch, Out, Scratch, Size, Tune, Variant
+from prism_bench import In, Launch, Out, Scratch, Size, Tune, Variant, Workload
 from prism_bench.case import Device
 
 MOST = 4096  # programs, and what one program adds at the end
@@ -39,5 +39,6 @@ variant = Variant(
     "in Triton: two launches",
     arguments=(In("x", "n"), Out("result", "1"), Scratch("by_program", str(MOST), "float64"), Size("n", "int64")),
     launch=launch,
+    edges=tuple(Workload(n=n) for n in (0, 1, 3, 2049, (1 << 20) + 3, 1056 * 4096)),  # the last fills 132 processors
     tune=Tune(block=(4096, 2048, 8192), fill=(8, 4, 2)),
 )

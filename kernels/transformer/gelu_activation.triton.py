@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from prism_bench import Launch, Tune, Variant
+from prism_bench import Launch, Tune, Variant, Workload
 
 from ..include.triton_norms import gelu_of
 
@@ -19,4 +19,10 @@ def launch(n: int, approximate: str, block: int, warps: int) -> Launch:
     return Launch(triton.cdiv(n, block), constants=constants)
 
 
-variant = Variant("in Triton", entry="gelu", launch=launch, tune=Tune(block=(1024, 512, 2048), warps=(4, 8)))
+variant = Variant(
+    "in Triton",
+    entry="gelu",
+    launch=launch,
+    edges=tuple(Workload(n=n) for n in (0, 1, 3, 4096, 4099, (1 << 21) + 4099)),
+    tune=Tune(block=(1024, 512, 2048), warps=(4, 8)),
+)

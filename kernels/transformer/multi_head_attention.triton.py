@@ -7,7 +7,7 @@ its weights are zero.
 import triton
 import triton.language as tl
 
-from prism_bench import Launch, Tune, Variant
+from prism_bench import Launch, Tune, Variant, Workload
 
 LOG2E = tl.constexpr(1.4426950408889634)
 
@@ -79,6 +79,19 @@ variant = Variant(
     "in Triton: online softmax over tiles of keys",
     entry="multi_head_attention",
     launch=launch,
+    edges=(
+        Workload(batch=0, heads=2, length=5, model=16),
+        Workload(batch=1, heads=3, length=1, model=3),
+        Workload(batch=2, heads=2, length=70, model=80, causal=1),
+        Workload(batch=1, heads=1, length=129, model=9, masked=1),
+        Workload(batch=2, heads=3, length=130, model=192),
+        Workload(batch=1, heads=1, length=67, model=72, causal=1, masked=1),
+        Workload(batch=1, heads=5, length=140, model=640, causal=1),
+        Workload(batch=1, heads=1, length=33, model=200, scaling=0.5),
+        Workload(batch=2, heads=2, length=77, model=128, causal=1),
+        Workload(batch=1, heads=2, length=80, model=128),
+        *(Workload(batch=1, heads=16, length=144, model=model, queries=128) for model in (1024, 2048)),
+    ),
     tune=Tune(
         queries=(128, 64),
         keys=(64, 32, 128),
