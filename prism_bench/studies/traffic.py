@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
+from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable, refusal
 from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError
 from prism_bench.kernel import Array, Launch
+from prism_bench.spec_parts import CUDA
 
 MODEL_ALLOWANCE = 1.02  # different bytes of inputs and outputs over the declared ones: the model is wrong beyond this
 SMALL = 4096  # bytes that a kernel may request as well: parameters that every block reads
@@ -16,7 +17,8 @@ class CaseTraffic:
     """What one call of a case asked of memory, all its launches together.
 
     `requested` counts every access of every thread, `touched` the different bytes of inputs and outputs, `scratch` the
-    different bytes of working memory. `complaint` is what exceeds the spec, or why nothing was counted.
+    different bytes of working memory. `complaint` is what exceeds the spec, or why nothing was counted. `left_out` is
+    why nothing can be counted of a form in another language, which is no defect of it.
     """
 
     case: str
@@ -28,10 +30,14 @@ class CaseTraffic:
     wavefronts_per_request: float = 0.0
     launches: int = 0
     complaint: str | None = None
+    left_out: str | None = None
 
 
 def traffic(case: Case, seed: int = 0) -> CaseTraffic:
     """Run the case once with every access watched; its findings and its failures become the complaint."""
+    if case.spec.language != CUDA:
+        why = refusal(case) or f"the interpreter of {case.spec.language} counts no accesses"
+        return CaseTraffic(case.name, case.sizes.bytes_moved, left_out=why)
     try:
         with EmulatorBackend("race").prepare(case, case.inputs(seed)) as runnable:
             runnable()

@@ -11,6 +11,7 @@ from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.studies.traffic import SMALL, traffic
+from tests.built_in import CATALOGUE
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
 DOUBLE = TOYS.case("double[n=1000]")
@@ -109,3 +110,10 @@ def test_what_the_watching_finds_is_the_complaint(tmp_path):
 def test_a_kernel_that_is_not_emulated_says_why(tmp_path):
     found = traffic(planted(tmp_path, GREEDY.replace("float sum", 'asm("bar.sync 0;"); float sum')))
     assert "not emulated: inline PTX" in found.complaint
+
+
+@pytest.mark.parametrize("language", ["tile", "triton"])
+def test_a_form_in_another_language_is_left_out_which_is_no_finding(language):
+    found = traffic(CATALOGUE.edges_of(f"vector_add:{language}")[1])
+    assert (None, 0) == (found.complaint, found.launches)
+    assert "interpreter" in found.left_out

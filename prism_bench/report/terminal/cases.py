@@ -59,13 +59,16 @@ def traffic_view(rows: Sequence[CaseTraffic]) -> RenderableType:
     for row in rows:
         table.add_row(Text(row.case), *_traffic_cells(row), style="red" if row.complaint else None)
     complaints = [Text(f"{row.case}: {row.complaint}", style="red") for row in rows if row.complaint]
-    return Group(table, *complaints)
+    left_out = [Text(f"{row.case}: left out: {row.left_out}", style="dim") for row in rows if row.left_out]
+    return Group(table, *left_out, *complaints)
 
 
 def _traffic_cells(row: CaseTraffic) -> tuple[str, ...]:
     def multiple(count: int) -> str:
         return f"{count / row.declared:.3g}x" if row.declared and row.launches else "-"
 
+    if row.left_out:
+        return bytes_text(row.declared), *("-",) * 6
     return (bytes_text(row.declared), multiple(row.touched), multiple(row.requested), bytes_text(row.scratch),
             f"{row.sectors_per_request:.1f}", f"{row.wavefronts_per_request:.2f}", str(row.launches))  # fmt: skip
 
