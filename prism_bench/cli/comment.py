@@ -30,10 +30,10 @@ def command(
     ] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Print a comparison as a comment for a pull request, and post it where asked.
+    """Print a comparison as a comment for a pull request.
 
-    The text depends on the file alone. GitHub needs GITHUB_TOKEN, GitLab GITLAB_TOKEN. Ends with 2 where the comment
-    could not be posted; it is printed all the same.
+    Posts it where asked. The text depends on the file alone. GitHub needs GITHUB_TOKEN, GitLab GITLAB_TOKEN. Ends with
+    2 where the comment could not be posted; it is printed all the same.
     """
     from prism_bench.report.comment import comment, read_comparison
 

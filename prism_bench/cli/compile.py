@@ -40,7 +40,7 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Compile every kernel to machine code for several architectures, without a GPU or a driver."""
+    """Compile every kernel for several architectures, without a GPU."""
     from prism_bench.report.terminal.cases import compile_json, compile_table
     from prism_bench.studies import compile_table as check
 

@@ -39,8 +39,9 @@ def command(
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Keep the results of nightly runs on a git branch, in a folder or in a bucket.
+    """Keep the results of nightly runs for later runs.
 
+    On a git branch, in a folder or in a bucket.
     Records, the ledger of runs, asv's results and the state of alerts: fetch them before a nightly run, keep them
     after it. Two machines may keep at the same time. A keep removes nothing, and the checkout stays as it is.
 

@@ -46,9 +46,10 @@ def command(
     dry_run: _DryRunOption = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Run the nightly job: measure, check, alert and publish, on an unchanged commit too.
+    """Run the nightly job: measure, check, alert and publish.
 
-    Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
+    It measures an unchanged commit too. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and
+    PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
 
     Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
     the exit code of the run counts.
