@@ -1,6 +1,7 @@
 """`--json` of every command that reads records: strict JSON or an error, whatever stands in the records."""
 
 import gzip
+import inspect
 import json
 import random
 from pathlib import Path
@@ -16,8 +17,18 @@ from tests.report.synthetic import case_result, gpu_record, record_of
 
 ODD = (1e308, -1e308, 1e-320, 0, -1, 10**30, float("inf"), float("nan"), "inf", "nan", None, [], "", True)
 SOURCES = ("record", "parts", "a", "b", "source", "runs")
-READING = [name for name, command in COMMANDS.items() if {"record", "parts", "a", "runs"} & set(options_of(command))
-           and "json" in options_of(command) and name not in ("run", "import")]  # fmt: skip
+RECORDS = ("record", "parts", "a", "runs")
+
+
+def reads_records(command):
+    """Whether it takes a path of records, and nothing else must be given, such as another action or another format."""
+    options, given = options_of(command), inspect.signature(command.callback).parameters
+    must = {name for name in options if given[name].default is inspect.Parameter.empty}
+    return any(path and name in RECORDS for name, (_, path) in options.items()) and must <= set(SOURCES)
+
+
+READING = [name for name, command in COMMANDS.items()
+           if reads_records(command) and "json" in options_of(command) and name != "run"]  # fmt: skip
 
 
 def small():
