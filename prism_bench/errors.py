@@ -12,6 +12,7 @@
         ProfilerError        the machine: why a profiler could not do its work, and the cure
         ResultsError         whoever keeps the results: a record that cannot be read
         ForgeError           the job: GitHub or GitLab took no comment, and what it lacks
+        HistoryMoved         two machines at once: the kept history changed since it was read
         QueueFull            the caller: more items than the queue of the persistent executor holds
         ItemFailed           the item: it gave an error, never answered, or was lost with the process that served it
 
@@ -138,6 +139,14 @@ class ForgeError(PrismBenchError):
     """
 
 
+class HistoryMoved(PrismBenchError):
+    """Another machine changed the history since it was read.
+
+    Cause: two machines keep their results at the same time, again and again.
+    Cure: keep once more; nothing was lost, and nothing was written.
+    """
+
+
 class QueueFull(PrismBenchError):
     """The persistent executor's queue has no slot left for one more item, and none became free in time.
 
@@ -152,6 +161,12 @@ class ItemFailed(PrismBenchError):
     Cause: the kernel reported an error, did not answer in time, or its process was ended while the item was under way.
     Cure: `executor.incidents` lists them; submit the item again, it may have happened in part.
     """
+
+
+def kinds(base: type[PrismBenchError] = PrismBenchError) -> list[type[PrismBenchError]]:
+    """Return the errors of this module below `base`, each followed by those below it."""
+    below = [kind for kind in base.__subclasses__() if kind.__module__ == __name__]
+    return [one for kind in below for one in (kind, *kinds(kind))]
 
 
 def described(error: BaseException) -> str:

@@ -1,5 +1,8 @@
 """Every error says what would have been right, and what a command ends with."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from prism_bench import errors
@@ -7,7 +10,7 @@ from prism_bench import errors
 EXIT_CODES = {
     "UsageError": 2, "SpecError": 1, "CompilationFailed": 1, "VerificationFailed": 1, "BackendUnavailable": 2,
     "MeasurementInvalid": 3, "ProfilerError": 2, "ResultsError": 2, "ForgeError": 2, "QueueFull": 2, "ItemFailed": 2,
-    "CacheUnavailable": 2,
+    "CacheUnavailable": 2, "ExtraMissing": 2, "HistoryMoved": 2,
 }  # fmt: skip
 
 
@@ -19,7 +22,13 @@ def test_each_error_has_its_exit_code(name, code):
 
 
 def test_every_error_of_the_tree_is_listed():
-    assert set(EXIT_CODES) == {kind.__name__ for kind in errors.PrismBenchError.__subclasses__()}
+    assert set(EXIT_CODES) == {kind.__name__ for kind in errors.kinds()}
+
+
+def test_an_error_of_another_module_is_a_kind_of_one_of_the_tree():
+    package = Path(errors.__file__).parent
+    direct = [path for path in package.rglob("*.py") if re.search(r"class \w+\(PrismBenchError\b", path.read_text())]
+    assert [package / "errors.py"] == direct
 
 
 def test_an_unknown_name_comes_with_the_nearest_ones():

@@ -36,12 +36,7 @@ def _commands() -> list[tuple[str, str, str]]:
 
 
 def _errors() -> list[tuple[str, str, str]]:
-    kinds = errors.PrismBenchError.__subclasses__()
-    return [
-        (kind.__name__, "error", f"troubleshooting.md#{kind.__name__.lower()}")
-        for kind in kinds
-        if kind.__module__ == errors.__name__
-    ]
+    return [(kind.__name__, "error", f"troubleshooting.md#{kind.__name__.lower()}") for kind in errors.kinds()]
 
 
 def _python() -> Iterator[tuple[str, str, str]]:

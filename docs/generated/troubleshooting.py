@@ -28,8 +28,7 @@ the end of the page. [Debugging](../debugging.md) shows what to do step by step.
 
 def page() -> str:
     """Return the whole page."""
-    kinds = errors.PrismBenchError.__subclasses__()
-    kinds = [kind for kind in kinds if kind.__module__ == errors.__name__]
+    kinds = errors.kinds()
     sentences = list(said({kind.__name__ for kind in kinds}))
     return joined(
         [

@@ -11,7 +11,7 @@ from prism_bench import errors
 from prism_bench.metric import MEASURED
 from prism_bench.profilers.failures import FAILURES
 
-KINDS = [kind for kind in errors.PrismBenchError.__subclasses__() if kind.__module__ == errors.__name__]
+KINDS = errors.kinds()
 
 
 @pytest.fixture(scope="module")

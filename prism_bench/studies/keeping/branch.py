@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.errors import HistoryMoved, ResultsError, UsageError
 from prism_bench.studies.keeping.git import Git
 from prism_bench.studies.keeping.names import is_kept
-from prism_bench.studies.keeping.targets import BRANCH, Content, HistoryMoved, HistoryState, Keep
+from prism_bench.studies.keeping.targets import BRANCH, Content, HistoryState, Keep
 
 _REMOTE, _PREFIX = "origin", "reports/"
 _WHO = {

@@ -13,13 +13,14 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from prism_bench.errors import HistoryMoved
 from prism_bench.files import write_atomically
 from prism_bench.studies.keeping.base import Base
 from prism_bench.studies.keeping.checks import content_problems
 from prism_bench.studies.keeping.differences import Action, Digests, Remote, action, families, resolved
 from prism_bench.studies.keeping.merging import merged
 from prism_bench.studies.keeping.names import family, free_name, is_merged, is_record, local_files, local_path
-from prism_bench.studies.keeping.targets import Content, HistoryMoved, HistoryState, HistoryTarget
+from prism_bench.studies.keeping.targets import Content, HistoryState, HistoryTarget
 
 TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer after every try
 

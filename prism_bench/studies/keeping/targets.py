@@ -6,19 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.errors import UsageError
 
 BRANCH = "branch:"
 DEFAULT = f"{BRANCH}prism-bench-history"
 Content = Path | bytes  # a file's, read when it is needed
-
-
-class HistoryMoved(PrismBenchError):
-    """Another machine changed the history since it was read.
-
-    Cause: two machines keep their results at the same time, again and again.
-    Cure: keep once more; nothing was lost, and nothing was written.
-    """
 
 
 @dataclass(frozen=True)
