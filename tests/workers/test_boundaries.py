@@ -25,6 +25,7 @@ POOLS = {
 # Who may start a process that goes on while the caller does something else.
 STARTS = {
     "prism_bench/workers/handle.py": "every worker",
+    "prism_bench/workers/logged.py": "parts of a nightly run, whole commands whose records and logs are read",
     "prism_bench/profilers/tools.py": "profilers, which are other programs and start ours themselves",
     "prism_bench/extensions/persistent/study.py": "the tests of the executor, killed at a time limit",
     "prism_bench/studies/soak.py": "whole commands, which are interrupted and killed to see what they leave behind",

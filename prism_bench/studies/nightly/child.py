@@ -1,7 +1,6 @@
 """Handle of a part of a nightly run: start its process, read how far it is, end it in order."""
 
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from prism_bench.monitor.devices import VISIBLE
 from prism_bench.workers.child import environment
+from prism_bench.workers.logged import logged_process
 
 _GRACE_SECONDS = 120.0  # for a part that keeps what it measured
 _MODULE = "prism_bench.studies.nightly_worker"
@@ -54,11 +54,7 @@ def started(words: Sequence[str], stem: Path, device: str | None) -> NightlyChil
     output, log = stem.with_suffix(".out"), stem.with_suffix(".log")
     inherited = {name: value for name, value in environment().items() if name != "FORCE_COLOR"}
     chosen = {VISIBLE: device} if device is not None else {}
-    with output.open("wb") as out, log.open("wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE, *words], stdin=subprocess.PIPE, stdout=out, stderr=err,
-            env={**inherited, **_PROGRESS, **chosen}, process_group=0,
-        )  # fmt: skip
+    process = logged_process(_MODULE, words, {**inherited, **_PROGRESS, **chosen}, (output, log))
     return NightlyChild(process, output, log)
 
 
