@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from prism_bench.errors import ForgeError
+from prism_bench.strict_json import json_text
 
 TIMEOUT = 20.0  # seconds of one attempt
 ATTEMPTS = 4
@@ -73,7 +74,7 @@ class Api:
 
     def _once(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[ApiAnswer | None, str]:
         """Return the answer of one attempt and what was wrong with it, without a word that may hold the token."""
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json_text(body).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "prism-bench", **self._headers}
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         try:

@@ -17,6 +17,7 @@ from prism_bench.pytest_plugin.timed_test import TimedTest
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.settings import PROTOCOL
 from prism_bench.run_record import CaseResult, JsonTable, decode_case, encode_case
+from prism_bench.strict_json import json_line
 
 # Times of functions in one process are an own series: `by` separates them from those of `prism-bench run`.
 _PROTOCOL: Mapping[str, object] = {"version": PROTOCOL, "by": "pytest"}
@@ -49,7 +50,7 @@ class Journal:
     def packed(self) -> str:
         """Return the journal as text, for the process that writes the record of a session with several workers."""
         cases = [encode_case(case) for case in self._cases]
-        return json.dumps({"cases": cases, "facts": dict(self._facts or {}), "lines": self.lines})
+        return json_line({"cases": cases, "facts": dict(self._facts or {}), "lines": self.lines})
 
     def unpack(self, packed: str) -> None:
         """Add what another process of this session measured."""

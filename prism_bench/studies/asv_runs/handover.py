@@ -1,6 +1,5 @@
 """A record's samples as asv's own results, and asv's pages of all nightly runs."""
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 from prism_bench import store
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import path_part, write_atomically
+from prism_bench.strict_json import json_text
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.ledger import entered, read
 
@@ -75,7 +75,7 @@ def entered_run(project: AsvProject, path: Path) -> tuple[str, str]:
     ledgers = {ledger.stem: runs for ledger in sorted(folder.glob("*.jsonl")) if (runs := read(ledger))}
     project.own.mkdir(parents=True, exist_ok=True)
     hashes = commits(ledgers, project.own / "runs.git")
-    text = json.dumps(configuration(project, list(ledgers)), indent=1)
+    text = json_text(configuration(project, list(ledgers)), indent=1)
     write_atomically(project.own / "asv.json", text.encode())
     return machine, hashes[machine][[run.record for run in ledgers[machine]].index(path.name)]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.run_record import RunRecord
+from prism_bench.strict_json import json_line
 
 _TOOLS = ("driver", "nvrtc", "numpy")
 
@@ -39,7 +40,8 @@ def entered(record: RunRecord, name: str, ledger: Path) -> list[NightlyRun]:
     if name not in [run.record for run in runs]:
         software = {tool: record.software[tool] for tool in _TOOLS if tool in record.software}
         runs = [*runs, NightlyRun(record.created, name, record.commit, software)]
-        write_atomically(ledger, "".join(json.dumps(asdict(run)) + "\n" for run in runs).encode())
+        # All values are texts; compact JSON would change the lines that other machines hold, and merging compares.
+        write_atomically(ledger, "".join(json_line(asdict(run)) + "\n" for run in runs).encode())
     return runs
 
 

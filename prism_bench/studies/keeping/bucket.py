@@ -20,12 +20,13 @@ from pathlib import PurePosixPath
 from prism_bench.documents import as_kind
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import path_part
+from prism_bench.strict_json import json_line, json_text
 from prism_bench.studies.keeping.names import is_kept
 from prism_bench.studies.keeping.storage import Storage
 from prism_bench.studies.keeping.targets import Content, HistoryState, Keep
 
 MARKER, SCHEMA = "prism-bench-history.json", 1
-_MARK = json.dumps({"what": "history of nightly runs of Prism Bench", "schema": SCHEMA}).encode() + b"\n"
+_MARK = json_line({"what": "history of nightly runs of Prism Bench", "schema": SCHEMA}).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Bucket:
         """Read every manifest; raise a UsageError for a place that holds something else."""
         manifests = self._manifests(self._names())
         live = live_versions(manifests)
-        return HistoryState(live, json.dumps(heads(manifests)))
+        return HistoryState(live, json_line(heads(manifests)))
 
     def _names(self) -> dict[str, int]:
         sizes = self._storage.sizes()
@@ -93,7 +94,7 @@ class Bucket:
         now = datetime.now(UTC)
         after = tuple(json.loads(state.version)) if state.version else ()
         manifest = Manifest(now.isoformat(timespec="microseconds"), platform.node(), digests, after)
-        data = json.dumps(asdict(manifest), indent=1).encode()
+        data = json_text(asdict(manifest), indent=1).encode()
         name = f"keeps/{now:%Y%m%dT%H%M%S.%f}Z-{path_part(manifest.host)}-{self.digest(data)[:16]}.json"
         self._storage.create(name, data)
         return name
