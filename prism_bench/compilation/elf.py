@@ -65,7 +65,7 @@ def _text(parameters: tuple[tuple[int, int], ...]) -> str:
 def _entry(data: bytes) -> ElfEntry:
     parameters: dict[int, tuple[int, int]] = {}
     block = None
-    for attribute, value in _records(data):
+    for attribute, value in info_records(data):
         if attribute == _PARAMETER:
             _, ordinal, offset, word = struct.unpack("<IHHI", value)
             parameters[ordinal] = offset, word >> _SIZE_SHIFT
@@ -77,7 +77,8 @@ def _entry(data: bytes) -> ElfEntry:
     return ElfEntry(tuple(size for _, size in sorted(parameters.items())), block)
 
 
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+def info_records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield attribute and value of each sized record of a `.nv.info` section."""
     at = 0
     while at + 4 <= len(data):
         kind, attribute, length = struct.unpack_from("<BBH", data, at)

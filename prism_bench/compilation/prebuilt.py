@@ -10,6 +10,7 @@ from typing import Any
 
 from prism_bench.compilation.code import Resources
 from prism_bench.compilation.compiled import Compiled
+from prism_bench.compilation.elf import info_records
 from prism_bench.compilation.fatbin import FatPart, containers_of, cubin_architecture, parts_of, unpacked
 from prism_bench.compilation.symbols import entry_symbols, symbol_of
 from prism_bench.compilation.tools import measured_resources
@@ -17,7 +18,6 @@ from prism_bench.errors import CompilationFailed
 from prism_bench.files import cache_errors, cache_folder, write_atomically
 from prism_bench.mangling import demangled
 
-_SIZED = 4  # a record of .nv.info whose length is before its value
 _RESERVED_SHARED = 1024  # bytes of a block's shared memory that are the system's own, from compute capability 9.0 on
 _REGISTERS, _FRAME = 0x2F, 0x11  # EIATTR_REGCOUNT, EIATTR_FRAME_SIZE: symbol, number
 
@@ -102,7 +102,7 @@ def cubin_resources(cubin: bytes) -> dict[str, Resources]:
 
     file: Any = ELFFile(io.BytesIO(cubin))
     table, info = file.get_section_by_name(".symtab"), file.get_section_by_name(".nv.info")
-    records = list(_records(info.data())) if info is not None else []
+    records = list(info_records(info.data())) if info is not None else []
     names = {number: symbol.name for number, symbol in enumerate(table.iter_symbols())}
     numbers: dict[tuple[int, str], int] = {}
     for attribute, value in records:
@@ -124,13 +124,3 @@ def kernels_in_file(source: Path, architecture: str) -> tuple[str, ...]:
     """Return the kernels for an architecture in a prebuilt file, as C++ writes them."""
     codes = _codes(source, int(architecture.rstrip("af")))
     return tuple(demangled(symbol) for code in codes for symbol in entry_symbols(code))
-
-
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    at = 0
-    while at + 4 <= len(data):
-        kind, attribute, length = struct.unpack_from("<BBH", data, at)
-        at += 4
-        if kind == _SIZED:
-            yield attribute, data[at : at + length]
-            at += length
