@@ -1,0 +1,5 @@
+"""The judge: a stranger's kernel, taken as device code and a card, compiled and run in a jail, with a verdict."""
+
+from prism_bench.extension import Extension
+
+EXTENSION = Extension("judge", commands=("command",), functions=("judging:judge",))

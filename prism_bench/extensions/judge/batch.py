@@ -1,0 +1,128 @@
+"""Many submissions to one task: a queue over the GPUs, a process tree for each candidate, resumed where it stopped."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+import msgspec
+
+from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError
+from prism_bench.extensions.judge.page import leaderboard_html
+from prism_bench.extensions.judge.submission import identity_of, read_submission
+from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
+from prism_bench.files import write_atomically
+from prism_bench.monitor.devices import VISIBLE, devices, visible
+from prism_bench.monitor.nvml import opened
+from prism_bench.report.site.page import file_name
+from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
+
+CANDIDATE_SECONDS = 1800.0
+CORES_OF_ONE = 4  # that a candidate keeps busy where no GPU is what it waits for
+Judging = Callable[[list[str], str], str]
+
+
+def judging_process(words: list[str], gpu: str) -> str:
+    """Run the command line for one candidate, on a GPU by its UUID; return how it ended where it did not as usual."""
+    variables = {VISIBLE: gpu} if gpu else {}
+    process = WorkerProcess(
+        WorkerEnvironment("prism_bench", variables=variables), words, stdin=subprocess.DEVNULL, stdout=subprocess.STDOUT
+    )
+    try:
+        if process.wait(CANDIDATE_SECONDS) is None:
+            return f"it was not judged within {CANDIDATE_SECONDS:.0f} s"
+        return process.ending()
+    finally:
+        process.kill()
+        process.wait()
+        process.release()
+
+
+@dataclass(frozen=True)
+class JudgeBatch:
+    """Every card below `folder`, judged by `task`; verdicts are in `results`. `words` are passed on to each command.
+
+    `run` judges one candidate and returns how its process ended. `report` is called with each that is done.
+    """
+
+    folder: Path
+    results: Path
+    task: str
+    words: Sequence[str] = ()
+    gpus: Sequence[str] = ("",)
+    run: Judging = judging_process
+    report: Callable[[str], None] = field(default=lambda words: None)
+
+    def rows(self) -> list[BatchRow]:
+        """Judge what has no verdict yet; write the leaderboard and return its rows, the best first."""
+        cards = sorted(path for path in self.folder.rglob("*.toml") if self.results not in path.parents)
+        if not cards:
+            raise UsageError(f"{self.folder}: here is no card, a TOML file")
+        self.results.mkdir(parents=True, exist_ok=True)
+        free: SimpleQueue[str] = SimpleQueue()
+        for gpu in self.gpus:
+            free.put(gpu)
+        with ThreadPoolExecutor(len(self.gpus)) as pool:
+            rows = list(pool.map(lambda card: self._row(card, free), cards))
+        rows.sort(key=lambda row: (row.ruling != "right", -row.score, row.candidate))
+        write_atomically(self.results / "index.html", leaderboard_html(self.task, rows).encode())
+        return rows
+
+    def _row(self, card: Path, free: "SimpleQueue[str]") -> BatchRow:
+        """Return a candidate's row; whatever goes wrong with one is a row and nothing else."""
+        path = card.relative_to(self.folder)
+        name, stem = str(path.with_suffix("")), file_name(str(path))  # with its ending, so that none is called index
+        output, page = self.results / f"{stem}.json", self.results / f"{stem}.html"
+        try:
+            identity = identity_of(read_submission(card))
+        except PrismBenchError as error:
+            return BatchRow(name, "refused", 0.0, (str(Objection("form", str(error))),))
+        verdict = _kept(output, self.task, identity)
+        if verdict is None or ("--gpu" in self.words and verdict.ruling == "right" and not verdict.times):
+            gpu = free.get()
+            try:
+                words = ["judge", str(card), "--task", self.task, "--output", str(output), "--html", str(page)]
+                ended = self.run([*words, *self.words], gpu)
+            finally:
+                free.put(gpu)
+            verdict = _kept(output, self.task, identity)
+            self.report(f"{name}: {verdict.ruling if verdict else ended}")
+            if verdict is None:
+                return BatchRow(name, "unchecked", 0.0, (f"no verdict: {ended}",))
+        return BatchRow(name, verdict.ruling, verdict.score, verdict.reasons, page.name)
+
+
+def open_gpus() -> list[str]:
+    """Return the UUIDs of the GPUs that CUDA sees; BackendUnavailable where there is none."""
+    with opened() as nvml:
+        found = [one.uuid for one in visible(devices(nvml))]
+    if not found:
+        raise BackendUnavailable("no GPU is visible here; without --gpu the emulator judges")
+    return found
+
+
+def slots() -> list[str]:
+    """Return a place for each candidate that is judged at the same time, without GPUs."""
+    return [""] * max(1, (os.cpu_count() or 1) // CORES_OF_ONE)
+
+
+def _kept(path: Path, task: str, identity: tuple[str, str]) -> JudgeVerdict | None:
+    """Return the verdict in a file where it is on the same task, code and card."""
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+        content = {name: raw for name, raw in content.items() if name in JudgeVerdict.__struct_fields__}
+        verdict = msgspec.json.decode(msgspec.json.encode(content), type=JudgeVerdict)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return verdict if (verdict.task, verdict.source_sha256, verdict.card_sha256) == (task, *identity) else None
+
+
+def leaderboard_lines(rows: Sequence[BatchRow]) -> Iterator[str]:
+    """Yield the leaderboard as lines of text."""
+    width = max((len(row.candidate) for row in rows), default=0)
+    for row in rows:
+        why = f"  {row.reasons[0]}" if row.reasons and row.ruling != "right" else ""
+        yield f"{row.candidate:{width}}  {row.ruling:9}  {row.score:8.3g}{why}"

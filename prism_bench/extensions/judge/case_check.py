@@ -1,0 +1,33 @@
+"""Check of one case of a submission on the emulator: on which inputs it is launched, and what is compared."""
+
+from prism_bench.case import Case
+from prism_bench.extensions.judge.hidden import changed_inputs
+from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
+from prism_bench.run.verification import Entry, compare_outputs, complaint, passed, verify_prepared
+
+
+class CaseCheck:
+    """Checks cases with the inputs of `seeds`, and then with one element changed at a place that `secret` draws."""
+
+    def __init__(self, seeds: tuple[int, ...], secret: int | None = None) -> None:
+        self._seeds, self._secret = seeds, secret
+
+    def complaint(self, backend: JailedEmulator, case: Case) -> str:
+        """Return what is wrong with its outputs; nothing where they are right.
+
+        What ends a launch is raised: VerificationFailed for a finding, SpecError for a launch that no device takes.
+        """
+        found = self.entries(backend, case)
+        return "" if passed(found) else complaint(case, backend.name, found)
+
+    def entries(self, backend: JailedEmulator, case: Case) -> list[Entry]:
+        """Return an entry for each comparison."""
+        with backend.prepare(case, case.inputs(self._seeds[0])) as runnable:
+            found = verify_prepared(backend, runnable, self._seeds)
+            changed = None if self._secret is None else changed_inputs(case, case.inputs(self._seeds[-1]), self._secret)
+            if changed and passed(found):
+                runnable.reset(changed)
+                runnable()
+                outputs = runnable.arrays(output.name for output in case.spec.outputs)
+                found += compare_outputs(backend, case, changed, outputs, self._seeds[-1])
+        return found

@@ -1,0 +1,91 @@
+"""`prism-bench judge`: whether a stranger's kernel is right, without trusting its author."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prism_bench import options
+
+if TYPE_CHECKING:
+    from prism_bench.extensions.judge.verdict import JudgeVerdict
+
+NAME = "judge"
+
+
+def command(
+    submission: Annotated[Path, typer.Argument(help="Judge this card (a TOML file), or the folder with one.")],
+    task: Annotated[str, typer.Option("--task", help="Judge by this kernel: its reference, cases and tolerances.")],
+    arch: Annotated[
+        list[str] | None, typer.Option(metavar="SM", help="Compile for it; default: the GPU's, or 90.")
+    ] = None,
+    trust_source: Annotated[bool, typer.Option("--trust-source", help="Use no jail: for your own source.")] = False,
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="Launch and time on the GPU what the emulator finds right.")
+    ] = False,
+    many: Annotated[bool, typer.Option("--many", help="Judge every card in the folder; --output is one, too.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the verdict to this file, too.")] = None,
+    page: Annotated[Path | None, typer.Option("--html", help="Write the verdict as an HTML page to this file.")] = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Judge a stranger's kernel without trusting its author.
+
+    A submission is device code and a launch card, no host code. Its source is compiled and run on the CPU emulator in
+    a jail: no network, a read-only root, limits of memory, processes and time. Outputs are compared with the task's
+    reference outside of it. With --gpu it is launched from a process that knows no outputs, and timed.
+
+    Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where no output could be checked.
+    """
+    from prism_bench.extensions.judge.judging import judge
+    from prism_bench.extensions.judge.view import verdict_json, verdict_view
+
+    if many:
+        words = _passed_on(tuple(arch or ()), trust_source, gpu, catalogue)
+        raise SystemExit(_judge_many(submission, task, output, words, json=json))
+    verdict = judge(
+        submission, task, catalogue=options.open_catalogue(catalogue), architectures=tuple(arch or ()),
+        trust_source=trust_source, gpu=gpu, report=lambda words: options.remark(f"judging: {words}"),
+    )  # fmt: skip
+    _write(verdict, output, page)
+    options.show(lambda: verdict_json(verdict), lambda: verdict_view(verdict), json=json)
+    raise SystemExit(verdict.exit_code)
+
+
+def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> None:
+    """Write the verdict as JSON and as a page to the files that are given."""
+    from prism_bench.extensions.judge.page import page_html
+    from prism_bench.extensions.judge.view import verdict_json
+    from prism_bench.files import write_atomically
+    from prism_bench.strict_json import json_text
+
+    if page:
+        write_atomically(page, page_html(verdict).encode())
+    if output:
+        write_atomically(output, json_text(verdict_json(verdict)).encode())
+
+
+def _passed_on(arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None) -> list[str]:
+    """Return the options that the command of each candidate gets."""
+    flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]
+    valued = [word for one in arch for word in ("--arch", one)]
+    return [*flags, *valued, *(("--catalogue", str(catalogue)) if catalogue else ())]
+
+
+def _judge_many(folder: Path, task: str, output: Path | None, words: Sequence[str], *, json: bool) -> int:
+    """Judge every card of a folder, print the leaderboard, and return 3 where a candidate has no verdict."""
+    import msgspec
+    from rich.text import Text
+
+    from prism_bench.errors import UsageError
+    from prism_bench.extensions.judge.batch import JudgeBatch, leaderboard_lines, open_gpus, slots
+
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: --many takes a folder of cards")
+    results = output or folder / "verdicts"
+    gpus = open_gpus() if "--gpu" in words else slots()
+    rows = JudgeBatch(folder, results, task, words, gpus, report=options.remark).rows()
+    options.remark(f"leaderboard: {results / 'index.html'}")
+    options.show(lambda: msgspec.to_builtins(rows), lambda: Text("\n".join(leaderboard_lines(rows))), json=json)
+    return 3 if any(row.ruling == "unchecked" for row in rows) else 0

@@ -1,0 +1,39 @@
+"""Defences of the judge by name. The museum of attacks (`tests/extensions/judge`) shows what passes without each."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+Defence = Literal[
+    "form of the submission", "bounds of the card", "jail", "limits of time", "form of machine code", "precision",
+    "degenerate tasks", "relative tolerance", "stale memory", "untouched inputs", "new inputs", "changed element",
+    "every launch", "bounds of buffers", "races", "hidden sizes", "hidden seeds", "launch errors",
+    "new module", "physical limits", "number of samples", "work left behind", "state of the machine",
+]  # fmt: skip
+DEFENCES: Mapping[Defence, str] = {
+    "form of the submission": "a submission is device code and a card; nothing of it runs as a program on the host",
+    "bounds of the card": "expressions without code, of bounded size; a grid that a device can launch; own names alone",
+    "jail": "sources are compiled, and run as host code, without network, files of the host or rights",
+    "limits of time": "a compiler or a launch that never ends is ended with its process",
+    "form of machine code": "the kernels of the card, in a cubin no others; no launches, allocations, output, asserts",
+    "precision": "a census of machine instructions, where the task names the least precision",
+    "degenerate tasks": "cases that a kernel without work passes count for nothing, or refuse the task",
+    "relative tolerance": "the task's own tolerances against a float64 reference, on every element",
+    "stale memory": "outputs hold poison, then random bytes, before a launch; never what another launch left",
+    "untouched inputs": "inputs are compared after every launch",
+    "new inputs": "launches of the same case have different inputs",
+    "changed element": "a launch whose inputs are those of the last one but for one element, at a random place",
+    "every launch": "outputs of every launch are compared, those that are timed too",
+    "bounds of buffers": "accesses out of bounds are found by the emulator, and by canaries around buffers on a GPU",
+    "races": "launches in several orders of threads, and with every access watched for races",
+    "hidden sizes": "sizes are drawn for each judgement and named afterwards",
+    "hidden seeds": "seeds are drawn for each judgement and named afterwards",
+    "launch errors": "a launch that the device refuses is an error",
+    "new module": "the module is loaded anew before each block of samples, so that its variables are worth nothing",
+    "physical limits": "times below the launch overhead, and rates above the machine's, are refused",
+    "number of samples": "the judge decides how many samples are taken, whatever the first ones took",
+    "work left behind": "the device is idle when a launch has ended, by its clock and after it",
+    "state of the machine": "memory, clocks, errors and a canary kernel are as before, else the device is quarantined",
+}
+ON_A_GPU: frozenset[Defence] = frozenset(
+    ("new module", "physical limits", "number of samples", "work left behind", "state of the machine")
+)

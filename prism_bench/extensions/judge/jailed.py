@@ -1,0 +1,107 @@
+"""The jailed process that works on a submission: it compiles the source, and runs it on the emulator.
+
+Started as `python -m prism_bench.extensions.judge.jailed CHANNEL PREPARED...`; it knows no references and no verdicts.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from prism_bench.backends.host_code import code_of, host_module
+from prism_bench.compilation import compile_source
+from prism_bench.compilation.disassembly import listing_of
+from prism_bench.compilation.instruction_kinds import kind_of
+from prism_bench.emulator import not_emulated
+from prism_bench.emulator.buffers import DeviceBuffer
+from prism_bench.emulator.build import cache_folder
+from prism_bench.emulator.messages import unpack_arguments
+from prism_bench.emulator.module import Module
+from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError
+from prism_bench.extensions.judge.messages import (
+    QUESTIONS,
+    HostCodeAnswer,
+    HostCodeQuestion,
+    HostLaunchAnswer,
+    HostLaunchQuestion,
+    JailAnswer,
+    JailQuestion,
+    MachineCodeAnswer,
+    MachineCodeQuestion,
+)
+from prism_bench.extensions.judge.precision_census import precision_census
+from prism_bench.workers.channel import FrameChannel
+from prism_bench.workers.child import end_with
+from prism_bench.workers.frames import Frame
+from prism_bench.workers.refusal import Refusal
+
+_Reply = tuple[JailAnswer, Sequence[np.ndarray]]
+
+
+class JailService:
+    """Answers about one submission."""
+
+    def __init__(self) -> None:
+        self._modules: list[Module] = []
+
+    def reply(self, frame: Frame[JailQuestion]) -> _Reply:
+        """Return the answer to a question; an expected error is the answer itself."""
+        try:
+            match frame.message:
+                case MachineCodeQuestion():
+                    return _machine_code(frame.message)
+                case HostCodeQuestion():
+                    self._modules.append(_host_module(frame.message))
+                    return HostCodeAnswer(len(self._modules) - 1), ()
+                case HostLaunchQuestion():
+                    return self._launched(frame.message, frame.arrays)
+        except PrismBenchError as error:
+            return Refusal.of(error), ()
+
+    def _launched(self, question: HostLaunchQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
+        if not 0 <= question.build < len(self._modules):
+            raise SpecError(f"there is no build {question.build}")
+        # Buffers as the kernel's memory, not as its arguments: what it writes through a const pointer is seen, too.
+        given = unpack_arguments(question.arguments, arrays)
+        buffers = {id(one): DeviceBuffer(one) for one in given if isinstance(one, np.ndarray)}
+        arguments = [buffers.get(id(one), one) for one in given]
+        report = self._modules[question.build].run(question.request, arguments)
+        left = [buffers[id(one)].array if id(one) in buffers else one for one in arrays]
+        return HostLaunchAnswer(report), left
+
+
+def _host_module(question: HostCodeQuestion) -> Module:
+    """Build for the emulator; BackendUnavailable for what it does not claim to run."""
+    source = Path(question.source)
+    reason = not_emulated(*code_of(source, question.entries, question.options))
+    if reason:
+        raise BackendUnavailable(f"not emulated: {reason}")
+    return host_module(source, question.entries, question.mode, question.options)
+
+
+def _machine_code(question: MachineCodeQuestion) -> _Reply:
+    """Compile, or find the entries of machine code that exists already."""
+    made = compile_source(Path(question.source), question.entries, question.architecture, question.options)
+    symbols = {entry: made.lowered[entry] for entry in question.entries}
+    try:
+        listed = [one for listing in listing_of(made.path).values() for one in listing.instructions]
+    except BackendUnavailable:
+        listed = None
+    kinds = None if listed is None else dict[str, int](Counter(map(kind_of, listed)))
+    precisions = None if listed is None else precision_census(listed)
+    answer = MachineCodeAnswer(symbols, made.resources, kinds, precisions, made.log)
+    return answer, (np.frombuffer(made.cubin, np.uint8),)
+
+
+def main(descriptor: str, *prepared: str) -> None:
+    """Serve until there is nobody to ask. Files and folders that are `prepared` are found in the jail's own cache."""
+    end_with(int(descriptor))
+    for path in map(Path, prepared):
+        (cache_folder() / path.name).symlink_to(path)
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, JailService().reply)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

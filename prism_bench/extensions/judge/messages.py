@@ -1,0 +1,70 @@
+"""Messages between the judge and the jailed process that compiles a submission and runs it on the emulator.
+
+Arrays and machine code travel behind the message, in the same frame.
+"""
+
+import msgspec
+
+from prism_bench.compilation.code import Resources
+from prism_bench.emulator.messages import ArgumentPlace
+from prism_bench.emulator.report import LaunchReport
+from prism_bench.emulator.request import LaunchRequest
+from prism_bench.workers.refusal import Refusal
+
+
+class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Compile a source for an architecture, with these entries."""
+
+    source: str
+    entries: tuple[str, ...]
+    architecture: str
+    options: tuple[str, ...] = ()
+
+
+class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The frame's array is the cubin; `symbols` has the symbol of each entry, `resources` what it takes, by symbol.
+
+    `kinds` counts the instructions of all entries by kind, `precisions` their arithmetic by precision; both are None
+    where no program lists them.
+    """
+
+    symbols: dict[str, str]
+    resources: dict[str, Resources]
+    kinds: dict[str, int] | None
+    precisions: dict[str, int] | None
+    log: str = ""
+
+
+class HostCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Build a source for the emulator in a mode, with these entries, and keep it for launches."""
+
+    source: str
+    entries: tuple[str, ...]
+    mode: str
+    options: tuple[str, ...] = ()
+
+
+class HostCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """It was built: `build` is its number, from 0."""
+
+    build: int
+
+
+class HostLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Launch a kernel of the build of that number; buffers and scalars are the frame's arrays."""
+
+    build: int
+    request: LaunchRequest
+    arguments: tuple[ArgumentPlace, ...]
+
+
+class HostLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The report of a launch; the frame's arrays are all of the question's, as the kernel left them."""
+
+    report: LaunchReport
+
+
+JailQuestion = MachineCodeQuestion | HostCodeQuestion | HostLaunchQuestion
+JailAnswer = MachineCodeAnswer | HostCodeAnswer | HostLaunchAnswer | Refusal
+QUESTIONS: msgspec.json.Decoder[JailQuestion] = msgspec.json.Decoder(JailQuestion)
+ANSWERS: msgspec.json.Decoder[JailAnswer] = msgspec.json.Decoder(JailAnswer)

@@ -1,0 +1,55 @@
+"""A verdict's page: one HTML file that needs no other, for whoever the verdict is handed on to."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from prism_bench.extensions.judge.defences import DEFENCES
+from prism_bench.extensions.judge.verdict import BatchRow, JudgedTime, JudgeVerdict, Ruling
+from prism_bench.report.templating import environment
+
+RULINGS: dict[Ruling, tuple[str, str]] = {
+    "right": ("good", "Every case that counts agrees with the task's reference."),
+    "wrong": ("bad", "An output differs from the task's reference, or a launch did not end as it should."),
+    "refused": ("bad", "A rule does not let it be launched, so that its outputs were not compared."),
+    "unchecked": ("warn", "No output could be compared."),
+}  # class of the style, and what it means
+
+
+@dataclass(frozen=True)
+class TimedCase:
+    """The times of one case, the submission's first; `ratio` is the time of each over the submission's."""
+
+    name: str
+    rows: tuple[tuple[JudgedTime, float | None], ...]
+
+
+def page_html(verdict: JudgeVerdict) -> str:
+    """Return the page of a verdict."""
+    wheres = dict.fromkeys(one.where for one in verdict.checked)
+    tried = [
+        (where, sum(one.right for one in verdict.checked if one.where == where),
+         sum(one.where == where for one in verdict.checked))
+        for where in wheres
+    ]  # fmt: skip
+    style, meaning = RULINGS[verdict.ruling]
+    return environment().get_template("judge/verdict.html").render(
+        verdict=verdict, style=style, meaning=meaning, tried=tried,
+        wrong=[one for one in verdict.checked if not one.right],
+        cases=len({one.case for one in verdict.checked}), timed=list(_timed(verdict)),
+        defences=[(name, DEFENCES[name]) for name in DEFENCES if name in verdict.defences],
+        absent=[(name, DEFENCES[name]) for name in DEFENCES if name not in verdict.defences],
+    )  # fmt: skip
+
+
+def leaderboard_html(task: str, rows: Sequence[BatchRow]) -> str:
+    """Return the page of many submissions to a task, next to whose file the pages of the verdicts are."""
+    styled = [(row, RULINGS[row.ruling][0]) for row in rows]
+    right = sum(row.ruling == "right" for row in rows)
+    return environment().get_template("judge/leaderboard.html").render(task=task, rows=styled, right=right)
+
+
+def _timed(verdict: JudgeVerdict) -> Iterator[TimedCase]:
+    for name in dict.fromkeys(one.case for one in verdict.times):
+        rows = sorted((one for one in verdict.times if one.case == name), key=lambda one: one.kind != "submission")
+        own = rows[0].seconds if rows[0].kind == "submission" else None
+        yield TimedCase(name, tuple((one, one.seconds / own if own else None) for one in rows))

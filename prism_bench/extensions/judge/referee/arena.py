@@ -1,0 +1,103 @@
+"""A runner's memory: every buffer between canaries, moved from module to module, poisoned before each launch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from prism_bench.extensions.judge.referee.device import RefereeDevice
+from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, PlannedParameter
+from prism_bench.inputs import InputArray
+
+CANARY_BYTES = 4096  # on either side of a buffer, at least
+CANARY = 0xC5
+SHIFT_BYTES = 256  # of which a buffer is moved by a random number
+MOST_SHIFTS = 64
+_WRITTEN = ("inout", "output")
+
+
+@dataclass(frozen=True)
+class _BufferPlace:
+    """A buffer's place: `first` is the address of the memory around it, `room` the bytes of that."""
+
+    plan: BufferPlan
+    first: int
+    room: int
+    address: int
+    size: int
+
+    @property
+    def margins(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Address and bytes of the canaries before and after the buffer."""
+        end = self.address + self.size
+        return (self.first, self.address - self.first), (end, self.first + self.room - end)
+
+
+class Arena:
+    """The buffers of one case on a device, each `shift` times 256 bytes further than the device gave it."""
+
+    def __init__(self, device: RefereeDevice, plan: CasePlan, shift: int) -> None:
+        self._device = device
+        device.free_all()
+        self._places = {one.name: self._placed(one, shift % MOST_SHIFTS) for one in plan.buffers}
+        self._given: dict[str, int] = {}
+
+    def address(self, name: str) -> int:
+        """Return the address of a buffer."""
+        return self._places[name].address
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a buffer."""
+        return self._places[name].size
+
+    def values(self, parameters: Sequence[PlannedParameter]) -> list[int | np.generic]:
+        """Return the values of a launch's parameters."""
+        return [
+            self.address(one.buffer) if one.buffer else np.frombuffer(bytes.fromhex(one.value), one.dtype)[0]
+            for one in parameters
+        ]
+
+    def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:
+        """Write new inputs, poison the outputs by the key, and make scratch and canaries as they were at first."""
+        self._given = {}
+        for number, (name, place) in enumerate(self._places.items()):
+            for address, size in place.margins:
+                self._device.fill(address, size, CANARY)
+            if name in inputs:
+                self._device.lay_out(place.address, inputs[name])
+                if place.plan.role == "input":
+                    self._given[name] = self._device.digest(place.address, place.size)
+            elif place.plan.role == "scratch":
+                self._device.fill(place.address, place.size, place.plan.first_byte)
+            else:
+                self._device.randomize(place.address, place.size, key + number)
+
+    def digests(self) -> dict[str, int]:
+        """Return the digests of what launches write, by name."""
+        return {
+            name: self._device.digest(place.address, place.size)
+            for name, place in self._places.items() if place.plan.role in _WRITTEN
+        }  # fmt: skip
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Return what launches write, by name, on the host."""
+        return {
+            name: self._device.read(place.address, place.plan.dtype, place.plan.shape)
+            for name, place in self._places.items() if place.plan.role in _WRITTEN
+        }  # fmt: skip
+
+    def broken(self) -> Iterator[str]:
+        """Yield in words what a launch may not have changed: canaries and inputs."""
+        for name, place in self._places.items():
+            for side, (address, size) in zip(("before", "after"), place.margins, strict=True):
+                if not self._device.is_filled(address, size, CANARY):
+                    yield f"it wrote {side} the buffer of {name}"
+            if name in self._given and self._device.digest(place.address, place.size) != self._given[name]:
+                yield f"it changed the input {name}"
+
+    def _placed(self, plan: BufferPlan, shift: int) -> _BufferPlace:
+        size = prod(plan.shape) * np.dtype(plan.dtype).itemsize
+        room = size + 2 * CANARY_BYTES + MOST_SHIFTS * SHIFT_BYTES
+        first = self._device.allocate(room)
+        return _BufferPlace(plan, first, room, first + CANARY_BYTES + shift * SHIFT_BYTES, size)

@@ -1,0 +1,121 @@
+"""The referee's side of a runner: questions with a limit of time, on a clock of this process."""
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from prism_bench.errors import VerificationFailed
+from prism_bench.extensions.judge.referee.messages import (
+    ANSWERS,
+    Answer,
+    CasePlan,
+    FactsAnswer,
+    FactsQuestion,
+    FetchAnswer,
+    FetchQuestion,
+    InputPlan,
+    LoadAnswer,
+    Question,
+    RepeatAnswer,
+    RepeatQuestion,
+    RunnerLaunchAnswer,
+    RunnerLaunchQuestion,
+    RunnerLoadQuestion,
+)
+from prism_bench.inputs import InputArray
+from prism_bench.workers.frames import Frame, FrameError
+from prism_bench.workers.handle import START_SECONDS, FrameWorker, WorkerEnvironment
+from prism_bench.workers.refusal import Refusal
+
+CUDA_DEVICE = f"{__package__}.cuda_device:open_device"
+_EAGER = {"CUDA_MODULE_LOADING": "EAGER"}  # nothing is loaded within a launch that is timed
+_LARGEST = 1 << 36  # bytes of all outputs of a case
+_Expected = TypeVar("_Expected", bound=Answer)
+
+
+class Runner(Protocol):
+    """Whatever answers a question within some seconds; VerificationFailed where the launched code ends it."""
+
+    def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
+        """Return the answer with its arrays; the error that it answers with is raised."""
+        ...
+
+    def end(self) -> None:
+        """End it with all that it started."""
+        ...
+
+
+class RunnerProcess:
+    """A runner in an own process, which is killed where it does not answer in time."""
+
+    def __init__(self, device: str = CUDA_DEVICE, variables: Mapping[str, str] | None = None) -> None:
+        where = WorkerEnvironment(f"{__package__}.runner", variables={**_EAGER, **(variables or {})})
+        self._worker = FrameWorker(where, [device])
+
+    def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
+        try:
+            self._worker.channel.send(question, arrays)
+            frame = self._worker.channel.receive(ANSWERS, limit, _LARGEST)
+        except TimeoutError:
+            self._worker.kill()
+            raise VerificationFailed(f"it has not ended in {limit:.0f} s, and was ended with its process") from None
+        except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
+            self._worker.kill()
+            raise VerificationFailed(f"it ended its process: {self._worker.last_words()}") from None
+        if isinstance(frame.message, Refusal):
+            raise frame.message.error()
+        return frame
+
+    def end(self) -> None:
+        self._worker.kill()
+        self._worker.wait()
+        self._worker.release()
+
+
+class RunnerClient:
+    """Questions to a runner in order. `limit` is what one launch may take, in seconds."""
+
+    def __init__(self, runner: Runner, limit: float) -> None:
+        self._runner, self._limit = runner, limit
+
+    def __enter__(self) -> "RunnerClient":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.end()
+
+    def facts(self) -> FactsAnswer:
+        """Return the device; the first question, before which a process starts."""
+        return self._ask(FactsQuestion(), (), FactsAnswer, START_SECONDS).message
+
+    def load(self, plan: CasePlan, cubin: bytes, shift: int) -> LoadAnswer:
+        """Load machine code and make buffers, both anew."""
+        return self._ask(RunnerLoadQuestion(plan, shift), [np.frombuffer(cubin, np.uint8)], LoadAnswer).message
+
+    def launch(self, inputs: Mapping[str, InputArray], key: int) -> tuple[RunnerLaunchAnswer, float]:
+        """Launch on new inputs; return the answer, and the seconds from question to answer on this process's clock."""
+        question = RunnerLaunchQuestion(tuple(InputPlan(name, one.rotations) for name, one in inputs.items()), key)
+        before = perf_counter()
+        answer = self._ask(question, [one.block for one in inputs.values()], RunnerLaunchAnswer).message
+        return answer, perf_counter() - before
+
+    def repeated(self, times: int) -> float:
+        """Return the seconds on this process's clock in which so many launches ended."""
+        before = perf_counter()
+        self._ask(RepeatQuestion(times), (), RepeatAnswer)
+        return perf_counter() - before
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Return the outputs of the last launch by name."""
+        frame = self._ask(FetchQuestion(), (), FetchAnswer)
+        return dict(zip(frame.message.names, frame.arrays, strict=True))
+
+    def _ask(
+        self, question: Question, arrays: Sequence[np.ndarray], expected: type[_Expected], limit: float | None = None
+    ) -> Frame[_Expected]:
+        frame = self._runner.ask(question, arrays, limit or self._limit)
+        if not isinstance(frame.message, expected):
+            raise VerificationFailed(f"the runner answered with {type(frame.message).__name__}")
+        return Frame(frame.message, frame.arrays)

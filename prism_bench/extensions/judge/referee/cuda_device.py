@@ -1,0 +1,126 @@
+"""The runner's device on a GPU: CuPy's driver calls, and the harness that times every other launch of this program."""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from prism_bench.backends.cuda.backend import CudaBackend
+from prism_bench.backends.cuda.backend import open_backend as open_cuda
+from prism_bench.backends.cuda.device_bytes import DeviceBytes
+from prism_bench.compilation.symbols import variable_symbols
+from prism_bench.errors import MeasurementInvalid, VerificationFailed
+from prism_bench.extensions.judge.referee.device import RefereeDevice
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
+from prism_bench.inputs import InputArray
+
+_CANARY_BYTES, _CANARY_KEY = 1 << 20, 7
+_STATIC_SHARED = 48 << 10
+_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_EMPTY_KERNELS = 20
+
+
+def open_device() -> "CudaRefereeDevice":
+    """Open the current GPU; BackendUnavailable without one."""
+    return CudaRefereeDevice(open_cuda())
+
+
+class CudaRefereeDevice(RefereeDevice):
+    """The current GPU, in the context of this process."""
+
+    def __init__(self, backend: CudaBackend) -> None:
+        self._backend, self._cupy, self._harness = backend, backend.xp, backend.harness
+        self._bytes = DeviceBytes(backend.xp, backend.device)
+        self._memory: dict[int, Any] = {}
+        self._module: Any = None
+        self._functions: dict[str, Any] = {}
+        self._cubin, self._symbols, self._has_variables = b"", tuple[str, ...](), False
+
+    def facts(self) -> FactsAnswer:
+        device, bounds = self._backend.device, self._backend.bounds()
+        samples = sorted(self._harness.timed(self._harness.nothing, cold=True).seconds for _ in range(_EMPTY_KERNELS))
+        address = self.allocate(_CANARY_BYTES)
+        self.randomize(address, _CANARY_BYTES, _CANARY_KEY)
+        canary = self.digest(address, _CANARY_BYTES)
+        self.free_all()
+        return FactsAnswer(
+            device.name, device.uuid, device.sm_count, device.max_shared_bytes, device.compute_capability,
+            device.l2_bytes, samples[0], bounds.bus or 0.0, canary,
+        )  # fmt: skip
+
+    def load(self, cubin: bytes, symbols: Sequence[str]) -> dict[str, int]:
+        sizes = variable_symbols(cubin)
+        self._cubin, self._symbols, self._has_variables = cubin, tuple(symbols), bool(sizes)
+        self._load()
+        return sizes
+
+    def restore_variables(self) -> None:
+        if self._has_variables:
+            self._load()  # the driver has no address for variables that are static
+
+    def _load(self) -> None:
+        self.synchronize()
+        self._functions, self._module = {}, None  # the module is unloaded with its last reference
+        self._module = self._cupy.cuda.function.Module()  # RawModule would give a module that is loaded already
+        self._module.load(self._cubin)
+        self._functions = {symbol: self._module.get_function(symbol) for symbol in self._symbols}
+        self.synchronize()
+
+    def allocate(self, size: int) -> int:
+        try:
+            memory = self._cupy.cuda.alloc(size)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise MemoryError(str(error)) from error
+        self._memory[int(memory.ptr)] = memory
+        return int(memory.ptr)
+
+    def free_all(self) -> None:
+        self._memory.clear()
+        self._cupy.get_default_memory_pool().free_all_blocks()
+
+    def fill(self, address: int, size: int, value: int) -> None:
+        self._bytes.fill(address, size, value)
+
+    def randomize(self, address: int, size: int, key: int) -> None:
+        self._bytes.randomize(address, size, key)
+
+    def is_filled(self, address: int, size: int, value: int) -> bool:
+        return self._bytes.is_filled(address, size, value)
+
+    def digest(self, address: int, size: int) -> int:
+        return self._bytes.digest(address, size)
+
+    def lay_out(self, address: int, content: InputArray) -> None:
+        self._bytes.put(address, content.on(self._cupy))
+
+    def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        return self._bytes.read(address, np.dtype(dtype), shape)
+
+    def call(self, step: StepPlan, values: Sequence[int | np.generic]) -> Callable[[], None]:
+        arguments = tuple(np.uint64(one) if isinstance(one, int) else one for one in values)
+
+        def launch() -> None:
+            function = self._functions[step.symbol]  # of the present module
+            if step.shared > _STATIC_SHARED:
+                self._cupy.cuda.driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, step.shared)
+            function(
+                step.grid, step.block, arguments, shared_mem=step.shared, enable_cooperative_groups=step.cooperative
+            )
+
+        return launch
+
+    def timed(self, call: Callable[[], None], *, cold: bool) -> float:
+        self._harness.forget_persisting()
+        try:
+            return self._harness.timed(call, cold=cold).seconds
+        except MeasurementInvalid as error:
+            raise VerificationFailed(f"its launch cannot be timed: {error}") from error
+
+    def leftover(self) -> float:
+        before = perf_counter()
+        self._cupy.cuda.runtime.deviceSynchronize()
+        return perf_counter() - before
+
+    def synchronize(self) -> None:
+        self._cupy.cuda.runtime.deviceSynchronize()

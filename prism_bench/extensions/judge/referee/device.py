@@ -1,0 +1,82 @@
+"""What a runner needs of a device, and nothing more: memory by address, machine code, launches, a clock."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
+from prism_bench.inputs import InputArray
+
+
+class RefereeDevice(ABC):
+    """A device of one runner process. Addresses are whole numbers; all work is done in order.
+
+    An error of the launched code raises VerificationFailed; after it the process is of no more use.
+    """
+
+    @abstractmethod
+    def facts(self) -> FactsAnswer:
+        """Return the device; runs an empty kernel and one of known outcome."""
+
+    @abstractmethod
+    def load(self, cubin: bytes, symbols: Sequence[str]) -> dict[str, int]:
+        """Load machine code as an own module, also where it was loaded before; return its variables' bytes by name.
+
+        What was loaded before is unloaded.
+        """
+
+    @abstractmethod
+    def restore_variables(self) -> None:
+        """Make all variables of the module what they were when it was loaded."""
+
+    @abstractmethod
+    def allocate(self, size: int) -> int:
+        """Return the address of so many bytes, a multiple of 256; MemoryError where there are none."""
+
+    @abstractmethod
+    def free_all(self) -> None:
+        """Give all memory back."""
+
+    @abstractmethod
+    def fill(self, address: int, size: int, value: int) -> None:
+        """Fill bytes with a value."""
+
+    @abstractmethod
+    def randomize(self, address: int, size: int, key: int) -> None:
+        """Fill bytes at random, by a key."""
+
+    @abstractmethod
+    def is_filled(self, address: int, size: int, value: int) -> bool:
+        """Return whether all bytes have the value."""
+
+    @abstractmethod
+    def digest(self, address: int, size: int) -> int:
+        """Return `digests.digest_of` of the bytes."""
+
+    @abstractmethod
+    def lay_out(self, address: int, content: InputArray) -> None:
+        """Write an input, whose block is repeated on the device."""
+
+    @abstractmethod
+    def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Return an array of the device's memory as a copy on the host."""
+
+    @abstractmethod
+    def call(self, step: StepPlan, values: Sequence[int | np.generic]) -> Callable[[], None]:
+        """Return what enqueues a launch of the module with these parameters: addresses and numbers."""
+
+    @abstractmethod
+    def timed(self, call: Callable[[], None], *, cold: bool) -> float:
+        """Return the seconds of what a call enqueues, on the device's clock; no line is kept in a cache on request.
+
+        Cold: caches are cleared before it.
+        """
+
+    @abstractmethod
+    def leftover(self) -> float:
+        """Return the seconds that the device still worked after all that was enqueued had ended."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all work has ended."""

@@ -1,0 +1,131 @@
+"""Messages between the referee and the runner that launches a stranger's machine code: plain values, never objects."""
+
+from typing import Literal
+
+import msgspec
+
+from prism_bench.workers.refusal import Refusal
+
+Role = Literal["input", "inout", "output", "scratch"]
+
+
+class BufferPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A buffer of the case; before a launch an output is poisoned and scratch has `first_byte` everywhere."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: Role
+    first_byte: int = 0
+
+
+class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A parameter of a launch: the address of a buffer, or a number as its type and its bytes in hexadecimal."""
+
+    buffer: str = ""
+    dtype: str = ""
+    value: str = ""
+
+
+class StepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A launch of a symbol of the machine code; with `zero` a buffer that is filled with zeros instead."""
+
+    symbol: str = ""
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (1, 1, 1)
+    shared: int = 0
+    cooperative: bool = False
+    parameters: tuple[PlannedParameter, ...] = ()
+    zero: str = ""
+
+
+class CasePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a runner has to know of a case: its buffers and steps. It has no reference and no tolerance."""
+
+    name: str
+    buffers: tuple[BufferPlan, ...]
+    steps: tuple[StepPlan, ...]
+
+
+class InputPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One input of a launch; its block is an array of the frame, repeated with `rotations`."""
+
+    name: str
+    rotations: tuple[int, ...]
+
+
+class FactsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Return the device, after canary kernels have run on it."""
+
+
+class RunnerLoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Load the machine code in the frame's array anew, and make all buffers anew, moved by `shift` units."""
+
+    plan: CasePlan
+    shift: int
+
+
+class RunnerLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Launch once on new inputs, whose blocks are the frame's arrays; `key` poisons the outputs; `cold` times it."""
+
+    inputs: tuple[InputPlan, ...]
+    key: int
+    cold: bool = True
+
+
+class RepeatQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Launch so many times on the present inputs, one right after the other, and wait for the end."""
+
+    times: int
+
+
+class FetchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Return the outputs as the last launch left them."""
+
+
+class FactsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The device in words and numbers.
+
+    `overhead` is what an empty kernel takes, in seconds; `bandwidth` what the memory bus carries at most, in bytes per
+    second, 0 where unknown; `canary` is the digest of what a kernel of known outcome left.
+    """
+
+    device: str
+    uuid: str
+    sm_count: int
+    max_shared_bytes: int
+    compute_capability: int
+    l2_bytes: int
+    overhead: float
+    bandwidth: float
+    canary: int
+
+
+class LoadAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """It was loaded; `variables` are the machine code's own, with their bytes, which each launch finds as at first."""
+
+    variables: dict[str, int] = {}
+
+
+class RunnerLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """What a launch took in seconds and left: digests of the outputs by name, and in words what it broke."""
+
+    seconds: float
+    digests: dict[str, int]
+    broken: tuple[str, ...] = ()
+
+
+class RepeatAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The launches have ended."""
+
+
+class FetchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The outputs are the frame's arrays, named in order."""
+
+    names: tuple[str, ...]
+
+
+Question = FactsQuestion | RunnerLoadQuestion | RunnerLaunchQuestion | RepeatQuestion | FetchQuestion
+Answer = FactsAnswer | LoadAnswer | RunnerLaunchAnswer | RepeatAnswer | FetchAnswer | Refusal
+QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
+ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)

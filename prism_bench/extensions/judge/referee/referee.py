@@ -1,0 +1,182 @@
+"""The referee of one case: draws inputs, asks for launches, keeps an own clock, and compares what they left."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from statistics import median
+
+import numpy as np
+
+from prism_bench.errors import PrismBenchError
+from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
+from prism_bench.extensions.judge.referee.digests import digest_of
+from prism_bench.extensions.judge.referee.messages import CasePlan, FactsAnswer
+from prism_bench.inputs import InputArray
+from prism_bench.measure.limits import Limits
+from prism_bench.measure.plausibility import LaunchWork
+from prism_bench.measure.plausibility import judge as plausible
+from prism_bench.units import time_text
+
+CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enqueue them
+CLOCK_SHARE = 0.5  # of the time by this process's clock that the device's may name
+REPEATED_SECONDS = 0.1
+REPEATED = (4, 2000)
+
+
+@dataclass(frozen=True)
+class RefereeRules:
+    """How many blocks of samples are taken, each with its module, samples of a block, launches before them.
+
+    A launch may take `launch_seconds`. Of the outputs a share `whole` is compared with the reference in whole, drawn
+    after each launch, and all where they have at most `small_bytes`; the others by their digest.
+    """
+
+    blocks: int = 3
+    samples: int = 10
+    warmups: int = 2
+    launch_seconds: float = 30.0
+    whole: float = 0.2
+    small_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class RefereedCase:
+    """What is launched, and how outputs are judged: `complaint` compares those on the inputs of a seed, in words."""
+
+    plan: CasePlan
+    inputs: Callable[[int], Mapping[str, InputArray]]
+    complaint: Callable[[int, Mapping[str, np.ndarray]], str]
+    work: LaunchWork = LaunchWork()
+
+
+@dataclass
+class RefereedTimes:
+    """What came of a case: the seconds of the samples, and complaints, each a rule and words."""
+
+    seconds: list[float] = field(default_factory=list[float])
+    complaints: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    repeatable: bool = True
+    variables: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class Referee:
+    """Judges cases of one submission. `start` starts a runner process; `random` draws what nobody can know before."""
+
+    def __init__(self, start: Callable[[], Runner], cubin: bytes, random: Random, rules: RefereeRules) -> None:
+        self._start, self._cubin, self._random, self._rules = start, cubin, random, rules
+
+    def judge(self, case: RefereedCase) -> RefereedTimes:
+        """Return times and complaints of a case. A launch that ends its process, or never ends, is a complaint."""
+        found, digests = RefereedTimes(), dict[int, dict[str, int]]()
+        try:
+            with RunnerClient(self._start(), self._rules.launch_seconds) as client:
+                facts = client.facts()
+                for _ in range(self._rules.blocks):
+                    self._block(client, case, found, digests)
+                    if found.complaints:
+                        return found
+                self._doubt_times(client, case, found, facts)
+            with RunnerClient(self._start(), self._rules.launch_seconds) as client:
+                client.facts()
+                self._replay(client, case, found, digests)
+        except PrismBenchError as error:
+            found.complaints.append(("outputs", f"{case.plan.name}: {error}"))
+        return found
+
+    def _block(
+        self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]]
+    ) -> None:
+        """Take a block of samples, each on inputs that no launch has seen; their number is the rules' alone."""
+        found.variables = client.load(case.plan, self._cubin, self._random.getrandbits(16)).variables
+        for number in range(self._rules.warmups + self._rules.samples):
+            seed = self._random.getrandbits(31)
+            seconds = self._launched(client, case, found, digests, seed=seed)
+            if found.complaints:
+                return
+            if number >= self._rules.warmups:
+                found.seconds.append(seconds)
+
+    def _launched(
+        self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]], *,
+        seed: int,
+    ) -> float:  # fmt: skip
+        """Launch on the inputs of a seed and compare; return the seconds by the device's clock."""
+        answer, wall = client.launch(case.inputs(seed), self._random.getrandbits(62))
+        digests[seed] = answer.digests
+        found.complaints += [("outputs", f"{case.plan.name}: {words}") for words in answer.broken]
+        if not 0 < answer.seconds <= wall:
+            words = f"the device's clock names {time_text(answer.seconds)} of {time_text(wall)} by the referee's"
+            found.complaints.append(("clock", f"{case.plan.name}: {words}"))
+        if not found.complaints and self._is_whole(case):
+            self._compare(client, case, found, seed=seed, digests=answer.digests)
+        return answer.seconds
+
+    def _is_whole(self, case: RefereedCase) -> bool:
+        written = [one for one in case.plan.buffers if one.role in ("output", "inout")]
+        size = sum(int(np.prod(one.shape, dtype=np.int64)) * np.dtype(one.dtype).itemsize for one in written)
+        return size <= self._rules.small_bytes or self._random.random() < self._rules.whole
+
+    def _compare(
+        self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, *, seed: int, digests: Mapping[str, int]
+    ) -> None:
+        """Compare the outputs of the last launch in whole, and with the digests that the runner named."""
+        outputs = client.outputs()
+        odd = [name for name, array in outputs.items() if digest_of(array) != digests.get(name)]
+        if odd:
+            found.complaints.append(("outputs", f"{case.plan.name}: {odd[0]} changed after the launch had ended"))
+            return
+        words = case.complaint(seed, outputs)
+        if words:
+            found.complaints.append(("outputs", words))
+
+    def _replay(
+        self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]]
+    ) -> None:
+        """Launch on all the inputs again, in another process and order; other digests are compared in whole.
+
+        So what a launch left out because of its number, or of what was before it, shows.
+        """
+        seeds = list(digests)
+        self._random.shuffle(seeds)
+        client.load(case.plan, self._cubin, self._random.getrandbits(16))
+        for seed in seeds:
+            again = dict[int, dict[str, int]]()
+            self._launched(client, case, found, again, seed=seed)
+            if not found.complaints and again[seed] != digests[seed]:
+                found.repeatable = False
+                self._compare(client, case, found, seed=seed, digests=again[seed])
+            if found.complaints:
+                return
+        if not found.repeatable:
+            self._judge_unrepeatable(client, case, found, seeds)
+
+    def _judge_unrepeatable(
+        self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, seeds: list[int]
+    ) -> None:
+        """Take all samples again with every output compared in whole, since digests say nothing of such a kernel."""
+        found.seconds.clear()
+        for index, seed in enumerate(seeds):
+            if index % (self._rules.warmups + self._rules.samples) == 0:
+                client.load(case.plan, self._cubin, self._random.getrandbits(16))
+            digests = dict[int, dict[str, int]]()
+            found.seconds.append(self._launched(client, case, found, digests, seed=seed ^ 0x2A2A2A))
+            if not found.complaints:
+                self._compare(client, case, found, seed=seed ^ 0x2A2A2A, digests=digests[seed ^ 0x2A2A2A])
+            if found.complaints:
+                return
+
+    def _doubt_times(self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, facts: FactsAnswer) -> None:
+        """Object to times that no launch can have, and to those that this process's clock contradicts."""
+        seconds = median(found.seconds)
+        peaks = {"bandwidth": facts.bandwidth} if facts.bandwidth else {}
+        limits = Limits({"cold_time": facts.overhead}, peaks=peaks, cache_bytes=facts.l2_bytes)
+        refusal = plausible("cold_time", seconds, case.work, limits).refusal
+        if refusal:
+            found.complaints.append(("physical limits", f"{case.plan.name}: {refusal}"))
+            return
+        least, most = REPEATED
+        times = max(least, min(most, round(REPEATED_SECONDS / seconds)))
+        wall = (client.repeated(2 * times) - client.repeated(times)) / times
+        if wall > CLOCK_SECONDS and seconds < CLOCK_SHARE * wall:
+            words = f"a launch takes {time_text(wall)} by the referee's clock, {time_text(seconds)} by the device's"
+            found.complaints.append(("clock", f"{case.plan.name}: {words}"))

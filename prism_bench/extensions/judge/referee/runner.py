@@ -1,0 +1,130 @@
+"""The process that launches a stranger's machine code. It knows buffers and launches, no reference and no verdict.
+
+Started as `python -m prism_bench.extensions.judge.referee.runner CHANNEL MODULE:FUNCTION`; the function opens a device.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+import numpy as np
+
+from prism_bench.errors import PrismBenchError, UsageError, VerificationFailed
+from prism_bench.extensions.judge.referee.arena import Arena
+from prism_bench.extensions.judge.referee.device import RefereeDevice
+from prism_bench.extensions.judge.referee.messages import (
+    QUESTIONS,
+    Answer,
+    CasePlan,
+    FactsQuestion,
+    FetchAnswer,
+    FetchQuestion,
+    LoadAnswer,
+    Question,
+    RepeatAnswer,
+    RepeatQuestion,
+    RunnerLaunchAnswer,
+    RunnerLaunchQuestion,
+    RunnerLoadQuestion,
+)
+from prism_bench.inputs import InputArray
+from prism_bench.workers.channel import FrameChannel
+from prism_bench.workers.child import end_with
+from prism_bench.workers.frames import Frame
+from prism_bench.workers.refusal import Refusal
+
+LEFTOVER_SECONDS = 1e-3  # that a device may seem to work on where nothing is left: a late wake-up of the host
+_Reply = tuple[Answer, Sequence[np.ndarray]]
+
+
+class RunnerService:
+    """Answers about one device, which holds one module at a time."""
+
+    def __init__(self, device: RefereeDevice) -> None:
+        self._device = device
+        self._plan: CasePlan | None = None
+        self._arena: Arena | None = None
+        self._calls: list[Callable[[], None]] = []
+
+    def reply(self, frame: Frame[Question]) -> _Reply:
+        """Return the answer to a question; an expected error is the answer itself."""
+        try:
+            match frame.message:
+                case FactsQuestion():
+                    return self._device.facts(), ()
+                case RunnerLoadQuestion():
+                    return self._loaded(frame.message, frame.arrays[0].tobytes()), ()
+                case RunnerLaunchQuestion():
+                    return self._launched(frame.message, frame.arrays), ()
+                case RepeatQuestion(times=times):
+                    return self._repeated(times), ()
+                case FetchQuestion():
+                    outputs = self._loaded_arena().outputs()
+                    return FetchAnswer(tuple(outputs)), list(outputs.values())
+        except MemoryError as error:
+            return Refusal.of(VerificationFailed(f"no memory on the device: {error}")), ()
+        except PrismBenchError as error:
+            return Refusal.of(error), ()
+
+    def _loaded(self, question: RunnerLoadQuestion, cubin: bytes) -> LoadAnswer:
+        plan = self._plan = question.plan
+        symbols = list(dict.fromkeys(step.symbol for step in plan.steps if step.symbol))
+        variables = self._device.load(cubin, symbols)
+        arena = self._arena = Arena(self._device, plan, question.shift)
+        self._calls = []
+        for step in plan.steps:
+            if step.zero:
+                place = arena.address(step.zero), arena.size(step.zero)
+                self._calls.append(lambda place=place: self._device.fill(*place, 0))
+            else:
+                self._calls.append(self._device.call(step, arena.values(step.parameters)))
+        return LoadAnswer(variables)
+
+    def _launched(self, question: RunnerLaunchQuestion, blocks: Sequence[np.ndarray]) -> RunnerLaunchAnswer:
+        arena, plan = self._loaded_arena(), self._plan
+        assert plan is not None, "an arena has a plan"
+        shapes = {one.name: one.shape for one in plan.buffers}
+        inputs = {
+            one.name: InputArray(block.reshape(-1), one.rotations, shapes[one.name])
+            for one, block in zip(question.inputs, blocks, strict=True)
+        }
+        arena.prepare(inputs, question.key)
+        self._device.restore_variables()
+        self._device.synchronize()
+        seconds = self._device.timed(self._all, cold=question.cold)
+        broken = list(arena.broken())
+        if self._device.leftover() > LEFTOVER_SECONDS:
+            broken.append("it left work behind on the device")
+        return RunnerLaunchAnswer(seconds, arena.digests(), tuple(broken))
+
+    def _repeated(self, times: int) -> RepeatAnswer:
+        self._loaded_arena()
+        for _ in range(times):
+            self._all()
+        self._device.synchronize()
+        return RepeatAnswer()
+
+    def _all(self) -> None:
+        for call in self._calls:
+            call()
+
+    def _loaded_arena(self) -> Arena:
+        if self._arena is None:
+            raise UsageError("nothing is loaded")
+        return self._arena
+
+
+def main(descriptor: str, device: str) -> None:
+    """Serve until there is nobody to ask."""
+    end_with(int(descriptor))
+    module, _, name = device.partition(":")
+    try:
+        reply = RunnerService(getattr(import_module(module), name)()).reply
+    except PrismBenchError as error:
+        refusal = Refusal.of(error)
+        reply = lambda frame: (refusal, ())  # noqa: E731
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, reply)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,154 @@
+"""A submission on a GPU: the machine's state before, every case by the referee, the machine's state after."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from statistics import median
+from typing import Literal
+
+import numpy as np
+
+from prism_bench.backends import Backend
+from prism_bench.case import Case, Device
+from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
+from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
+from prism_bench.extensions.judge.referee.machine import (
+    MachineState,
+    machine_state,
+    quarantine,
+    refuse_quarantined,
+)
+from prism_bench.extensions.judge.referee.messages import FactsAnswer
+from prism_bench.extensions.judge.referee.planning import case_plan, check_parameters
+from prism_bench.extensions.judge.referee.referee import Referee, RefereedCase, RefereedTimes, RefereeRules
+from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
+from prism_bench.measure.plausibility import LaunchWork
+from prism_bench.measure.statistics import median_interval
+from prism_bench.run.verification import compare_outputs, complaint, passed
+
+WHERE = "cuda, timed launches"
+_Kind = Literal["submission", "kernel"]
+
+
+@dataclass(frozen=True)
+class ContestantCode:
+    """Machine code for the device: its bytes, and the symbol of each entry."""
+
+    cubin: bytes
+    symbols: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Whose machine code is timed: the submission's, or the task's own kernel's, with its cases."""
+
+    name: str
+    kind: _Kind
+    cases: Sequence[Case]
+    code: ContestantCode
+
+
+@dataclass
+class RefereeFindings:
+    """What the referee found, in the words of a verdict."""
+
+    objections: list[Objection] = field(default_factory=list[Objection])
+    checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
+    times: list[JudgedTime] = field(default_factory=list[JudgedTime])
+    unjudged: list[str] = field(default_factory=list[str])
+    evidence: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class RefereeSession:
+    """Runs contestants one after the other. `reference` evaluates the task's reference, in this process.
+
+    `start` starts a runner process. BackendUnavailable where there is no device, or where it is in quarantine.
+    """
+
+    def __init__(
+        self, start: Callable[[], Runner], reference: Callable[[], Backend], random: Random,
+        rules: RefereeRules | None = None, state: Callable[[FactsAnswer], MachineState] = machine_state,
+    ) -> None:  # fmt: skip
+        self._start, self._reference, self._random = start, reference, random
+        self._rules, self._state = rules or RefereeRules(), state
+        self.findings = RefereeFindings()
+        self.facts = self._asked()
+        refuse_quarantined(self.facts.uuid)
+        self._before = state(self.facts)
+        self.findings.evidence["device"] = f"{self.facts.device} {self.facts.uuid}".strip()
+
+    @property
+    def device(self) -> Device:
+        """The device, as launches ask for it."""
+        return Device(self.facts.sm_count, self.facts.max_shared_bytes, self.facts.compute_capability)
+
+    def run(self, contestant: Contestant) -> None:
+        """Judge and time every case of a contestant; the first case with a complaint is the last."""
+        referee = Referee(self._start, contestant.code.cubin, self._random, self._rules)
+        for case in contestant.cases:
+            try:
+                found = referee.judge(self._refereed(case, contestant.code))
+            except SpecError as error:
+                self.findings.objections.append(Objection("form", str(error), case.name))
+                return
+            except BackendUnavailable as error:
+                self.findings.unjudged.append(f"{case.name} on the GPU: {error}")
+                continue
+            self._note(contestant, case, found)
+            if found.complaints:
+                return
+
+    def close(self) -> None:
+        """Compare the machine with what it was, and put the device into quarantine where it differs."""
+        try:
+            complaints = self._state(self._asked()).complaints(self._before)
+        except PrismBenchError as error:
+            complaints = [f"the device does not answer: {error}"]
+        if complaints:
+            path = quarantine(self.facts.uuid, "; ".join(complaints))
+            self.findings.objections += [Objection("state of the machine", words) for words in complaints]
+            self.findings.evidence["quarantine"] = f"{'; '.join(complaints)} ({path})"
+        else:
+            self.findings.evidence["machine afterwards"] = "as before: errors, clocks, memory, canaries"
+
+    def _asked(self) -> FactsAnswer:
+        """Return the facts that a fresh runner reports, which ends then."""
+        with RunnerClient(self._start(), self._rules.launch_seconds) as client:
+            try:
+                return client.facts()
+            except VerificationFailed as error:
+                raise BackendUnavailable(f"no runner for the GPU: {error}") from None
+
+    def _refereed(self, case: Case, code: ContestantCode) -> RefereedCase:
+        def words(seed: int, outputs: Mapping[str, np.ndarray]) -> str:
+            backend = self._reference()
+            entries = compare_outputs(backend, case, case.inputs(seed), outputs, seed)
+            return "" if passed(entries) else complaint(case, WHERE, entries)
+
+        written = sum(case.sizes.elements(one.name)[1] * np.dtype(one.dtype).itemsize for one in case.spec.outputs)
+        plan = case_plan(case, self.device, code.symbols)
+        check_parameters(plan, code.cubin)
+        work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
+        return RefereedCase(plan, case.inputs, words, work)
+
+    def _note(self, contestant: Contestant, case: Case, found: RefereedTimes) -> None:
+        words = "; ".join(text for _, text in found.complaints)
+        if contestant.kind == "kernel":
+            if words:
+                self.findings.unjudged.append(f"the task's own kernel has no time: {words}")
+        else:
+            self.findings.checked.append(CheckedCase(case.name, WHERE, not words, words))
+            self.findings.objections += [Objection(rule, text, case.name) for rule, text in found.complaints]
+            if found.variables:
+                self.findings.evidence["variables of the module"] = ", ".join(sorted(found.variables))
+            if not found.repeatable:
+                self.findings.evidence["repeatable"] = "no: outputs differ in bits from launch to launch"
+        if not words:
+            self.findings.times.append(_time(contestant, case, found.seconds))
+
+
+def _time(contestant: Contestant, case: Case, seconds: Sequence[float]) -> JudgedTime:
+    middle = median(seconds)
+    low, high = median_interval(seconds) or (min(seconds), max(seconds))
+    _, _, workload = case.name.partition("[")
+    return JudgedTime(f"[{workload}", contestant.name, contestant.kind, middle, low, high, len(seconds))

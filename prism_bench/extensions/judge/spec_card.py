@@ -1,0 +1,113 @@
+"""A kernel of a catalogue as a submission: its source, and a card with the launches of the cases that a judge runs.
+
+A card has no functions, so each launch holds for one workload, named in its `when`; launches that are the same for all
+workloads need none.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from prism_bench.case import Case, Device
+from prism_bench.errors import SpecError
+from prism_bench.extensions.judge.submission import MOST_LAUNCHES, CardLaunch, CardScratch, SubmissionCard
+from prism_bench.kernel import KernelSpec, Launch, Zero
+from prism_bench.spec_parts import CUDA
+
+_OTHER_KERNELS = re.compile(r'^\s*#\s*include\s*"[^"]*\.cu"', re.MULTILINE)
+
+
+def spec_card(spec: KernelSpec, cases: Sequence[Case]) -> SubmissionCard:
+    """Return the card of a spec for these cases; a SpecError where a card cannot have what the spec has."""
+    if spec.language != CUDA or spec.callable is not None:
+        raise SpecError(f"it is written in {spec.written_in}")
+    if _OTHER_KERNELS.search(spec.source_file.read_text()):
+        raise SpecError("its source includes that of another kernel")
+    scratch = {
+        one.name: CardScratch(tuple(_extent(word) for word in one.shape.split()), one.dtype)
+        for one in spec.arrays if one.scratch
+    }  # fmt: skip
+    axes = sorted({axis for case in cases for axis in case.workload})
+    by_condition: dict[str, tuple[CardLaunch, ...]] = {}
+    for case in cases:
+        condition, steps = _condition(case, axes), tuple(_launches(case))
+        if by_condition.setdefault(condition, steps) != steps:
+            raise SpecError("its launches differ by an axis that is neither a whole number nor a text")
+    if len({msgspec.json.encode(steps) for steps in by_condition.values()}) == 1:
+        launches = next(iter(by_condition.values()))
+    else:
+        launches = tuple(
+            msgspec.structs.replace(launch, when=condition)
+            for condition, steps in by_condition.items() for launch in steps
+        )  # fmt: skip
+    if not launches:
+        raise SpecError("it launches nothing at sizes that a CPU can run")
+    if len(launches) > MOST_LAUNCHES:
+        raise SpecError(f"its cases have {len(launches)} launches; a card has at most {MOST_LAUNCHES}")
+    return SubmissionCard(launches, source=spec.source_file.name, options=spec.options, scratch=scratch)
+
+
+def write_submission(folder: Path, spec: KernelSpec, card: SubmissionCard) -> Path:
+    """Write the card and a copy of the source to a folder; return the card's file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / card.source).write_bytes(spec.source_file.read_bytes())
+    file = folder / f"{Path(card.source).stem}.toml"
+    file.write_text("\n".join(_toml(card)) + "\n")
+    return file
+
+
+def _launches(case: Case) -> Iterable[CardLaunch]:
+    spec = case.spec
+    for step in case.plan.steps(Device()):
+        if isinstance(step, Zero):
+            yield CardLaunch(zero=step.name)
+        elif not step.is_empty:
+            if step.maps:
+                raise SpecError("it copies by tensor maps")
+            yield _launch(step, spec)
+
+
+def _launch(step: Launch, spec: KernelSpec) -> CardLaunch:
+    return CardLaunch(
+        step.entry or spec.entry, _whole(step.grid), _whole(step.block), step.shared,
+        step.arguments or tuple(one.name for one in spec.arguments), cooperative=step.cooperative,
+    )  # fmt: skip
+
+
+def _whole(extents: int | tuple[int, ...]) -> int | tuple[int, ...]:
+    return tuple(map(int, extents)) if isinstance(extents, tuple) else int(extents)
+
+
+def _extent(word: str) -> int | str:
+    return int(word) if word.isdigit() else word
+
+
+def _condition(case: Case, axes: Iterable[str]) -> str:
+    """Return the expression that holds at the case's axes, as far as they are whole numbers and texts."""
+    values = {axis: case.axes.get(axis) for axis in axes}
+    plain = {axis: repr(value) if isinstance(value, str) else int(value) for axis, value in values.items()
+             if isinstance(value, int | str)}  # fmt: skip
+    return " and ".join(f"{axis} == {value}" for axis, value in plain.items()) or "1"
+
+
+def _toml(card: SubmissionCard) -> Iterable[str]:
+    yield f"source = {_value(card.source)}"
+    if card.options:
+        yield f"options = {_value(card.options)}"
+    for launch in card.launch:
+        yield "\n[[launch]]"
+        changed = {name: value for name, value in msgspec.structs.asdict(launch).items() if name in _CARD_KEYS}
+        yield from (f"{name} = {_value(value)}" for name, value in changed.items() if value != _DEFAULTS[name])
+    for name, scratch in card.scratch.items():
+        yield f"\n[scratch.{name}]\nshape = {_value(scratch.shape)}\ndtype = {_value(scratch.dtype)}"
+
+
+_DEFAULTS = msgspec.structs.asdict(CardLaunch())
+_CARD_KEYS = tuple(name for name in _DEFAULTS if name != "constants")
+
+
+def _value(value: object) -> str:
+    """Return a value as TOML writes it, which is JSON's way for texts, numbers, truth values and lists of them."""
+    return msgspec.json.encode(value).decode()

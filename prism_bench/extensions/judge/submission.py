@@ -1,0 +1,175 @@
+"""A stranger's kernel: device code and a card of how it is launched, and nothing that runs on the host.
+
+A submission is a TOML file, the card, with a source or a cubin next to it:
+
+    source = "softmax.cu"            # or cubin = "softmax.cubin"
+
+    [[launch]]
+    entry = "softmax<256>"           # of a cubin its symbol; "softmax<{4 * warps}>" has an expression in it
+    grid = "ceil_div(rows, 4)"       # expressions over the axes of the case and `sm_count`; a list for more dimensions
+    block = 256
+    shared = "4 * cols"
+    arguments = ["x", "y", "cols"]   # the task's arguments, own sizes and own scratch, in order
+    when = "cols > 32"               # left out where this is 0
+
+    [sizes.parts]                    # numbers that the kernel takes
+    value = "ceil_div(cols, 8192)"
+    dtype = "int32"
+
+    [scratch.partial]                # working memory, zero at first
+    shape = ["rows", "parts"]
+    dtype = "float32"
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from prism_bench.errors import SpecError, UsageError
+from prism_bench.extensions.judge.expressions import CardExpression
+
+LARGEST_SOURCE = 4 << 20  # bytes
+LARGEST_CUBIN = 64 << 20
+MOST_LAUNCHES = 64
+IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
+Extents = int | str | tuple[int | str, ...]
+
+
+class CardLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One launch, or with `zero` a buffer that is filled with zeros instead. `constants` are for Python's languages."""
+
+    entry: str = ""
+    grid: Extents = 1
+    block: Extents = 0
+    shared: int | str = 0
+    arguments: tuple[str, ...] = ()
+    when: int | str = 1
+    zero: str = ""
+    cooperative: bool = False
+    constants: Mapping[str, bool | int | float | str] = {}
+
+
+class CardSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole number that the kernel takes in addition to the task's arguments."""
+
+    value: int | str
+    dtype: str = "int32"
+
+
+class CardScratch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Working memory of the kernel: its extents and the type of its elements."""
+
+    shape: tuple[int | str, ...]
+    dtype: str = "float32"
+
+
+class SubmissionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a submission's TOML file holds."""
+
+    launch: tuple[CardLaunch, ...]
+    source: str = ""
+    cubin: str = ""
+    options: tuple[str, ...] = ()
+    sizes: Mapping[str, CardSize] = {}
+    scratch: Mapping[str, CardScratch] = {}
+    author: str = ""
+
+    def expressions(self) -> dict[str, CardExpression]:
+        """Return every expression of the card by its place; a SpecError where one has more than it may."""
+        texts: dict[str, int | str] = {f"sizes.{name}": size.value for name, size in self.sizes.items()}
+        for name, scratch in self.scratch.items():
+            texts |= {f"scratch.{name}[{index}]": one for index, one in enumerate(scratch.shape)}
+        for number, launch in enumerate(self.launch, 1):
+            extents = {"grid": extents_of(launch.grid), "block": extents_of(launch.block)}
+            texts |= {f"launch {number}: {w}[{i}]": one for w, among in extents.items() for i, one in enumerate(among)}
+            texts |= {f"launch {number}: shared": launch.shared, f"launch {number}: when": launch.when}
+            texts |= {f"launch {number}: entry {{{text}}}": text for text in IN_ENTRY.findall(launch.entry)}
+        found: dict[str, CardExpression] = {}
+        for place, text in texts.items():
+            try:
+                found[place] = CardExpression(str(text))
+            except SpecError as error:
+                raise SpecError(f"{place}: {error}") from None
+        return found
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """A card and its code. `file` is the source or the cubin; `name` is the card's file name without its suffix."""
+
+    name: str
+    card: SubmissionCard
+    file: Path
+    is_cubin: bool
+    content: bytes
+
+
+def extents_of(extents: Extents) -> tuple[int | str, ...]:
+    """Return one to three extents as a tuple."""
+    return extents if isinstance(extents, tuple) else (extents,)
+
+
+def read_submission(path: Path) -> Submission:
+    """Return the submission of a card, or of a folder with one card.
+
+    UsageError where it cannot be read, SpecError for a card with something that none may have.
+    """
+    card_file = _card_in(path)
+    try:
+        card = msgspec.toml.decode(card_file.read_bytes(), type=SubmissionCard)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{card_file}: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{card_file}: {error.strerror}") from None
+    try:
+        return _with_code(card_file, card)
+    except SpecError as error:
+        raise SpecError(f"{card_file}: {error}") from None
+
+
+def identity_of(submission: Submission) -> tuple[str, str]:
+    """Return the SHA-256 of the code and of the card."""
+    contents = submission.content, msgspec.json.encode(submission.card)
+    code, card = (hashlib.sha256(content).hexdigest() for content in contents)
+    return code, card
+
+
+def _card_in(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    cards = sorted(path.glob("*.toml"))
+    if len(cards) != 1:
+        names = ", ".join(card.name for card in cards) or "none"
+        raise UsageError(f"{path}: a submission has one card, a TOML file; here are {names}")
+    return cards[0]
+
+
+def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
+    if bool(card.source) == bool(card.cubin):
+        raise SpecError("it names a source or a cubin, one of the two")
+    if not 1 <= len(card.launch) <= MOST_LAUNCHES:
+        raise SpecError(f"it has {len(card.launch)} launches; a card has 1 to {MOST_LAUNCHES}")
+    _check_launches(card)
+    card.expressions()
+    file = card_file.parent / (card.source or card.cubin)
+    if not file.resolve().is_relative_to(card_file.parent.resolve()):
+        raise SpecError(f"'{card.source or card.cubin}' is not in the card's folder")
+    if card.source and file.suffix != ".cu":
+        raise SpecError(f"{file.name} is no CUDA C++ (.cu) by its name: host programs are not taken")
+    most = LARGEST_CUBIN if card.cubin else LARGEST_SOURCE
+    if not file.is_file():
+        raise SpecError(f"there is no file {file.name}")
+    if file.stat().st_size > most:
+        raise SpecError(f"{file.name} has {file.stat().st_size:,} bytes; at most {most:,} are taken")
+    return Submission(card_file.stem, card, file, bool(card.cubin), file.read_bytes())
+
+
+def _check_launches(card: SubmissionCard) -> None:
+    for number, launch in enumerate(card.launch, 1):
+        if bool(launch.entry) == bool(launch.zero):
+            raise SpecError(f"launch {number}: it has an entry, or a buffer to zero, one of the two")
+        for what, extents in (("grid", launch.grid), ("block", launch.block)):
+            if not 1 <= len(extents_of(extents)) <= 3:
+                raise SpecError(f"launch {number}: {what} has one to three extents")

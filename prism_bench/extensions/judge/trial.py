@@ -1,0 +1,285 @@
+"""Judging a submission without a GPU: its form, its machine code from a jail, and its outputs on the emulator."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random, SystemRandom
+from time import perf_counter
+
+import msgspec
+
+from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.backends.numpy_reference import open_backend as open_reference
+from prism_bench.case import Case, Device
+from prism_bench.catalogue import Catalogue
+from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.emulator import ORDERS
+from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
+from prism_bench.extensions.judge.case_check import CaseCheck
+from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.defences import DEFENCES, ON_A_GPU
+from prism_bench.extensions.judge.degenerate import passing_idlers
+from prism_bench.extensions.judge.form import form_objections
+from prism_bench.extensions.judge.hidden import hidden_cases
+from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
+from prism_bench.extensions.judge.judged_code import judged_code
+from prism_bench.extensions.judge.judged_spec import judged_spec
+from prism_bench.extensions.judge.limits import USUAL, CellLimits
+from prism_bench.extensions.judge.messages import MachineCodeAnswer
+from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.precision_census import below
+from prism_bench.extensions.judge.referee.session import ContestantCode, RefereeFindings
+from prism_bench.extensions.judge.submission import Submission, identity_of
+from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
+from prism_bench.files import shared_with
+from prism_bench.kernel import KernelSpec
+from prism_bench.run.verification import passed, verify
+from prism_bench.workers.jail import jail_maker
+
+MODES = ("fast", "race")
+PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
+
+
+@dataclass(frozen=True)
+class JudgeTask:
+    """What a submission is judged by: the kernel's spec, and the catalogue that it is of."""
+
+    spec: KernelSpec
+    catalogue: Catalogue
+
+
+@dataclass
+class SubmissionTrial:
+    """A verdict in the making. `report` is called with each step in words; `secret` draws hidden seeds and sizes.
+
+    With a `gpu`, what was right is launched and timed there.
+    """
+
+    submission: Submission
+    task: JudgeTask
+    architectures: Sequence[str] = ("90",)
+    jailed: bool = True
+    report: Callable[[str], None] = lambda words: None
+    limits: CellLimits = USUAL
+    secret: int = field(default_factory=lambda: SystemRandom().getrandbits(32))
+    objections: list[Objection] = field(default_factory=list[Objection])
+    checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
+    struck: dict[str, str] = field(default_factory=dict[str, str])
+    unjudged: list[str] = field(default_factory=list[str])
+    code: list[JudgedCode] = field(default_factory=list[JudgedCode])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    gpu: OnGpu | None = None
+    built: dict[str, ContestantCode] = field(default_factory=dict[str, ContestantCode])
+    timed: RefereeFindings | None = None
+
+    def verdict(self) -> JudgeVerdict:
+        """Judge: form first, then machine code, then outputs; each only where nothing before it was refused."""
+        jail = str(jail_maker()) if self.jailed else "none: the source is trusted"
+        with workplace(self.submission, self.task, self.yard()) as (moved, root):
+            with self._step("card"):
+                spec = self.spec(moved)
+            if spec is not None:
+                with self.open_cell(root) as cell:
+                    for step in (self._compile, self._strike, self._run, self._referee):
+                        if not self.objections:
+                            step(spec, cell)
+        struck = tuple(f"{name}: {why}" for name, why in self.struck.items())
+        return JudgeVerdict(
+            self.submission.name, self.task.spec.name, self._ruling(), tuple(self.objections), tuple(self.checked),
+            struck, tuple(self.unjudged), tuple(self.code), *identity_of(self.submission), jail, self.secret,
+            tuple(one for one in DEFENCES if self.timed or one not in ON_A_GPU), self.seconds,
+            tuple(self.timed.times) if self.timed else (), self.timed.evidence if self.timed else {},
+        )  # fmt: skip
+
+    def yard(self) -> Path | None:
+        """Return the folder for the submission's copy; None for the system's own."""
+        return None
+
+    def open_cell(self, root: Path) -> AbstractContextManager[JailCell]:
+        """Return the jailed process that reads the folder."""
+        modes = () if self.submission.is_cubin else MODES
+        return JailCell(root, self.jailed, modes, self.limits)
+
+    def seeds(self) -> tuple[int, ...]:
+        """Return the seeds of the inputs, a launch each."""
+        rng = Random(self.secret)
+        return rng.getrandbits(31), rng.getrandbits(31)
+
+    def passes(self) -> Sequence[tuple[str, str]]:
+        """Return the modes of the emulator, each with an order of threads."""
+        return PASSES
+
+    def hidden(self, known: Sequence[Case]) -> list[Case]:
+        """Return the task at sizes that nobody knew; `known` are those that everybody does."""
+        return hidden_cases(self.task.spec, known, self.secret)
+
+    def emulator(self, cell: JailCell, mode: str, order: str) -> JailedEmulator:
+        """Return the backend of a pass."""
+        return JailedEmulator(cell, mode, order)
+
+    def case_check(self, *, changed: bool) -> CaseCheck:
+        """Return what checks a case; with `changed`, also with one element changed."""
+        return CaseCheck(self.seeds(), self.secret if changed else None)
+
+    def spec(self, submission: Submission) -> KernelSpec | None:
+        """Return the submission's spec; None, with an objection, where its card does not fit the task."""
+        try:
+            spec = judged_spec(self.task.spec, submission)
+            for case in _cases(spec):
+                _ = case.plan.steps(Device()), [case.sizes.shape(array.name) for array in spec.arrays]
+        except PrismBenchError as error:
+            self.objections.append(Objection("card", str(error)))
+            return None
+        return spec
+
+    def form(self, made: MachineCodeAnswer, cubin: bytes) -> list[Objection]:
+        """Return what is wrong with the form and the precision of machine code."""
+        found = list(form_objections(cubin, list(made.symbols.values()), compiled_here=not self.submission.is_cubin))
+        least = self.task.spec.least_precision
+        if least and made.precisions is None:
+            self.unjudged.append("precision: no nvdisasm is installed that lists the instructions")
+        elif least and made.precisions:
+            found += [
+                Objection("precision", f"{made.precisions[low]} instructions work in {low}; the task asks for {least}")
+                for low in below(made.precisions, least)
+            ]  # fmt: skip
+        return found
+
+    def idlers(self, case: Case) -> tuple[str, ...]:
+        """Return the kernels without work that a case lets pass."""
+        return passing_idlers(open_reference(), case, self.seeds()[0])
+
+    def _compile(self, spec: KernelSpec, cell: JailCell) -> None:
+        """Compile for every architecture in the jail, and look at the form of what came out."""
+        for architecture in self.architectures:
+            device = Device(compute_capability=int(architecture.rstrip("af")))
+            try:
+                with self._step(f"machine code for sm_{architecture}"):
+                    entries = sorted({one for case in _cases(spec) for one in case.plan.entries(device)})
+                    made, cubin = cell.machine_code(spec.source_file, entries, architecture, spec.options)
+            except CompilationFailed as error:
+                self.objections.append(Objection("compiler", str(error)))
+                return
+            except BackendUnavailable as error:
+                self.unjudged.append(f"machine code for sm_{architecture}: {error}")
+                continue
+            self.objections += self.form(made, cubin)
+            if self.objections:
+                return
+            self.code.append(judged_code(architecture, made, cubin))
+            self.built[architecture] = ContestantCode(cubin, made.symbols)
+
+    def _strike(self, spec: KernelSpec, cell: JailCell) -> None:
+        """Strike the cases that a kernel without work passes; object where a timed one is among them."""
+        with self._step("kernels that do no work"):
+            for case in _host_cases(spec):
+                idle = self.idlers(case)
+                if idle and case.label == "S0":
+                    self.objections.append(
+                        Objection("degenerate task", f"a kernel that leaves {idle[0]} would pass", case.name)
+                    )
+                elif idle:
+                    self.struck[case.name] = f"a kernel that leaves {idle[0]} would pass"
+
+    def _run(self, spec: KernelSpec, cell: JailCell) -> None:
+        if self.submission.is_cubin:
+            self.unjudged.append("outputs: machine code runs on a GPU alone")
+            return
+        cases = [case for case in _host_cases(spec) if case.name not in self.struck]
+        hidden = [Case(spec, case.workload, case.label) for case in self.hidden(_host_cases(self.task.spec))]
+        for index, (mode, order) in enumerate(self.passes()):
+            where = f"emulator, {mode}, {order}"
+            with self._step(where):
+                for case in (*cases, *(hidden if index == 0 else ())):
+                    check = self.case_check(changed=index == 0)
+                    if not self._check(check, self.emulator(cell, mode, order), case, where):
+                        return  # a process that died or never ended costs seconds, again in each case
+            if self.objections:
+                return
+
+    def _referee(self, spec: KernelSpec, cell: JailCell) -> None:
+        """Launch and time the cases that count on the GPU, if there is one, and take over what was found."""
+        if self.gpu is None or self.gpu.architecture not in self.built:
+            self.unjudged.append("times, and outputs on a GPU: --gpu launches it there")
+            return
+        with self._step("GPU"):
+            cases = [case for case in timed_cases(spec, None) if case.name not in self.struck]
+            hidden = [Case(spec, case.workload, case.label) for case in self.hidden(_host_cases(self.task.spec))]
+            self.timed = self.gpu.judge(spec, self.task.spec, [*cases, *hidden], self.built[self.gpu.architecture])
+        self.checked += self.timed.checked
+        self.objections += self.timed.objections
+        self.unjudged += self.timed.unjudged
+
+    def _check(self, check: CaseCheck, backend: JailedEmulator, case: Case, where: str) -> bool:
+        """Check a case; return whether its launches ended."""
+        ended = True
+        try:
+            words = check.complaint(backend, case)
+        except BackendUnavailable as error:
+            self.unjudged.append(f"{case.name} ({where}): {error}")
+            return True
+        except (VerificationFailed, CompilationFailed, SpecError) as error:
+            words, ended = str(error), False
+        if words and case.label == "hidden" and self._is_no_size(case):
+            self.struck[case.name] = "the task's own kernel is wrong there, too"
+            return ended
+        self.checked.append(CheckedCase(case.name, where, not words, words))
+        if words:
+            self.objections.append(Objection("outputs", words, case.name))
+        return ended
+
+    def _is_no_size(self, case: Case) -> bool:
+        """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task."""
+        try:
+            own = Case(self.task.spec, case.workload, case.label)
+            return not passed(verify(EmulatorBackend(isolate=True), own, self.seeds()))
+        except BackendUnavailable:
+            return False
+        except PrismBenchError:
+            return True
+
+    def _ruling(self) -> Ruling:
+        if any(one.rule == "outputs" for one in self.objections):
+            return "wrong"
+        if self.objections:
+            return "refused"
+        return "right" if self.checked else "unchecked"
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        """Report a step, and note its seconds."""
+        self.report(name)
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(perf_counter() - begin, 3)
+
+
+@contextmanager
+def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None) -> Iterator[tuple[Submission, Path]]:
+    """Give a submission an own catalogue: a copy of its file, and of the headers of the task's kernels.
+
+    Return the submission with that file, and the catalogue's folder, which is in `yard`.
+    """
+    with tempfile.TemporaryDirectory(prefix="prism-judge-", dir=yard) as name:
+        folder = Path(name) / "judged"
+        folder.mkdir()
+        file = folder / submission.file.name
+        file.write_bytes(submission.content)
+        for shared in shared_with(task.catalogue.folder / "family" / "kernel.cu")[:1]:
+            shutil.copytree(shared, Path(name) / "include", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+        Path(name).chmod(0o755)  # the jail's user is another one
+        yield msgspec.structs.replace(submission, file=file), Path(name)
+
+
+def _cases(spec: KernelSpec) -> list[Case]:
+    return [*timed_cases(spec, None), *edge_cases(spec, None)]
+
+
+def _host_cases(spec: KernelSpec) -> list[Case]:
+    """Return what a CPU can run in reasonable time: edges, golden data and S0."""
+    return [*(case for case in timed_cases(spec, None) if case.label == "S0"), *edge_cases(spec, None)]

@@ -1,0 +1,56 @@
+"""A verdict as text for a terminal, and as JSON."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from prism_bench.extensions.judge.verdict import JudgeVerdict, Ruling
+
+_STYLES: dict[Ruling, str] = {"right": "green", "wrong": "red", "refused": "red", "unchecked": "yellow"}
+_MOST = 5
+
+
+def verdict_json(verdict: JudgeVerdict) -> dict[str, Any]:
+    """Return the verdict as plain values, its score and the reasons for that first."""
+    return {"score": verdict.score, "reasons": list(verdict.reasons), **msgspec.to_builtins(verdict)}
+
+
+def verdict_view(verdict: JudgeVerdict) -> RenderableType:
+    """Return the verdict: the ruling, objections, what was checked where, machine code, what was not judged."""
+    head = Text(f"{verdict.submission} for {verdict.task}: ") + Text(verdict.ruling, _STYLES[verdict.ruling])
+    return Group(head, *(Text(f"  {line}") for line in _lines(verdict)))
+
+
+def _lines(verdict: JudgeVerdict) -> Iterator[str]:
+    yield from _few([f"{one.rule}: {one.words}" for one in verdict.objections], "objections")
+    for where, counts in _checked(verdict).items():
+        yield f"{where}: {counts[True]} of {counts.total()} cases right"
+    for code in verdict.code:
+        registers = max(code.registers.values(), default=0)
+        spilled = max(code.spilled.values(), default=0)
+        size = f"{code.size:,} bytes, {registers} registers, {spilled} bytes spilled"
+        yield f"sm_{code.architecture}: {size}, code {code.sass}"
+        if code.kinds:
+            yield "instructions: " + ", ".join(f"{count} {kind}" for kind, count in code.kinds.items())
+        if code.precisions:
+            yield "arithmetic: " + ", ".join(f"{count} {name}" for name, count in code.precisions.items())
+    yield from _few([f"counts for nothing: {words}" for words in verdict.struck], "cases that count for nothing")
+    yield from _few([f"not judged: {words}" for words in verdict.unjudged], "not judged")
+    yield f"jail: {verdict.jail}"
+
+
+def _checked(verdict: JudgeVerdict) -> dict[str, Counter[bool]]:
+    found: dict[str, Counter[bool]] = {}
+    for one in verdict.checked:
+        found.setdefault(one.where, Counter())[one.right] += 1
+    return found
+
+
+def _few(lines: list[str], what: str) -> Iterator[str]:
+    yield from lines[:_MOST]
+    if len(lines) > _MOST:
+        yield f"... and {len(lines) - _MOST} more {what}; --json has all"

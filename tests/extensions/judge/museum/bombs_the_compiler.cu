@@ -1,0 +1,18 @@
+#define A1 + 1 + 1 + 1 + 1
+#define A2 A1 A1 A1 A1
+#define A3 A2 A2 A2 A2
+#define A4 A3 A3 A3 A3
+#define A5 A4 A4 A4 A4
+#define A6 A5 A5 A5 A5
+#define A7 A6 A6 A6 A6
+#define A8 A7 A7 A7 A7
+#define A9 A8 A8 A8 A8
+#define A10 A9 A9 A9 A9
+#define A11 A10 A10 A10 A10
+#define A12 A11 A11 A11 A11
+#define A13 A12 A12 A12 A12
+#define A14 A13 A13 A13 A13
+__global__ void attack(const float* a, const float* b, float* c, long long n) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i < n) c[i] = 0 A14;
+}

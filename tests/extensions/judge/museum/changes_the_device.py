@@ -1,0 +1,3 @@
+def attack(device, a, b):
+    device.rate = 2.0
+    return device.add(a, b)

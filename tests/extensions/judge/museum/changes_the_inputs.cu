@@ -1,0 +1,6 @@
+__global__ void attack(const float* a, const float* b, float* c, long long n) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    c[i] = a[i] + b[i];
+    const_cast<float*>(a)[i] = 0.0f;
+}

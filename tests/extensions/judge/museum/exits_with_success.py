@@ -1,0 +1,5 @@
+import sys
+
+
+def attack(device, a, b):
+    sys.exit(0)

