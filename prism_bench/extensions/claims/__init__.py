@@ -1,17 +1,5 @@
-"""Claims of the design documents: their figures, budgets and rules, compared with what a record measured.
+"""Claims: a measured speed-up as one file with everything that it takes to measure it again, and its replay."""
 
-The documents' figures are quoted in `published.toml` and never passed off as measured. They bind nobody: no claim is a
-finding of a run, and none closes the gate.
-"""
+from prism_bench.extension import Extension
 
-from prism_bench.extension import Extension, SitePage
-
-EXTENSION = Extension(
-    "claims",
-    commands=("command",),
-    pages=(SitePage("claims", "Claims", "page:page"),),
-    rules=(
-        "metric", "label", "slow_mean_us", "high_variance_cv", "outlier_max_over_mean", "target_mean_us", "target_cv",
-        "target_calls_per_second",
-    ),
-)  # fmt: skip
+EXTENSION = Extension("claims", commands=("commands.claim", "commands.replay"))

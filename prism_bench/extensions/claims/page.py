@@ -1,43 +1,87 @@
-"""The site's page of claims: what the design documents state, next to what was measured here."""
+"""The page of a claim: one HTML file that opens from disk, with the claim itself inside."""
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
-from prism_bench.errors import ResultsError
-from prism_bench.extensions.claims.choices import POLICIES
-from prism_bench.extensions.claims.comparison import Claims, claims_of, figures_plain, summaries
-from prism_bench.extensions.claims.figures import quoted
-from prism_bench.extensions.claims.rules import remarks
-from prism_bench.report.site.attention import case_link
-from prism_bench.report.site.context import SiteContext
-from prism_bench.report.site.page import Page
-
-
-def page(context: SiteContext) -> Page:
-    """Return the page; a file that cannot be read is named and leaves the rest of the site as it is."""
-    view: dict[str, object] = {"created": context.record.created, "problem": None, **quoted_source()}
-    try:
-        claims = claims_of(context.reading, context.places.tuning)
-    except ResultsError as error:
-        return Page("claims", "Claims", {**view, "problem": str(error)})
-    return Page("claims", "Claims", {**view, **_parts(context, claims)}, {"rules": list(POLICIES)})
+from prism_bench.analysis.compare.comparable import device_of
+from prism_bench.extensions.claims.derived import interval_text
+from prism_bench.extensions.claims.document import Claim, ClaimSide, encoded
+from prism_bench.extensions.claims.picture import badge, ratios_picture, times_picture
+from prism_bench.extensions.claims.replay_document import Replay
+from prism_bench.files import write_atomically
+from prism_bench.report.cells import times_text
+from prism_bench.report.templating import environment
+from prism_bench.run_record import RunRecord, decode
+from prism_bench.units import rate_text, time_text
 
 
-def quoted_source() -> dict[str, object]:
-    """Return what is quoted, and by which clock its figures were taken."""
-    return {"source": quoted()["source"], "clock": quoted()["clock"]}
+def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.json") -> str:
+    """Return the page; `file` is what the command to replay names, and `replay` an answer to show."""
+    records = [decode(plain, f"records[{number}]") for number, plain in enumerate(claim.records)]
+    record = records[claim.kernel.record]
+    return environment().get_template("claim.html").render(
+        claim=claim, replay=replay, file=file, style=_style(), record=record, device=device_of(record),
+        times_chart=times_picture(claim), ratios_chart=ratios_picture(claim, replay),
+        rows=[_row(claim, side, records[side.record]) for side in claim.sides], interval=interval_text(claim.ratio),
+        ratio=times_text(claim.ratio.value), refuted=list(_refuted_by(claim)),
+        ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
+        sources=[(side.name, list(_sources(claim, side))) for side in claim.sides if side.files],
+        inside=_inside(claim),
+    )  # fmt: skip
 
 
-def _parts(context: SiteContext, claims: Claims) -> dict[str, object]:
-    picked = [
-        {"shape": row.shape,
-         **{name: rule(row.shape["m"], row.shape["k"], row.shape["n"]) for name, rule in POLICIES.items()}}
-        for row in (claims.measured.matmul if claims.measured else ())
-    ]  # fmt: skip
+def show_claim(claim: Claim, replay: Replay | None, places: tuple[Path | None, Path | None], file: str) -> None:
+    """Write the page and the badge of a claim where a place is given for them."""
+    page, badge_file = places
+    if page:
+        write_atomically(page, claim_page(claim, replay, file).encode())
+    if badge_file:
+        write_atomically(badge_file, badge(claim, replay).encode())
+
+
+def _style() -> str:
+    return files("prism_bench.report").joinpath("templates/style.css").read_text("utf-8")
+
+
+def _inside(claim: Claim) -> str:
+    """Return the claim's JSON for a script element, which ends at the first `</`; JSON has other words for `<`."""
+    return encoded(claim).decode().strip().replace("<", "\\u003c").replace("\u2028", "\\u2028")
+
+
+def _row(claim: Claim, side: ClaimSide, record: RunRecord) -> dict[str, Any]:
+    """Return a row of the table: times, processes, samples, and what is known of the machine code."""
+    result = record.case(side.case)
+    found = result.measurement(claim.metric, side.subject) if result else None
+    entries = [entry for code in side.code for entry in code.entries.values()]
     return {
-        "figures": [{**one, "link": case_link(context, one["case"])} for one in figures_plain(claims.figures)],
-        "rules": summaries(claims.verdicts),
-        "remarks": [{**vars(one), "link": case_link(context, one.case)} for one in remarks(claims.verdicts)],
-        "policies": [asdict(one) for one in claims.costs], "picked": picked,
-        "windows": [asdict(one) for one in claims.windows],
-        "targets": [asdict(one) for one in claims.batches],
+        "name": side.name, "time": time_text(side.seconds),
+        "interval": f"{time_text(side.low)} to {time_text(side.high)}" if side.low and side.high else "-",
+        "processes": len(found.processes) if found else 0, "samples": len(found.samples) if found else 0,
+        "clock": rate_text(found.clock, "Hz") if found and found.clock else "-",
+        "registers": max((entry.get("registers", 0) for entry in entries), default="-"),
+        "code": ", ".join(code.sass for code in side.code) or "-",
     }  # fmt: skip
+
+
+def _refuted_by(claim: Claim) -> Iterator[str]:
+    """Yield what a replay would have to find to refute the claim."""
+    low, high = claim.ratio.low, claim.ratio.high
+    yield "An output of either side that is further from the reference than its tolerance, on any seed."
+    if low is not None and high is not None:
+        yield f"A ratio on the same kind of device whose 95 % interval does not meet {interval_text(claim.ratio)}."
+    yield "Sources that compile to other instructions than the machine code inside, by the same compiler."
+    yield f"A faster way to call {claim.baseline.name} that computes the same outputs."
+
+
+def _ceiling(name: str, rate: float) -> str:
+    if name == "launch":
+        return time_text(rate)
+    return rate_text(rate, "B/s" if name.endswith("bandwidth") else "FLOP/s")
+
+
+def _sources(claim: Claim, side: ClaimSide) -> Iterator[tuple[str, str]]:
+    for path, key in side.files.items():
+        file = claim.files[key]
+        yield path, file.content if file.encoding == "text" else f"{len(file.content)} characters of base64"

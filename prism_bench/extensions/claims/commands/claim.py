@@ -1,0 +1,98 @@
+"""`prism-bench claim`: a speed-up as one file that anyone can replay."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prism_bench import interrupts, options
+from prism_bench.errors import UsageError
+from prism_bench.options import pairs
+
+if TYPE_CHECKING:
+    from prism_bench.extensions.claims.document import Claim
+    from prism_bench.extensions.claims.sources import ClaimRequest
+
+NAME = "claim"
+DEFAULT_OUTPUT = Path("claim.json")
+_OPERAND = "a record, a kernel or kernel:variant, a folder or a commit"
+
+
+_BaselineArgument = Annotated[
+    str, typer.Argument(help=f"Name the baseline: {_OPERAND}. Alone: the record or kernel with peers.")
+]
+_KernelArgument = Annotated[str | None, typer.Argument(help="Name what is claimed to be faster, likewise.")]
+_CaseOption = Annotated[
+    str | None, typer.Option("--case", help="Choose the case by its name, its workload or its label.")
+]
+_AgainstOption = Annotated[
+    str | None, typer.Option("--against", help="Compare with this peer or form; default: the fastest peer.")
+]
+_MetricOption = Annotated[
+    str | None, typer.Option(help="Choose a metric, such as hot_time; default: cold_time, on a CPU wall_time.")
+]
+_OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Write the claim to this file.")]
+_SignOption = Annotated[str | None, typer.Option("--sign", help="Add a signature by minisign:KEY_FILE or by sigstore.")]
+_PageOption = Annotated[Path | None, typer.Option("--html", help="Write its page to this HTML file, too.")]
+_BadgeOption = Annotated[Path | None, typer.Option("--badge", help="Write its badge to this SVG file, too.")]
+
+
+def command(
+    a: _BaselineArgument,
+    b: _KernelArgument = None,
+    case: _CaseOption = None,
+    against: _AgainstOption = None,
+    metric: _MetricOption = None,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    processes: pairs.ProcessesOption = 5,
+    output: _OutputOption = DEFAULT_OUTPUT,
+    sign: _SignOption = None,
+    page: _PageOption = None,
+    badge: _BadgeOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Write a measured speed-up as one file that anyone can replay.
+
+    The file has both sides' sources, launches and machine code, the reference, the samples and the protocol. Without
+    records both sides are measured now, in turn.
+    """
+    from prism_bench.extensions.claims.document import encoded
+    from prism_bench.extensions.claims.page import show_claim
+    from prism_bench.extensions.claims.signing import sign as signed
+    from prism_bench.extensions.claims.sources import ClaimRequest
+    from prism_bench.extensions.claims.views import claim_json, claim_view
+    from prism_bench.files import write_atomically
+
+    request = ClaimRequest(options.open_catalogue(catalogue), case, against, metric)
+    files = [Path(word).is_file() for word in (a, b) if word]
+    if any(files) and not all(files):
+        raise UsageError("one side is a record and the other is not: name two records, or measure both sides")
+    claim = (
+        _of_files(a, b, request) if files[0] else _measured((a, b), request, backend, processes=processes, json=json)
+    )
+    write_atomically(output, encoded(claim))
+    options.remark(f"claim: {output}")
+    show_claim(claim, None, (page, badge), output.name)
+    if sign:
+        options.remark(f"signature: {signed(output, sign)}")
+    options.show(lambda: claim_json(claim), lambda: claim_view(claim), json=json)
+
+
+def _of_files(a: str, b: str | None, request: "ClaimRequest") -> "Claim":
+    from prism_bench.extensions.claims.sources import of_record, of_records
+
+    return of_records(Path(a), Path(b), request) if b else of_record(Path(a), request)
+
+
+def _measured(
+    words: tuple[str, str | None], request: "ClaimRequest", backend: str | None, *, processes: int, json: bool
+) -> "Claim":
+    from prism_bench.extensions.claims.measuring import ClaimEffort
+    from prism_bench.extensions.claims.sources import of_builds, of_kernel
+    from prism_bench.options.progress import progress_bar
+
+    opened, (a, b) = options.choose_backend(backend, quiet=json), words
+    with interrupts.held(), progress_bar() as report:
+        effort = ClaimEffort(opened.name, processes, report=report)
+        return of_builds((a, b), request, effort) if b else of_kernel(a, request, effort)

@@ -1,0 +1,58 @@
+"""`prism-bench replay`: whether a claim holds on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench import interrupts, options
+from prism_bench.options import pairs
+
+NAME = "replay"
+_TrustOption = Annotated[
+    bool, typer.Option("--trust-source", help="Run code that the catalogue here does not have, without a jail.")
+]
+_SignedOption = Annotated[
+    str | None,
+    typer.Option("--signed-by", help="Refuse what has no signature minisign:PUBLIC_KEY or sigstore:IDENTITY,ISSUER."),
+]
+
+
+def command(
+    claim: Annotated[str, typer.Argument(help="Check this claim: a file, or an address with https://.")],
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    processes: pairs.ProcessesOption = 5,
+    trust_source: _TrustOption = False,
+    signed_by: _SignedOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the answer to this file, too.")] = None,
+    page: Annotated[Path | None, typer.Option("--html", help="Write its page to this HTML file, too.")] = None,
+    badge: Annotated[Path | None, typer.Option("--badge", help="Write its badge to this SVG file, too.")] = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Check a claim: its hashes, outputs and ratio on this machine.
+
+    Without the GPU that it needs, its outputs are verified on the emulator, and the answer names what stays open.
+    Ends with 0 where it is reproduced, 1 where it is not or in part, 3 where that cannot be decided here.
+    """
+    from prism_bench.extensions.claims.checks import checked
+    from prism_bench.extensions.claims.document import canonical
+    from prism_bench.extensions.claims.fetching import fetched
+    from prism_bench.extensions.claims.page import show_claim
+    from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
+    from prism_bench.extensions.claims.signing import require_signature
+    from prism_bench.extensions.claims.views import replay_json, replay_view
+    from prism_bench.files import write_atomically
+    from prism_bench.options.progress import progress_bar
+
+    content = fetched(claim)
+    found, records = checked(content, claim)
+    options.remark(f"signature: {require_signature(claim, content, signed_by)}")
+    with interrupts.held(), progress_bar() as report:
+        request = ReplayRequest(options.open_catalogue(catalogue), backend, processes, trust_source, report)
+        replay = ClaimReplay(found, records, request).replay()
+    if output:
+        write_atomically(output, f"{canonical(replay)}\n".encode())
+    show_claim(found, replay, (page, badge), claim)
+    options.show(lambda: replay_json(replay), lambda: replay_view(replay), json=json)
+    raise SystemExit(replay.exit_code)

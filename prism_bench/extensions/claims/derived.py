@@ -1,0 +1,205 @@
+"""What a claim states, computed from its records: medians, ratio, sentence, ceilings, other peers.
+
+The ratio is that of the geometric means of the processes' medians, and its 95 % interval that of Student's t with the
+variance between processes, as `prism-bench compare` has it, without what is known of the machine's noise: whoever
+replays has another machine.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, isfinite
+from typing import Any
+
+import msgspec
+
+from prism_bench.analysis import rivals
+from prism_bench.analysis.compare.comparable import device_of, require_comparable, value_settings
+from prism_bench.analysis.compare.estimate import Estimate, estimate, quantile
+from prism_bench.analysis.compare.medians import Medians, medians
+from prism_bench.errors import ResultsError
+from prism_bench.extensions.claims.document import (
+    PEER,
+    ClaimPeer,
+    ClaimProtocol,
+    ClaimRatio,
+    ClaimSide,
+    canonical,
+    sha256,
+)
+from prism_bench.measure.limits import measured_limits, peaks_of
+from prism_bench.measurement import Measurement
+from prism_bench.report.cells import times_text
+from prism_bench.run_record import CaseResult, RunRecord
+
+CONFIDENCE = 0.95
+OWN = "prism-bench"  # as a claim's origin; otherwise it is the tool whose results were imported
+HIDDEN = "a replay also verifies both sides on inputs of a seed that it draws, which no author knows"
+
+
+@dataclass(frozen=True)
+class ClaimContest:
+    """The two sides of a claim in their records; `subject` is what the baseline's times are of."""
+
+    metric: str
+    records: tuple[RunRecord, ...]
+    kernel: tuple[int, str, str]
+    baseline: tuple[int, str, str]
+    foreign: bool = False
+
+    def case(self, side: tuple[int, str, str]) -> CaseResult:
+        """Return the result of a side; a ResultsError where its record has no such case, or did not find it right."""
+        number, name, _ = side
+        found = self.records[number].case(name) if 0 <= number < len(self.records) else None
+        if found is None:
+            raise ResultsError(f"records[{number}] has no case {name!r:.200}")
+        if found.status != "ok":
+            raise ResultsError(f"{name}: {found.status}: {found.reason or 'the record gives no reason'}")
+        if not self.foreign and (not found.verification or not all(one.get("passed") for one in found.verification)):
+            raise ResultsError(f"{name}: its outputs were not verified, or were wrong")
+        return found
+
+    def measurement(self, side: tuple[int, str, str]) -> Measurement:
+        """Return the times of a side; a ResultsError where there are none that can be trusted."""
+        case, subject = self.case(side), side[2]
+        found = case.measurement(self.metric, subject)
+        if found is None or not found.samples or not found.valid:
+            why = (found.reason if found else None) or "the record has none"
+            raise ResultsError(f"{side[1]}: no {self.metric} of {subject} that can be trusted: {why}")
+        if subject.startswith(PEER):
+            rival = next((one for one in rivals.peers(case) if f"{PEER}{one.name}" == subject), None)
+            if rival and rival.unstable:
+                raise ResultsError(f"{side[1]}: {subject} is {rival.unstable_text}; no claim is made of it")
+        return found
+
+    def medians(self, side: tuple[int, str, str]) -> Medians:
+        """Return the medians of the processes of a side."""
+        return medians(self.measurement(side).processes)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What follows from the records of a claim, under the names that the document has."""
+
+    sentence: str
+    backend: str
+    device: str
+    ratio: ClaimRatio
+    peers: tuple[ClaimPeer, ...]
+    protocol: ClaimProtocol
+    ceilings: dict[str, float]
+    software: dict[str, Any]
+    seeds: tuple[int, ...]
+
+
+def six(value: float) -> float:
+    """Return a number with six digits: the last bits of a logarithm differ from one library to another."""
+    return float(f"{value:.6g}")
+
+
+def ratio_of(kernel: Medians, baseline: Medians) -> ClaimRatio:
+    """Return the time of the baseline over the kernel's."""
+    return ratio_from(estimate(kernel, baseline))
+
+
+def ratio_from(found: Estimate) -> ClaimRatio:
+    """Return an estimate as a claim has it; without an interval where none is known."""
+    low, high = found.interval(CONFIDENCE)
+    known = isfinite(high)
+    return ClaimRatio(six(found.ratio), six(low) if known else None, six(high) if known else None, CONFIDENCE)
+
+
+def timed(side: ClaimSide, found: Medians) -> ClaimSide:
+    """Return the side with its median and the median's interval, in seconds."""
+    freedom, half = len(found.logs) - 1, None
+    if freedom > 0:
+        half = quantile((1 + CONFIDENCE) / 2, freedom) * found.variance**0.5
+    low, high = (None, None) if half is None else (six(exp(found.centre - half)), six(exp(found.centre + half)))
+    return msgspec.structs.replace(side, seconds=six(found.typical), low=low, high=high)
+
+
+def derived(contest: ClaimContest, baseline: str) -> Derived:
+    """Return what the records give; `baseline` is its name in the sentence. A ResultsError where they give nothing."""
+    record = contest.records[contest.kernel[0]] if 0 <= contest.kernel[0] < len(contest.records) else None
+    if record is None:
+        raise ResultsError(f"there is no records[{contest.kernel[0]}]")
+    for other in contest.records:
+        require_comparable(record, other, ("the kernel's record", "the baseline's record"))
+    found = ratio_of(contest.medians(contest.kernel), contest.medians(contest.baseline))
+    settings = value_settings(record.protocol)
+    return Derived(
+        sentence_of(contest.kernel[1], device_of(record), found, baseline), record.backend, device_of(record), found,
+        tuple(_peers(contest)), ClaimProtocol(settings, sha256(canonical(settings).encode())), ceilings_of(record),
+        dict(record.software), tuple(record.protocol.get("seeds", ())),
+    )  # fmt: skip
+
+
+def sentence_of(case: str, device: str, ratio: ClaimRatio, baseline: str) -> str:
+    """Return `softmax[rows=8192,cols=32768] on NVIDIA H200: 1.48x of torch 2.11 compiled, 1.46 to 1.50`."""
+    return f"{case} on {device}: {times_text(ratio.value)} of {baseline}, {interval_text(ratio)}"
+
+
+def interval_text(ratio: ClaimRatio) -> str:
+    """Return `1.46 to 1.50`, or `without an interval`."""
+    if ratio.low is None or ratio.high is None:
+        return "without an interval"
+    return f"{times_text(ratio.low)[:-1]} to {times_text(ratio.high)[:-1]}"
+
+
+def baseline_name(case: CaseResult, subject: str) -> str:
+    """Return what the sentence calls a side: `torch_compiled (torch 2.11.0, compiled)`, or a kernel's name."""
+    if not subject.startswith(PEER):
+        return f"{case.kernel}:{case.variant}" if case.variant and ":" not in case.kernel else case.kernel
+    name = subject.removeprefix(PEER)
+    facts = case.peers.get(name, {})
+    library = " ".join(filter(None, [facts.get("library"), facts.get("version")]))
+    words = ", ".join(filter(None, [library, facts.get("kind")]))
+    return f"{name} ({words})" if words else name
+
+
+def _peers(contest: ClaimContest) -> Sequence[ClaimPeer]:
+    """Return the other peers of the kernel's record, the fastest first."""
+    case, taken = contest.case(contest.kernel), contest.baseline[2]
+    own = contest.medians(contest.kernel).typical
+    others = [one for one in rivals.peers(case) if f"{PEER}{one.name}" != taken]
+    return [ClaimPeer(one.name, six(one.seconds), six(one.seconds / own)) for one in others]
+
+
+def ceilings_of(record: RunRecord) -> dict[str, float]:
+    """Return the ceilings that the record measured, per second, and as `launch` the empty kernel's seconds."""
+    cache: Any = record.machine.get("l2_bytes", 0)
+    found = measured_limits(record.cases, int(cache or 0), peaks_of(record.machine))
+    launch = found.floors.get("cold_time")
+    rates: Mapping[str, float] = {**found.ceilings, **({"launch": launch} if launch else {})}
+    return {name: six(rate) for name, rate in sorted(rates.items())}
+
+
+def missing_of(contest: ClaimContest, ceilings: Mapping[str, float]) -> Iterator[str]:
+    """Yield what the records of a claim do not have."""
+    for side in (contest.kernel, contest.baseline):
+        found, case = contest.measurement(side), contest.case(side)
+        title = baseline_name(case, side[2])
+        if len([process for process in found.processes if process]) < 2:
+            yield f"an interval of {title}: one process measured it"
+        if not found.evidence:
+            yield f"evidence of the device's state while {title} was timed"
+        if not case.verification:
+            yield f"a verification of {title}"
+    if not ceilings:
+        yield "ceilings of the machine"
+
+
+def trimmed(record: RunRecord, names: Sequence[str], metric: str) -> RunRecord:
+    """Return the record with nothing but these cases and the ceiling benchmarks, and of them the times of the metric.
+
+    Folders of the machine that measured, and what it spent, are left out.
+    """
+    kept = [case for case in record.cases if case.name in names or (case.ceiling and case.measurements)]
+    cases = tuple(replace(case, measurements=_of(case, metric), profile={}, spent={}) for case in kept)
+    folder = record.catalogue if record.catalogue == "built-in" else record.catalogue.rstrip("/").rpartition("/")[2]
+    return replace(record, cases=cases, catalogue=folder, monitor=(), spent={}, tuning={})
+
+
+def _of(case: CaseResult, metric: str) -> tuple[Measurement, ...]:
+    """Return the measurements of the metric; those of a ceiling's kernel, whose rate may be its hot one, as well."""
+    wanted = {metric, "hot_time"} if case.ceiling else {metric}
+    return tuple(one for one in case.measurements if one.metric in wanted)

@@ -1,0 +1,134 @@
+"""What a replay looks at before it measures: whose files they are, launches, inputs, machine code, and outputs."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from prism_bench.backends import Backend
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue
+from prism_bench.compilation import sass_hash
+from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
+from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide
+from prism_bench.extensions.claims.making import built_for, device_in, hashes_of_inputs, launches_of
+from prism_bench.extensions.claims.packing import contents_of
+from prism_bench.extensions.claims.replay_document import ReplayCheck
+from prism_bench.files import default_folder
+from prism_bench.run.verification import complaint, passed, verify
+from prism_bench.run_record import RunRecord
+
+_PLACES = ("kernel", "baseline")
+# Everything else may run on the host: Python also imports extension modules and bytecode.
+_DEVICE_CODE = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cubin", ".fatbin")
+
+
+@dataclass(frozen=True)
+class ReplaySide:
+    """A side of a claim as a case of the catalogue that its own files are."""
+
+    side: ClaimSide
+    catalogue: Catalogue
+    case: Case
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is a library call, which has no code in the claim."""
+        return self.side.subject.startswith(PEER)
+
+
+@dataclass
+class SideChecks:
+    """Checks of the two sides of a claim; `found` is what came of them, in order."""
+
+    claim: Claim
+    records: tuple[RunRecord, ...]
+    found: list[ReplayCheck] = field(default_factory=list[ReplayCheck])
+
+    def strange(self, own: Catalogue, *, on_host: bool = False) -> list[str]:
+        """Return the claim's files that neither `own` nor the bundled catalogue has; with `on_host` no device code."""
+        roots = dict.fromkeys((own.folder, default_folder()))
+        return [
+            path
+            for side in self.claim.sides
+            for path, content in contents_of(side, self.claim.files).items()
+            if not any((root / path).is_file() and (root / path).read_bytes() == content for root in roots)
+            and not (on_host and path.endswith(_DEVICE_CODE))
+        ]
+
+    def require_launches(self, sides: Sequence[ReplaySide]) -> None:
+        """Raise a ResultsError where the files launch something else than the claim states."""
+        for place, one in zip(_PLACES, sides, strict=True):
+            device = device_in(self.records[one.side.record])
+            if not one.is_peer and launches_of(one.case, device) != one.side.launches:
+                raise ResultsError(f"{place}.launches: its files launch something else than it states")
+        self.found.append(ReplayCheck("launches", "same"))
+
+    def require_inputs(self, case: Case) -> None:
+        """Raise a ResultsError where seed 0 gives other inputs than the claim states."""
+        stated = self.claim.inputs.sha256
+        if not stated:
+            self.found.append(ReplayCheck("inputs", "open", "known by spec and seed alone"))
+            return
+        found = hashes_of_inputs(case)
+        if found != stated:
+            name = next(name for name in {**stated, **found} if stated.get(name) != found.get(name))
+            raise ResultsError(f"inputs.sha256.{name}: seed 0 gives other values here")
+        self.found.append(ReplayCheck("inputs", "same", f"seed 0: {', '.join(stated)}"))
+
+    def compare_code(self, one: ReplaySide) -> None:
+        """Compile a side's sources and compare the instructions with those of its cubins."""
+        what = f"machine code of {one.side.name}"
+        if not one.side.code:
+            self.found.append(ReplayCheck(what, "open", "the claim has none"))
+            return
+        first = one.side.code[0]
+        try:
+            made = built_for(one.case, device_in(self.records[one.side.record]))
+        except PrismBenchError as error:
+            self.found.append(ReplayCheck(what, "open", str(error)))
+            return
+        hashes = {sass_hash(kernel.path.read_bytes()) for kernel in made.kernels.values()} if made else set[str]()
+        if made and hashes != {code.sass for code in one.side.code}:
+            self.found.append(ReplayCheck(what, "other", f"{first.compiler} there, {made.compiler} here"))
+        else:
+            self.found.append(ReplayCheck(what, "same", f"sm_{first.architecture}, {first.sass}"))
+
+    def wrong_outputs(self, backend: Backend, one: ReplaySide) -> str | None:
+        """Verify small cases of a side's kernel, on a seed that is drawn now as well; return what is wrong, or None."""
+        what, right = f"outputs of {one.case.kernel}", 0
+        for case in _small_cases(one):
+            try:
+                entries = verify(backend, case, (0, secrets.randbelow(1 << 31) + 2))
+            except BackendUnavailable as error:
+                self.found.append(ReplayCheck(f"outputs of {case.name}", "open", str(error)))
+                continue
+            except PrismBenchError as error:
+                self.found.append(ReplayCheck(what, "wrong", str(error)))
+                return str(error)
+            if not passed(entries):
+                words = complaint(case, backend.name, entries)
+                self.found.append(ReplayCheck(what, "wrong", words))
+                return words
+            right += 1
+        words = f"{right} small cases on the {backend.name}, on a seed that was drawn now as well"
+        self.found.append(ReplayCheck(what, "right" if right else "open", words))
+        return None
+
+    def wrong_in_jail(self, one: ReplaySide) -> str | None:
+        """Do the same on the emulator in a jail; where none can be made, that stays open."""
+        try:
+            from prism_bench.extensions.judge.cell import JailCell
+            from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
+
+            with JailCell(one.catalogue.folder, modes=("fast", "race")) as cell:
+                return self.wrong_outputs(JailedEmulator(cell), one)
+        except (ImportError, BackendUnavailable) as error:
+            self.found.append(ReplayCheck(f"outputs of {one.case.kernel}", "open", f"no jail: {error}"))
+            return None
+
+
+def _small_cases(one: ReplaySide) -> list[Case]:
+    """Return what a CPU can run in reasonable time: S0, edges and golden data of the same kernel or variant."""
+    kernel = one.case.kernel
+    cases = [*one.catalogue.cases((), ("S0",)), *one.catalogue.edges()]
+    return [case for case in cases if case.kernel == kernel]

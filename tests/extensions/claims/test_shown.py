@@ -1,0 +1,117 @@
+"""A claim's page and badge, its signature, and the commands."""
+
+import json
+import re
+import stat
+from xml.etree import ElementTree
+
+import pytest
+
+from prism_bench import store
+from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
+from prism_bench.extensions.claims.document import encoded
+from prism_bench.extensions.claims.page import claim_page
+from prism_bench.extensions.claims.picture import badge
+from prism_bench.extensions.claims.signing import require_signature, sign
+from tests.cli.conftest import shell  # noqa: F401
+from tests.extensions.claims.planted import record
+
+MINISIGN = """#!/bin/sh
+# Signs with the words "by KEY"; the public key is the name of the key's file.
+while [ $# -gt 0 ]; do
+  case $1 in -S) do=sign;; -V) do=verify;; -s|-P) key=$2; shift;; -m) file=$2; shift;; -x) out=$2; shift;; esac; shift
+done
+if [ $do = sign ]; then echo "$key $(cksum < "$file")" > "$out"; exit; fi
+[ "$(cat "$out")" = "$key $(cksum < "$file")" ] || { echo "Signature verification failed" >&2; exit 1; }
+"""
+
+
+def test_the_page_holds_the_claim_and_needs_nothing_else(claim):
+    page = claim_page(claim, file="https://example.org/c.json")
+    inside = re.search(r'<script type="application/json" id="claim">(.*?)</script>', page, re.DOTALL)[1]
+    assert json.loads(encoded(claim)) == json.loads(inside)
+    assert "prism-bench replay https://example.org/c.json" in page
+    assert "What would refute it" in page
+    assert not re.search(r'(src|href)="(?!#)', page), "it opens from disk"
+    for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        ElementTree.fromstring(picture)
+
+
+def test_a_badge_is_an_image_of_its_own(claim):
+    root = ElementTree.fromstring(badge(claim))
+    assert "{http://www.w3.org/2000/svg}svg" == root.tag
+    assert "triple: 2.00x claimed" == root.get("aria-label")
+
+
+@pytest.fixture
+def minisign(tmp_path, monkeypatch):
+    """A stand-in for minisign on the path."""
+    program = tmp_path / "bin" / "minisign"
+    program.parent.mkdir()
+    program.write_text(MINISIGN)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def test_a_signature_is_made_and_required(minisign, claim, tmp_path):
+    path = tmp_path / "claim.json"
+    path.write_bytes(encoded(claim))
+    assert "not signed" == require_signature(str(path), encoded(claim), None)
+    with pytest.raises(ResultsError, match=r"no signature \.minisig"):
+        require_signature(str(path), encoded(claim), "minisign:ann")
+    sign(path, "minisign:ann")
+    assert "signed by ann" == require_signature(str(path), encoded(claim), "minisign:ann")
+    assert "unchecked" in require_signature(str(path), encoded(claim), None)
+    for content, by in ((encoded(claim), "minisign:bob"), (encoded(claim) + b" ", "minisign:ann")):
+        with pytest.raises(ResultsError, match="verification failed"):
+            require_signature(str(path), content, by)
+
+
+def test_signers_that_are_none_are_refused(claim, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "claim.json"
+    path.write_bytes(encoded(claim))
+    for how in ("minisign", "gpg:me"):
+        with pytest.raises(UsageError, match="write minisign:KEY_FILE"):
+            sign(path, how)
+        with pytest.raises(UsageError, match="write minisign:PUBLIC_KEY"):
+            require_signature(str(path), b"", how)
+    with pytest.raises(BackendUnavailable, match="minisign is not installed"):
+        sign(path, "minisign:key")
+
+
+@pytest.fixture
+def kept(catalogue, tmp_path):
+    """Words that name a kept record and the catalogue of its code."""
+    return store.save(record(), tmp_path / "record.json.gz"), ("--catalogue", catalogue.folder)
+
+
+def test_a_record_makes_a_claim_with_page_and_badge(shell, kept, tmp_path):  # noqa: F811
+    path, words = kept
+    found = shell("claim", path, *words, "--case", "triple[n=1000]", "--html", "c.html", "--badge", "c.svg", "--json")
+    assert 0 == found.code, found.err
+    assert found.json["sentence"] == json.loads((tmp_path / "claim.json").read_text())["sentence"]
+    assert (tmp_path / "c.html").is_file() and (tmp_path / "c.svg").is_file()
+    other = shell("claim", path, *words, "--case", "triple[n=1000]", "--against", "triple:naive")
+    assert "of triple:naive, 2.00 to 2.0" in other.out
+    both = shell("claim", path, path, *words, "--case", "triple[n=1000]")
+    assert (0, True) == (both.code, "1.00x of triple, 1.00 to 1.00" in both.out), both.err
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [(("--case", "tripel"), "unknown case 'tripel'"), ((), "2 cases fit"),
+     (("--case", "triple[n=1000]", "--against", "x"), "unknown peer"),
+     (("--case", "triple[n=1000]", "--sign", "x"), "--sign x: write")],
+)  # fmt: skip
+def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words):  # noqa: F811
+    path, catalogue = kept
+    found = shell("claim", path, *catalogue, *more)
+    assert (2, True) == (found.code, words in found.err), found.err
+
+
+def test_what_is_no_claim_is_not_replayed(shell, tmp_path):  # noqa: F811
+    (tmp_path / "x.json").write_text("{}")
+    for place, words in (("x.json", "not a claim"), ("none.json", "none.json"), ("http://example.org/c", "https://")):
+        found = shell("replay", place)
+        assert (2, True) == (found.code, words in found.err), found.err

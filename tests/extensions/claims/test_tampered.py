@@ -1,0 +1,190 @@
+"""Every change of a claim is refused, also where the digest was computed again: what it states has to follow."""
+
+import base64
+import copy
+import io
+import json
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from prism_bench.compilation import nvrtc_version
+from prism_bench.errors import BackendUnavailable, ResultsError
+from prism_bench.extensions.claims.checks import checked
+from prism_bench.extensions.claims.document import LARGEST, encoded, sha256
+from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
+from tests.extensions.claims.planted import resealed
+
+
+def put(path, value):
+    """A change that sets the value at a dotted path."""
+
+    def change(plain):
+        *above, last = [int(one) if one.isdigit() else one for one in path.split(".")]
+        place = plain
+        for one in above:
+            place = place[one]
+        place[last] = value(place.get(last) if isinstance(place, dict) else place[last]) if callable(value) else value
+
+    return change
+
+
+def drop(path):
+    """A change that removes what is at a dotted path."""
+
+    def change(plain):
+        *above, last = [int(one) if one.isdigit() else one for one in path.split(".")]
+        place = plain
+        for one in above:
+            place = place[one]
+        del place[last]
+
+    return change
+
+
+def swapped(plain):
+    plain["kernel"], plain["baseline"] = plain["baseline"], plain["kernel"]
+
+
+def same_side(plain):
+    plain["baseline"] = plain["kernel"]
+
+
+def in_file(suffix, *, rehash):
+    """A change of a file's content; with `rehash` its hash is set everywhere, too."""
+
+    def change(plain):
+        key = next(key for path, key in plain["kernel"]["files"].items() if path.endswith(suffix))
+        file = plain["files"].pop(key)
+        file["content"] += "\n// faster"
+        plain["files"][sha256(file["content"].encode()) if rehash else key] = file
+
+    return change
+
+
+def in_cubin(plain):
+    """Other instructions, with every hash of the file as it should be."""
+    cubin = plain["kernel"]["code"][0]["cubin"]
+    content = bytearray(base64.b64decode(plain["files"].pop(cubin)["content"]))
+    section = next(one for one in ELFFile(io.BytesIO(content)).iter_sections() if one.name.startswith(".text."))
+    content[section["sh_offset"] + 8] ^= 1
+    renewed = sha256(bytes(content))
+    plain["files"][renewed] = {"encoding": "base64", "content": base64.b64encode(content).decode()}
+    for code in (*plain["kernel"]["code"], *plain["baseline"]["code"]):
+        code["cubin"] = renewed
+
+
+KERNEL, NAIVE = "records.0.cases.0", "records.0.cases.1"
+TIMES = f"{KERNEL}.measurements.0"
+FORGED = {
+    "sentence": put("sentence", lambda text: text.replace("2.", "9.")),
+    "ratio": put("ratio.value", 3.5), "ratio's low end": put("ratio.low", 1.0),
+    "ratio's high end": put("ratio.high", 9.0), "no interval": put("ratio.low", None),
+    "confidence": put("ratio.confidence", 0.5), "metric": put("metric", "hot_time"),
+    "backend": put("backend", "cuda"), "device": put("device", "NVIDIA H200"),
+    "median": put("kernel.seconds", 1e-6), "median's interval": put("kernel.low", 1e-6),
+    "baseline's median": put("baseline.seconds", 1e-3), "baseline's interval": put("baseline.high", 1e-3),
+    "case": put("kernel.case", "double[n=1000]"), "subject": put("kernel.subject", "peer:torch"),
+    "record": put("kernel.record", 7), "record before the first": put("kernel.record", -1),
+    "swapped sides": swapped, "one side": same_side, "kernel's name": put("kernel.name", "magic"),
+    "baseline's name": put("baseline.name", "the best library"), "a peer less": put("peers", []),
+    "peer's ratio": put("peers.0.ratio", 9.0), "protocol": put("protocol.settings.version", 2),
+    "protocol's hash": put("protocol.sha256", "0" * 64), "ceilings": put("ceilings", {"bandwidth": 1e12}),
+    "software": put("software.numpy", "9.9"), "seeds": put("inputs.seeds", [5]),
+    "rule of hidden inputs": put("inputs.hidden", "none"), "silence": put("missing", []),
+    "time": put(f"{TIMES}.processes.0.counts", lambda counts: [count // 4 + 1 for count in counts]),
+    "unit of times": put(f"{TIMES}.processes.1.unit", lambda unit: unit / 2),
+    "a process less": drop(f"{TIMES}.processes.0"),
+    "invalid times": put(f"{TIMES}.valid", False), "wrong output": put(f"{KERNEL}.verification.0.passed", False),
+    "no verification": put(f"{KERNEL}.verification", []), "baseline not verified": put(f"{NAIVE}.verification", []),
+    "status": put(f"{KERNEL}.status", "wrong"), "record's backend": put("records.0.backend", "cuda"),
+    "record's device": put("records.0.machine.device", "NVIDIA H200"),
+    "record's protocol": put("records.0.protocol.processes_apart", True),
+    "damaged record": put("records.0.cases", []), "no record": put("records", []),
+    "schema": put("schema", 2), "format": put("format", "claim"), "unknown field": put("proof", "yes"),
+    "field less": drop("ceilings"), "origin": put("origin", "nvbench"),
+    "source": in_file(".cu", rehash=False), "reference": in_file(".py", rehash=False),
+    "source under its new hash": in_file(".cu", rehash=True),
+    "file's hash": put("kernel.files", lambda files: dict.fromkeys(files, "0" * 64)),
+    "file less": put("files", {}),
+    "file more": put(f"files.{sha256(b'more')}", {"encoding": "text", "content": "more"}),
+    "encoding": put("files", lambda files: {key: {**one, "encoding": "rot13"} for key, one in files.items()}),
+    "path above": put("kernel.files", lambda files: dict.fromkeys(["../../x.py"], min(files.values()))),
+    "absolute path": put("kernel.files", lambda files: dict.fromkeys(["/etc/x.py"], min(files.values()))),
+    "spec": put("kernel.spec", "arith/other.py"),
+}  # fmt: skip
+OF_CODE = {
+    "hash of instructions": put("kernel.code.0.sass", "0" * 16), "cubin's hash": put("kernel.code.0.cubin", "0" * 64),
+    "instructions": in_cubin,
+}  # fmt: skip
+AT_REPLAY = {
+    "grid": put("kernel.launches.0.grid", [1]), "block": put("baseline.launches.0.block", [1024]),
+    "a launch less": put("kernel.launches", []), "inputs": put("inputs.sha256.x", "0" * 64),
+    "an input less": put("inputs.sha256", lambda one: {**one, "more": "0" * 64}),
+    "configuration": put("kernel.choice", {"block": 64}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain(claim):
+    return json.loads(encoded(claim))
+
+
+def test_the_claim_itself_is_taken(claim):
+    taken, records = checked(encoded(claim), "claim.json")
+    assert (encoded(claim), 1) == (encoded(taken), len(records))
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_claim_is_refused(plain, name):
+    changed = copy.deepcopy(plain)
+    FORGED[name](changed)
+    assert changed != plain
+    with pytest.raises(ResultsError, match=r"^claim\.json: "):
+        checked(resealed(changed), "claim.json")
+
+
+@pytest.mark.parametrize("name", OF_CODE)
+def test_forged_machine_code_is_refused(plain, name):
+    try:
+        nvrtc_version()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    changed = copy.deepcopy(plain)
+    OF_CODE[name](changed)
+    with pytest.raises(ResultsError, match="cubin|named|hash"):
+        checked(resealed(changed), "claim.json")
+
+
+@pytest.mark.parametrize("name", AT_REPLAY)
+def test_what_the_files_do_not_do_is_refused_before_anything_runs(plain, catalogue, name):
+    changed = copy.deepcopy(plain)
+    AT_REPLAY[name](changed)
+    forged, records = checked(resealed(changed), "claim.json")
+    with pytest.raises(ResultsError):
+        ClaimReplay(forged, records, ReplayRequest(catalogue)).replay()
+
+
+@pytest.mark.parametrize("name", ["sentence", "ratio", "time", "source", "launch"])
+def test_a_changed_claim_has_another_digest(plain, name):
+    changed = copy.deepcopy(plain)
+    {**FORGED, "launch": AT_REPLAY["grid"]}[name](changed)
+    content = json.dumps(changed, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    with pytest.raises(ResultsError, match="digest"):
+        checked(content, "claim.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda text: text + b" ", lambda text: b'{"backend":"cuda",' + text[1:], lambda text: text.replace(b":", b": ", 1),
+     lambda text: text[:-2], lambda text: b"", lambda text: b"[]", lambda text: b"\xff" + text,
+     lambda text: text + b" " * LARGEST],
+    ids=["blank", "doubled key", "blank inside", "cut", "empty", "list", "no text", "too large"],
+)  # fmt: skip
+def test_other_bytes_of_the_same_claim_are_refused(claim, change):
+    with pytest.raises(ResultsError, match=r"^claim\.json: "):
+        checked(change(encoded(claim)), "claim.json")
+
+
+def test_there_are_many_kinds_of_changes():
+    assert len({**FORGED, **OF_CODE, **AT_REPLAY}) >= 30
