@@ -1,5 +1,6 @@
 """Each extension can be deleted: the rest of the package works and does not mention it."""
 
+import json
 import os
 import re
 import shutil
@@ -32,10 +33,35 @@ def copy(tmp_path):
     return tmp_path / "copy"
 
 
-def shell(copy, *words):
+# Runs the command lines of standard input one after the other, as a shell would, but imports the package once.
+DRIVER = """
+import contextlib, io, json, sys, traceback
+from prism_bench.cli import main
+
+def ended(words):
+    out, err, sys.argv = io.StringIO(), io.StringIO(), ["prism-bench", *words]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main() or 0
+        except SystemExit as end:
+            code = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+    return [code, out.getvalue(), err.getvalue()]
+
+print(json.dumps([ended(words) for words in json.load(sys.stdin)]))
+"""
+
+
+def shell(copy, *lines):
+    """Return the exit code, output and remarks of each command line, run by the copy."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "PRISM_BENCH_CACHE": str(copy.parent / "cache")}
-    command = [sys.executable, "-m", "prism_bench", *map(str, words)]
-    return subprocess.run(command, cwd=copy.parent / "work", env=environment, capture_output=True, text=True)
+    words = json.dumps([list(map(str, line)) for line in lines])
+    done = subprocess.run([sys.executable, "-c", DRIVER], input=words, cwd=copy.parent / "work", env=environment,
+                          capture_output=True, text=True)  # fmt: skip
+    assert 0 == done.returncode, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("name", [one.name for one in installed()])
@@ -43,9 +69,10 @@ def test_the_rest_works_without(copy, name):
     shutil.rmtree(copy / "prism_bench" / "extensions" / name)
     for path in [*needing(copy / "kernels", name)]:
         path.unlink(missing_ok=True)
-    commands = [module.NAME for one in installed() if one.name == name for module in one.command_modules()]
-    texts = []
-    for code, *words in (
+    (deleted,) = [one for one in installed() if one.name == name]
+    commands = [module.NAME for module in deleted.command_modules()]
+    pages = [page.name for page in deleted.pages]
+    lines = (
         (0, "--help"),
         (0, "list"),
         (0, "run", "--catalogue", TOYS, "triple", "--backend", "null", "--processes", "1", "--no-energy"),
@@ -53,22 +80,20 @@ def test_the_rest_works_without(copy, name):
         (0, "report", "--catalogue", TOYS),
         (0, "check", "--catalogue", TOYS),
         (None, "doctor"),
-    ):
-        done = shell(copy, *words)
-        assert "Traceback" not in done.stderr, done.stderr
-        if code is not None:
-            assert code == done.returncode, done.stdout[-2000:] + done.stderr
-        texts.append(done.stdout + done.stderr)
+        *((2, command) for command in commands),
+    )
+    texts = []
+    for (wanted, *words), (code, out, err) in zip(lines, shell(copy, *(line[1:] for line in lines)), strict=True):
+        assert "Traceback" not in err, err
+        assert wanted in (None, code), (words, out[-2000:] + err)
+        texts.append(out + err)
     listed = set(re.findall(r"^  (\w+)  ", texts[0], re.MULTILINE))
     assert {"run", "doctor"} <= listed
     assert not listed & set(commands)
     assert not any(f"prism_bench.extensions.{name}" in text or f"extensions/{name}" in text for text in texts)
     site = copy.parent / "work" / "reports" / "site"
-    pages = [page.name for one in installed() if one.name == name for page in one.pages]
     assert [*site.rglob("index.html")]
     assert [] == [path for page in pages for path in site.rglob(f"{page}.html")]
-    for command in commands:
-        assert 2 == shell(copy, command).returncode
 
 
 def test_specs_that_need_an_extension_are_found():

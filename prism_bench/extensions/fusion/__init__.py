@@ -55,5 +55,5 @@ def __getattr__(name: str) -> object:
 EXTENSION = Extension(
     "fusion",
     commands=("commands.fuse", "commands.precision", "commands.fusion", "commands.overlap"),
-    pages=(SitePage("fusion", "Fusion", "report.page:page"),),
+    pages=(SitePage("fusion", "Fusion", "report.page:page", "guides/fusion.html"),),
 )

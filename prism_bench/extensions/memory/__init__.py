@@ -12,7 +12,8 @@ from prism_bench.moved import under_new_name
 __all__ = ["EXTENSION", "Event", "Lease", "PoolLimits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
 
 EXTENSION = Extension(
-    "memory", commands=("command",), pages=(SitePage("memory", "Memory", "page:page"),), checks=("checks:checks",),
+    "memory", commands=("command",), pages=(SitePage("memory", "Memory", "page:page", "guides/memory.html"),),
+    checks=("checks:checks",),
     readers="reader_subjects:subjects",
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Site page of device memory: allocators compared, and pipelines under them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prism_bench.documents import json_of
@@ -8,16 +8,44 @@ from prism_bench.errors import ResultsError
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.run_record import JsonTable
+from prism_bench.units import bytes_text, time_text
 
 _FILES = {"contest": "memory.json", "pipelines": "pipelines.json"}
 _PARTS = {"contest": ("traces", "programs", "verdicts"), "pipelines": ("pipelines", "lstm_phases")}
+
+_PICTURES = (
+    ("allocation", "Median time of an allocation", "allocation_seconds", "s", time_text),
+    ("held", "Memory held at the peak", "peak_held", "B", bytes_text),
+)
 
 
 def page(context: SiteContext) -> Page:
     """Return the page of memory: allocators compared, and pipelines."""
     problems: list[str] = []
     found = {name: _read(context.places.memory / file, _PARTS[name], problems) for name, file in _FILES.items()}
-    return Page("memory", "Memory", {"night": context.record.created, **found, "problems": problems})
+    pictures = _pictures(found["contest"]["traces"], found["contest"].get("base")) if found["contest"] else []
+    view = {"night": context.record.created, **found, "problems": problems}
+    return Page("memory", "Memory", view, {"pictures": pictures}, scripts=("plot.js", "pictures.js"))
+
+
+def _pictures(traces: Sequence[JsonTable], base: str | None) -> list[dict[str, object]]:
+    """Return the pictures of the allocators: what an allocation takes, and what is held at the peak of each trace."""
+    return [
+        {"name": name, "title": title, "bars": {"unit": unit, "bars": _bars(traces, key, words, base)}}
+        for name, title, key, unit, words in _PICTURES
+        if any(one.get(key) for one in traces)
+    ]
+
+
+def _bars(
+    traces: Sequence[JsonTable], key: str, words: Callable[[float | None], str], base: str | None
+) -> list[dict[str, object]]:
+    """Return a bar for each allocator on each trace; those of the `base` in another ink."""
+    return [
+        {"name": f"{one['trace']}, {one['allocator']}", "start": 0.0, "end": one[key], "words": words(one[key]),
+         "ink": "second" if one["allocator"] == base else "accent"}
+        for one in traces if one.get(key)
+    ]  # fmt: skip
 
 
 def _read(path: Path, parts: Sequence[str], problems: list[str]) -> JsonTable | None:

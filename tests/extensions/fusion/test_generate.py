@@ -15,10 +15,10 @@ from prism_bench.extensions.fusion.declarations import Declaration, declarations
 from prism_bench.extensions.fusion.source import fused_program
 from prism_bench.files import default_folder
 from prism_bench.run.verification import complaint, passed, verify
+from tests.built_in import CATALOGUE
 from tests.extensions.fusion import toys
 
 KERNELS = default_folder()
-CATALOGUE = discover(KERNELS)
 DECLARED = {one.name: one for one in declarations(KERNELS)}
 TOYS = {name.lower(): one for name, one in vars(toys).items() if isinstance(one, toys.FusionProgram)}
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from prism_bench.catalogue import discover
+from tests.built_in import CATALOGUE
 from tests.extensions.fusion.kept_specs import KEPT, specs
 
-SPECS = specs(discover())
+SPECS = specs(CATALOGUE)
 BEFORE = json.loads(KEPT.read_text())
 
 

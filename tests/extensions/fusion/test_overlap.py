@@ -7,12 +7,10 @@ import pytest
 
 from prism_bench.backends.base import Flow
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError, VerificationFailed
 from prism_bench.extensions.fusion.overlap import Chunks, OverlapLedger, OverlapRow, SideBySide, account, on_lanes
-from prism_bench.files import default_folder
+from tests.built_in import CATALOGUE
 
-CATALOGUE = discover(default_folder())
 ADD = CATALOGUE.anywhere("vector_add[n=1000]")
 
 

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.fusion.declarations import declarations
 from prism_bench.extensions.fusion.selection import PrecisionChoice, Question, Tried, read_sample, select
 from prism_bench.files import default_folder
 from prism_bench.measurement import Sample
+from tests.built_in import CATALOGUE
 
-CATALOGUE = discover(default_folder())
 PROGRAMS = {one.name: one.program for one in declarations(default_folder())}
 PRODUCT = "fused_matmul_bias_activation"
 

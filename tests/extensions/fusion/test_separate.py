@@ -5,14 +5,12 @@ import importlib
 import pytest
 
 from prism_bench.case import Device
-from prism_bench.catalogue import discover
 from prism_bench.extensions.fusion import Map, Reduce, names
 from prism_bench.extensions.fusion.separate import separated
-from prism_bench.files import default_folder
 from prism_bench.kernel import Launch
+from tests.built_in import CATALOGUE
 from tests.extensions.fusion import toys
 
-CATALOGUE = discover(default_folder())
 x, y, total, n = names("x y total n")
 
 

@@ -3,8 +3,9 @@
     launches    launches removed, times what one more launch costs at least: the empty kernel's hot time
     traffic     bytes removed, over the measured copy ceiling: as counters have them, else as the emulator, else as the
                 plans' model, whichever knows both stages
-    the rest    what is left: faster arithmetic, other shapes of the same work, the wait of dependent launches beyond
-                the launch overhead; negative where the fused form works more slowly on what it still does
+    the rest    what is left, reported as unexplained: faster arithmetic, other shapes of the same work, the wait of
+                dependent launches beyond the launch overhead; negative where the fused form works more slowly on
+                what it still does
 
 What stays in the last cache costs less than memory's rate, so that `traffic` is then too large: `cached` is whether the
 bytes that differ fit there.

@@ -1,7 +1,7 @@
 """Fusion: each chain before and after, where the saving comes from, and the published figures next to ours."""
 
 from collections.abc import Iterable, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extensions.fusion import benefit as fusion
@@ -9,7 +9,7 @@ from prism_bench.extensions.fusion.benefit import ChainLedger, Sources
 from prism_bench.extensions.fusion.benefit.answers import read_times
 from prism_bench.extensions.fusion.report.json_view import fusion_json
 from prism_bench.extensions.fusion.report.waterfall import waterfall
-from prism_bench.extensions.fusion.report.words import LEGEND, quantity_text, verdict
+from prism_bench.extensions.fusion.report.words import LEGEND, quantity_text, signed, verdict
 from prism_bench.kernel import Chain, KernelSpec
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counters
@@ -23,11 +23,26 @@ _ASKED = {"dram_bytes": "bytes through DRAM", "cold_time": "cold time", "hot_tim
           "launch_time": "the host's time", "issued": "issued time", "energy": "energy", "error": "error"}  # fmt: skip
 
 
+class ChainSaving(TypedDict):
+    """What a fused stage saves of a chain, in seconds: `rest` is unexplained, `share` is its share of the saving."""
+
+    chain: str
+    label: str
+    stage: str
+    ratio: float | None
+    seconds: float
+    launches: float | None
+    traffic: float | None
+    rest: float | None
+    cached: bool
+    share: float | None
+
+
 def page(context: SiteContext) -> Page:
     """Return the page of the chains of the catalogue."""
     chains = _chains(context)
     if not chains:
-        return Page("fusion", "Fusion", {"chains": [], "source": None}, {"ledgers": (), "timed": False})
+        return Page("fusion", "Fusion", {"chains": [], "source": None}, {"ledgers": (), "savings": (), "timed": False})
     sources = _sources(context, {spec.name for spec, _ in chains})
     found = fusion.ledgers(chains, LABELS, sources)
     table = fusion.compared(found)
@@ -36,8 +51,29 @@ def page(context: SiteContext) -> Page:
     known = _known(found)
     shown = {"ledgers": found, "table": table, "waterfalls": falls, "kernels": kernels, "legend": LEGEND,
              "verdict": verdict, "quantity_text": quantity_text, "timed": sources.record is not None,
+             "savings": saved(found), "prices": sources.prices(), "signed": signed,
              "known": known, "absent": [words for name, words in _ASKED.items() if name not in known]}  # fmt: skip
     return Page("fusion", "Fusion", fusion_json(found, table, sources), shown, scripts=("plot.js", "pictures.js"))
+
+
+def saved(ledgers: Iterable[ChainLedger]) -> list[ChainSaving]:
+    """Return what the fastest fused stage of each chain saves, the largest saving first."""
+    found = [one for one in map(_saved, ledgers) if one]
+    return sorted(found, key=lambda one: -one["seconds"])
+
+
+def _saved(ledger: ChainLedger) -> ChainSaving | None:
+    rows = [row for row in ledger.rows if row.savings.get("cold_time") and row.value("cold_time")]
+    best = min(rows, key=lambda row: row.value("cold_time") or 0.0, default=None)
+    saving = best.savings.get("cold_time") if best else None
+    if best is None or saving is None:
+        return None
+    ratio = best.speedups.get("cold_time")
+    known = saving.rest is not None and saving.seconds > 0
+    return {"chain": ledger.chain, "label": ledger.label, "stage": best.stage,
+            "ratio": ratio.ratio if ratio else None, "seconds": saving.seconds,
+            "launches": saving.launches, "traffic": saving.traffic, "rest": saving.rest, "cached": saving.cached,
+            "share": (saving.rest or 0.0) / saving.seconds if known else None}  # fmt: skip
 
 
 def _known(ledgers: Iterable[ChainLedger]) -> set[str]:

@@ -105,7 +105,7 @@ def _gains(rows: Sequence[StageRow], notes: Footnotes) -> Table:
 
 def _savings(rows: Sequence[StageRow], notes: Footnotes) -> Table:
     """Return where the saved time went, and what the bytes of the chain need at least."""
-    table = _table("  saved", "cold", "by launches", "by traffic", "the rest", "bytes alone", "of cold")
+    table = _table("  saved", "cold", "by launches", "by traffic", "unexplained", "bytes alone", "of cold")
     for row in rows:
         table.add_row(f"  {row.stage}", *_parts(row, notes), *_least_time(row, notes))
     return table

@@ -11,7 +11,11 @@ from prism_bench.extensions.fusion.benefit import ChainLedger, StageRow
 from prism_bench.extensions.fusion.report.bars import Moved, launched
 from prism_bench.units import bytes_text, time_text
 
-_PARTS = (("launches", "fewer launches", "second"), ("traffic", "fewer bytes", "third"), ("rest", "the rest", "warm"))
+_PARTS = (
+    ("launches", "fewer launches", "second"),
+    ("traffic", "fewer bytes", "third"),
+    ("rest", "unexplained", "warm"),
+)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ LEGEND = (
     "cold: one evaluation, caches cleared, the host's launches hidden; hot: its launches replayed in a CUDA graph; "
     "host: what the host spends to launch them; issued: the longer of host and hot, as separate launches go; gaps: "
     "the device waits for the host; bytes: compulsory ones of every launch added up; temporaries: handed on from "
-    "launch to launch; workspace: a launch's own; the rest: faster arithmetic, "
-    "other shapes of the work, waits of dependent launches beyond an empty one's"
+    "launch to launch; workspace: a launch's own; unexplained: saved by "
+    "neither fewer launches nor fewer bytes, such as by faster arithmetic or shorter waits of dependent launches"
 )
 CACHED = "the bytes that differ fit in the last cache, where they cost less than at the copy ceiling"
 
