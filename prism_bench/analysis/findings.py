@@ -111,8 +111,7 @@ def _missed(verdict: BudgetVerdict) -> Finding:
     limit, word = budget.limit, "at least" if budget.at_most is None else "at most"
     value, promise = value_text(budget.metric, verdict.value), value_text(budget.metric, limit)
     message = f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
-    ratio = verdict.value / limit if limit and verdict.value is not None else None
-    return Finding("bad", "missed", verdict.case, message, budget.metric, ratio)
+    return Finding("bad", "missed", verdict.case, message, budget.metric, verdict.ratio)
 
 
 def _undecided(verdict: BudgetVerdict) -> Finding:

@@ -4,11 +4,14 @@ from pathlib import Path
 from types import ModuleType
 
 from prism_bench.errors import ResultsError, unknown
-from prism_bench.exchange import asv_in, google_benchmark, nvbench
+from prism_bench.exchange import asv_in, google_benchmark, kernelbench, nvbench, tritonbench
 from prism_bench.exchange.foreign import Imported, read_json
 from prism_bench.run_record import RunRecord
 
-READERS = {"asv": asv_in, "nvbench": nvbench, "google-benchmark": google_benchmark}
+READERS = {
+    "asv": asv_in, "nvbench": nvbench, "google-benchmark": google_benchmark, "kernelbench": kernelbench,
+    "tritonbench": tritonbench,
+}  # fmt: skip
 
 
 def read_foreign(path: Path, format: str | None = None) -> Imported:
@@ -24,10 +27,12 @@ def read_foreign(path: Path, format: str | None = None) -> Imported:
     try:
         return reader.read(path)
     except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
-        raise ResultsError(f"{path}: not {reader.BACKEND}'s JSON ({type(error).__name__}: {error})") from error
+        raise ResultsError(f"{path}: not {reader.BACKEND}'s ({type(error).__name__}: {error})") from error
 
 
 def _reader(path: Path) -> ModuleType:
+    if tritonbench.is_csv(path):
+        return tritonbench
     data = read_json(path)
     for reader in READERS.values():
         if reader.recognised(data):

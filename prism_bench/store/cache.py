@@ -1,54 +1,28 @@
-"""Cache of what was read of many files; never older than the files.
+"""Cache of what was read of records: shards in the user's cache, never older than the records.
 
-A file's stamp holds its size, when its content last changed, and a seal of the content: the checksum at the end of a
-compressed record, a digest of any other. Neither a new hard link nor a copy that keeps its times changes the stamp. A
-kept block counts only while the stamp is the same to the last digit, and all of them only while the code that made them
-is the same. The cache may be deleted at any time; a damaged one is made again.
+A record's seal holds its size and a checksum of its content: that at the end of a compressed record, a digest of any
+other. Points that were kept count only while the seal is the same to the last digit, and while the code that made them
+is the same. A new record adds one small file; a month is put together when it has MANY of them. The cache may be
+deleted at any time; a damaged shard is made again. Without pyarrow nothing is kept.
 """
 
 import hashlib
-import io
 import os
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, TypedDict
 
-import numpy
-import orjson
+from prism_bench.errors import ResultsError
+from prism_bench.extras import is_installed
+from prism_bench.files import cache_folder
+from prism_bench.store.columns import PointBlock
+from prism_bench.store.shards import Listing, ShardFolder
 
-from prism_bench.files import cache_folder, write_atomically
-from prism_bench.store.columns import Column, PointBlock, together
-from prism_bench.store.points import NUMBERS, WORDS, Facts
-
+MANY = 16  # small shards of a month
 _GZIP = b"\x1f\x8b"
 _CHECKSUM = 8  # bytes at the end of a gzip file: CRC-32 and size of its content
-
-
-class PlainBlock(TypedDict):
-    """One block in the header of the cache; `rows` are its first row and the one after its last."""
-
-    file: str
-    stamp: str
-    facts: dict[str, Any] | None
-    problem: str | None
-    rows: tuple[int, int]
-
-
-class Header(TypedDict):
-    """Header of the cache: a digest of the code that made it, the words of all blocks, and the blocks."""
-
-    maker: str
-    vocabulary: dict[str, list[str]]
-    blocks: list[PlainBlock]
-
-
-def stamp_of(path: Path) -> str:
-    """Return what changes whenever the file's content does; an OSError where it cannot be read."""
-    with path.open("rb") as file:
-        return f"{os.fstat(file.fileno()).st_mtime_ns} {_seal(file)}"
 
 
 def seal_of(path: Path) -> str:
@@ -68,49 +42,40 @@ def _seal(file: BufferedReader) -> str:
 
 
 def place_for(root: Path) -> Path:
-    """Return the path of the cache of the records below `root`."""
-    return cache_folder("history") / f"{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]}.npz"
+    """Return the folder of the cache of the records below `root`."""
+    return cache_folder("history") / hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
 
 
-def kept(root: Path) -> dict[str, PointBlock]:
-    """Return the kept blocks by file, valid as long as their stamps are still right; none where there is no cache."""
+def folder_for(root: Path) -> ShardFolder:
+    """Return the shards that the cache of the records below `root` consists of."""
+    return ShardFolder(place_for(root), _maker())
+
+
+def kept(folder: ShardFolder) -> Listing:
+    """Return what the cache holds that this code has made; damaged shards are removed, to be made again."""
+    if not is_installed("pyarrow"):
+        return Listing()
     try:
-        with place_for(root).open("rb") as file, numpy.load(file, allow_pickle=False) as stored:
-            header: Header = orjson.loads(stored["header"].tobytes())
-            if header["maker"] != _maker():
-                return {}
-            columns: dict[str, Column] = {name: stored[name] for name in (*WORDS, *NUMBERS)}
-        return {one["file"]: _block(one, columns, header["vocabulary"]) for one in header["blocks"]}
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
-        return {}
+        found = folder.listing()
+        for path in found.damaged:
+            path.unlink(missing_ok=True)
+    except (OSError, ResultsError):
+        return Listing()
+    return Listing({file: entry for file, entry in found.entries.items() if entry.maker == _maker()})
 
 
-def _block(plain: PlainBlock, columns: Mapping[str, Column], vocabulary: Mapping[str, list[str]]) -> PointBlock:
-    start, end = plain["rows"]
-    facts = Facts(**plain["facts"]) if plain["facts"] else None
-    own = {name: column[start:end] for name, column in columns.items()}
-    return PointBlock(plain["file"], plain["stamp"], facts, plain["problem"], own, vocabulary)
+def keep(folder: ShardFolder, blocks: Sequence[PointBlock], stale: Collection[str]) -> None:
+    """Keep the blocks for the next time, and those of `stale` records no longer.
 
-
-def keep(root: Path, blocks: Sequence[PointBlock]) -> None:
-    """Keep the blocks for the next time. Where nothing can be kept, the next reading takes longer, and that is all."""
-    columns, vocabulary = together(blocks)
-    ends = numpy.cumsum([one.rows for one in blocks]).tolist()
-    described = [_described(one, end) for one, end in zip(blocks, ends, strict=True)]
-    header: Header = {"maker": _maker(), "vocabulary": vocabulary, "blocks": described}
-    data = io.BytesIO()
-    arrays: dict[str, Any] = {name: columns[name] for name in (*WORDS, *NUMBERS)}
-    numpy.savez(data, header=numpy.frombuffer(orjson.dumps(header), "u1"), **arrays)
-    try:
-        write_atomically(place_for(root), data.getvalue())
-    except OSError:
+    Where nothing can be kept, the next reading takes longer, and that is all.
+    """
+    if not is_installed("pyarrow"):
         return
-
-
-def _described(one: PointBlock, end: int) -> PlainBlock:
-    facts = vars(one.facts) if one.facts else None
-    rows = (end - one.rows, end)
-    return {"file": one.file, "stamp": one.stamp, "facts": facts, "problem": one.problem, "rows": rows}
+    with suppress(OSError, ResultsError):
+        folder.add([one for one in blocks if one.facts], stale)
+        for month in folder.months():
+            if stale or len(folder.small(month)) >= MANY:
+                folder.compact(month, drop=stale)
 
 
 @cache
@@ -118,6 +83,6 @@ def _maker() -> str:
     """Return a digest of the code that makes blocks: another reading makes other points."""
     here = Path(__file__).parent
     readers = ("run_record", "record_schema", "record_check", "record_ranges", "documents")
-    sources = [here / "points.py", here / "columns.py", here / "cache.py"]
+    sources = [here / "points.py", here / "columns.py", here / "parquet.py"]
     sources += [here.parent / f"{name}.py" for name in readers]
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]

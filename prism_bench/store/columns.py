@@ -1,7 +1,7 @@
 """Points of many files, column by column: words as numbers of a vocabulary, one slice of rows for each file."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
@@ -14,21 +14,26 @@ Column = NDArray[Any]  # of integers or of floats
 
 @dataclass(frozen=True, eq=False)
 class PointBlock:
-    """Content of one file: its `facts` and columns, or the `problem` that it has. `stamp` changes with the file."""
+    """Content of one record: its `facts` and columns, or the `problem` that its file has.
+
+    `seal` changes with the file's content, and is empty without a file. `details` are those of `details.py`, where they
+    are wanted.
+    """
 
     file: str
-    stamp: str
+    seal: str
     facts: Facts | None
     problem: str | None
     columns: Mapping[str, Column]
     vocabulary: Mapping[str, list[str]]
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def rows(self) -> int:
         return len(self.columns["value"])
 
 
-def block(file: str, stamp: str, facts: Facts | None, columns: Columns, problem: str | None = None) -> PointBlock:
+def block(file: str, seal: str, facts: Facts | None, columns: Columns, problem: str | None = None) -> PointBlock:
     """Return the block of a file's points, each of its words numbered in the order in which it first comes."""
     numbered: dict[str, Column] = {}
     vocabulary: dict[str, list[str]] = {}
@@ -38,7 +43,7 @@ def block(file: str, stamp: str, facts: Facts | None, columns: Columns, problem:
         place = {text: index for index, text in enumerate(vocabulary[word])}
         numbered[word] = numpy.array([place[text] for text in texts], "i4")
     plain = {name: numpy.array(columns.get(name, ()), kind) for name, kind in NUMBERS.items()}
-    return PointBlock(file, stamp, facts, problem, numbered | plain, vocabulary)
+    return PointBlock(file, seal, facts, problem, numbered | plain, vocabulary)
 
 
 def together(blocks: Iterable[PointBlock]) -> tuple[dict[str, Column], dict[str, list[str]]]:
@@ -57,14 +62,20 @@ def together(blocks: Iterable[PointBlock]) -> tuple[dict[str, Column], dict[str,
     return columns, vocabulary
 
 
-def _renumbered(blocks: Iterable[PointBlock], word: str) -> tuple[Column, list[str]]:
+def _renumbered(blocks: Sequence[PointBlock], word: str) -> tuple[Column, list[str]]:
     """Return the word's column over all blocks' vocabulary; blocks that share a vocabulary share its translation."""
     places: dict[str, int] = {}
-    known: dict[int, Column] = {}
-    parts: list[Column] = [numpy.empty(0, "i4")]
+    known: dict[int, list[int]] = {}
     for one in blocks:
         own = one.vocabulary[word]
         if id(own) not in known:
-            known[id(own)] = numpy.array([places.setdefault(text, len(places)) for text in own], "i4")
-        parts.append(known[id(own)][one.columns[word]])
-    return numpy.concatenate(parts), list(places)
+            known[id(own)] = [places.setdefault(text, len(places)) for text in own]
+    kind = smallest_kind(len(places))
+    tables = {name: numpy.array(own, kind) for name, own in known.items()}
+    parts = [tables[id(one.vocabulary[word])][one.columns[word]] for one in blocks]
+    return numpy.concatenate([numpy.empty(0, kind), *parts]), list(places)
+
+
+def smallest_kind(count: int) -> str:
+    """Return the smallest signed integer type for the numbers of so many words: columns are long."""
+    return "i1" if count < 1 << 7 else "i2" if count < 1 << 15 else "i4"

@@ -1,25 +1,33 @@
-"""History: all records below a folder as one table of points, the oldest first."""
+"""History: all records below a folder as one table of points, the oldest first.
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+A history knows its records; their points are read when they are needed, of all records or of a part of them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.errors import ResultsError
+import numpy
+
+from prism_bench.errors import ExtraMissing, ResultsError
+from prism_bench.extras import is_installed, without
 from prism_bench.record_check import checked
 from prism_bench.run_record import RunRecord, encode
 from prism_bench.store import cache
 from prism_bench.store.columns import PointBlock, block, together
+from prism_bench.store.details import details_in
 from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in
 from prism_bench.store.processes import in_processes
 from prism_bench.store.records import in_order, path_for, records_in, text_at
+from prism_bench.store.shards import Listing, ShardEntry, ShardFolder, month_of
 
 if TYPE_CHECKING:
     import pandas
 
-_Known = tuple[Facts, PointBlock]
 _Run = tuple[str, str, str, str | None, str]
+_Shown = Callable[[Path, bytes | bytearray], None]
 
 
 @dataclass(frozen=True)
@@ -32,46 +40,152 @@ class HistoryProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class History:
-    """Points, one row per measurement with samples; `records`, the facts of each record, oldest first; `problems`.
+class StoredPoints:
+    """Where one record's points are: in memory, or in the shard at `path` of `folder`; `rows` is how many there are.
 
-    Columns of `points`: `record` (the place in `records`), `case`, `metric`, `subject`, `code`, `doubt` (categories),
-    `value` (median, s), `clock` (mean SM clock, Hz; 0 where none was read), `samples`, `throttled`.
-    `doubt` is empty where the point can be trusted.
+    `seal` changes with the record's content, and is empty without a file. `words` are the names of cases and metrics
+    that the points may have.
     """
 
-    points: "pandas.DataFrame"
+    facts: Facts
+    seal: str
+    rows: int
+    words: Mapping[str, list[str]]
+    block: PointBlock | None = None
+    folder: ShardFolder | None = None
+    path: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The facts of each record, `records`, oldest first, where its points are, `stored`, and `problems`.
+
+    Of the points only those of `cases` and `metrics` count; None means all of them.
+    """
+
     records: tuple[Facts, ...]
+    stored: tuple[StoredPoints, ...]
     problems: tuple[HistoryProblem, ...]
+    cases: frozenset[str] | None = None
+    metrics: frozenset[str] | None = None
+
+    @cached_property
+    def points(self) -> "pandas.DataFrame":
+        """The points of all records, one row per measurement with samples; they may be many: see `part`.
+
+        Columns: `record` (the place in `records`), `case`, `metric`, `subject`, `code`, `build` (language, compiler and
+        source, as JSON), `doubt` (categories), `value` (median, s), `clock` (mean SM clock, Hz; 0 where none was read),
+        `samples`, `throttled`. `doubt` is empty where the point can be trusted. Raise a ResultsError for a shard that
+        is damaged.
+        """
+        import pandas
+
+        columns, vocabulary = together(blocks_of(self.stored))
+        words = {word: pandas.Categorical.from_codes(columns[word], pandas.Index(vocabulary[word])) for word in WORDS}
+        numbers = {name: columns[name] for name in NUMBERS}
+        points = pandas.DataFrame({"record": columns["block"], **words, **numbers}, copy=False)
+        keep = numpy.ones(len(points), bool)
+        for column, wanted in (("case", self.cases), ("metric", self.metrics)):
+            if wanted is not None:
+                keep &= points[column].isin(list(wanted)).to_numpy()
+        return points if keep.all() else points[keep]
+
+    def part(self, places: Sequence[int]) -> "History":
+        """Return the history of the records at these places, in their order; without problems."""
+        records, stored = ([known[place] for place in places] for known in (self.records, self.stored))
+        return replace(self, records=tuple(records), stored=tuple(stored), problems=())
+
+    def names(self, word: str) -> list[str]:
+        """Return the known names of cases or of metrics (`word`), each once."""
+        lists = {id(one.words[word]): one.words[word] for one in self.stored}
+        return list(dict.fromkeys(name for known in lists.values() for name in known))
+
+
+def blocks_of(stored: Sequence[StoredPoints]) -> list[PointBlock]:
+    """Return the points of the records, in their order; those of one shard are read at once."""
+    wanted: dict[ShardFolder, dict[str, StoredPoints]] = {}
+    for one in stored:
+        if one.folder:
+            wanted.setdefault(one.folder, {})[one.facts.file] = one
+    read = {folder: folder.points({file: one.seal for file, one in own.items()},
+                                  {file: one.path for file, one in own.items() if one.path})
+            for folder, own in wanted.items()}  # fmt: skip
+    found: list[PointBlock] = []
+    for one in stored:
+        if one.block:
+            found.append(one.block)
+        elif one.folder:
+            found.append(read[one.folder][one.facts.file])
+    return found
 
 
 def read_history(
     root: Path | str,
     report: Callable[[int, int], None] | None = None,
     more: Iterable[RunRecord] = (),
-    shown: Callable[[Path, bytes | bytearray], None] | None = None,
+    shown: _Shown | None = None,
 ) -> History:
     """Return the history of all records below `root`, and of `more`.
 
-    What was read before and has not changed since comes from a cache. A record that cannot be read, or that is there
-    twice, is one problem more and harms no other. Many new records are read by several processes, which import the
-    caller's main module: a script of yours needs its `if __name__ == "__main__":`. `report` is called with
-    how many of the new files have been read; `shown`, a function of a module, with the JSON of each by its reader.
+    What shards hold is not read from records, which may be gone, unless a record changed since; what else was read
+    before comes from a cache. A record that cannot be read, or that is there twice, is one problem more and harms no
+    other; so is a shard. Many new records are read by several processes, which import the caller's main module: a
+    script of yours needs its `if __name__ == "__main__":`. `report` is called with how many of the new files have been
+    read; `shown`, a function of a module, with the JSON of each by its reader.
     """
     root = Path(root)
-    paths = {path.relative_to(root).as_posix(): path for path in records_in(root)}
-    stamps = {file: stamp for file, path in paths.items() if (stamp := _stamp(path)) is not None}
-    before = cache.kept(root)
-    old = {file: one for file, one in before.items() if stamps.get(file) == one.stamp}
-    changed = [(paths[file], file, stamp) for file, stamp in stamps.items() if file not in old]
-    blocks = list(old.values())
-    for done, one in enumerate(in_processes(partial(_block, shown), changed), 1):
+    folder = ShardFolder(root)
+    listing, kept_folder = listed(folder), cache.folder_for(root)
+    kept = cache.kept(kept_folder)
+    seals = seals_of(root)
+    durable = {file: _in_shard(entry, folder) for file, entry in listing.entries.items()
+               if seals.get(file, entry.record.seal) == entry.record.seal}  # fmt: skip
+    known = durable | {file: _in_shard(entry, kept_folder) for file, entry in kept.entries.items()
+                       if file not in durable and seals.get(file) == entry.record.seal}  # fmt: skip
+    changed = [(root / file, file, seal) for file, seal in seals.items() if file not in known]
+    blocks: list[PointBlock] = []
+    for done, one in enumerate(in_processes(partial(read_block, shown), changed), 1):
         blocks.append(one)
         if report:
             report(done, len(changed))
-    if changed or len(old) < len(before):
-        cache.keep(root, blocks)
-    return history_of([*blocks, *map(_imported, more)])
+    stale = {file for file in kept.entries if file not in seals or file in durable}
+    if blocks or stale:
+        cache.keep(kept_folder, blocks, stale)
+    found = [*known.values(), *map(_in_memory, [one for one in [*blocks, *map(_imported, more)] if one.facts])]
+    problems = [HistoryProblem(one.file, one.problem) for one in blocks if one.problem]
+    problems += [HistoryProblem(path.relative_to(root).as_posix(), reason) for path, reason in listing.damaged.items()]
+    return _in_time(found, problems)
+
+
+def listed(folder: ShardFolder) -> Listing:
+    """Return what the shards of the folder hold; raise an ExtraMissing where they cannot be read without pyarrow."""
+    if not is_installed("pyarrow"):
+        if paths := folder.paths():
+            raise ExtraMissing(f"{paths[0]}: a shard of records; {without('pyarrow')}")
+        return Listing()
+    return folder.listing()
+
+
+def seals_of(root: Path) -> dict[str, str]:
+    """Return the seals of all records below `root`, by file relative to it, oldest first."""
+    found: dict[str, str] = {}
+    for path in records_in(root):
+        try:
+            found[path.relative_to(root).as_posix()] = cache.seal_of(path)
+        except OSError:
+            continue  # gone since it was listed
+    return found
+
+
+def _in_shard(entry: ShardEntry, folder: ShardFolder) -> StoredPoints:
+    record = entry.record
+    return StoredPoints(record.facts, record.seal, record.rows, entry.words, folder=folder, path=entry.path)
+
+
+def _in_memory(one: PointBlock) -> StoredPoints:
+    if one.facts is None:
+        raise ValueError(f"{one.file} has no facts: {one.problem}")
+    return StoredPoints(one.facts, one.seal, one.rows, one.vocabulary, block=one)
 
 
 def unusable_newest(history: History) -> list[HistoryProblem]:
@@ -79,28 +193,29 @@ def unusable_newest(history: History) -> list[HistoryProblem]:
     newest: dict[str, str] = {}
     problems = {problem.file: problem for problem in history.problems if not problem.double}
     for file in [*(facts.file for facts in history.records), *problems]:
-        machine = file.rpartition("/")[0]
-        newest[machine] = max(newest.get(machine, file), file, key=lambda name: in_order(Path(name)))
+        machine = file.partition("/")[0]
+        newest[machine] = max(newest.get(machine, file), file, key=_began)
     return [problems[file] for file in newest.values() if file in problems]
 
 
-def _stamp(path: Path) -> str | None:
-    try:
-        return cache.stamp_of(path)
-    except OSError:
-        return None  # gone since it was listed
+def _began(file: str) -> tuple[str, int]:
+    """Return the key that sorts records and shards: a shard's last record may be as new as the end of its month."""
+    path = Path(file)
+    return in_order(path) if path.suffix == ".gz" else (month_of(path)[1].replace("-", "") + "32", 1)
 
 
-def _block(shown: Callable[[Path, bytes | bytearray], None] | None, changed: tuple[Path, str, str]) -> PointBlock:
-    path, file, stamp = changed
+def read_block(shown: _Shown | None, changed: tuple[Path, str, str], *, detailed: bool = False) -> PointBlock:
+    """Return the points of one record, with details if wanted; a block with a problem where it is damaged."""
+    path, file, seal = changed
     try:
         text = text_at(path)
-        found = block(file, stamp, *points_in(checked(text, str(path)), file))
+        record = checked(text, str(path))
+        found = block(file, seal, *points_in(record, file))
     except ResultsError as error:
-        return block(file, stamp, None, {}, problem=str(error))
+        return block(file, seal, None, {}, problem=str(error))
     if shown:
         shown(path, text)
-    return found
+    return replace(found, details=details_in(record)) if detailed else found
 
 
 def _imported(record: RunRecord) -> PointBlock:
@@ -111,26 +226,23 @@ def _imported(record: RunRecord) -> PointBlock:
 
 def history_of(blocks: Sequence[PointBlock]) -> History:
     """Return the history of all blocks together."""
-    import pandas
-
     problems = [HistoryProblem(one.file, one.problem) for one in blocks if one.problem]
-    found = sorted(((one.facts, one) for one in blocks if one.facts), key=lambda pair: (pair[0].created, pair[1].file))
-    found, doubles = _once(found)
-    columns, vocabulary = together(one for _, one in found)
-    words = {word: pandas.Categorical.from_codes(columns[word], pandas.Index(vocabulary[word])) for word in WORDS}
-    numbers = {name: columns[name] for name in NUMBERS}
-    points = pandas.DataFrame({"record": columns["block"], **words, **numbers}, copy=False)
-    return History(points, tuple(facts for facts, _ in found), (*problems, *doubles))
+    return _in_time([_in_memory(one) for one in blocks if one.facts], problems)
 
 
-def _once(blocks: Sequence[_Known]) -> tuple[list[_Known], list[HistoryProblem]]:
-    """Return the blocks, of two of one run the one with more points, and a problem for each that was left out."""
-    best: dict[_Run, _Known] = {}
-    for facts, one in blocks:
-        other = best.get(_run(facts))
-        if other is None or one.rows > other[1].rows:
-            best[_run(facts)] = facts, one
-    doubles = [(one, best[_run(facts)][1]) for facts, one in blocks if best[_run(facts)][1] is not one]
+def _in_time(found: Iterable[StoredPoints], problems: Sequence[HistoryProblem]) -> History:
+    ordered, doubles = _once(sorted(found, key=lambda one: (one.facts.created, one.facts.file)))
+    return History(tuple(one.facts for one in ordered), tuple(ordered), (*problems, *doubles))
+
+
+def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[HistoryProblem]]:
+    """Return the records, of two of one run the one with more points, and a problem for each that was left out."""
+    best: dict[_Run, StoredPoints] = {}
+    for one in found:
+        other = best.get(_run(one.facts))
+        if other is None or one.rows > other.rows:
+            best[_run(one.facts)] = one
+    doubles = [(one.facts, best[_run(one.facts)].facts) for one in found if best[_run(one.facts)] is not one]
     problems = [HistoryProblem(one.file, f"the same run as {other.file}", double=True) for one, other in doubles]
     return list(best.values()), problems
 

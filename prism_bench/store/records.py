@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from prism_bench.documents import content_of
 from prism_bench.errors import ResultsError
 from prism_bench.files import OwnFile, create_file, path_part, write_atomically
+from prism_bench.raw_source import copy_of
 from prism_bench.run_record import CaseResult, RunRecord, decode, encode
 from prism_bench.strict_json import json_text
 
@@ -108,11 +109,17 @@ def read(path: Path | str) -> RunRecord:
 
 
 def text_at(path: Path | str) -> bytes | bytearray:
-    """Read the JSON text of the record at `path`; a ResultsError names it where it is missing, cut or too large."""
+    """Read the JSON text of the record at `path`, or of its copy elsewhere (see `raw_source`).
+
+    A ResultsError names it where it is missing, cut or too large.
+    """
     try:
         return content_of(Path(path), "a readable run record")
     except FileNotFoundError:
-        raise ResultsError(f"{path}: no such record") from None
+        copy = copy_of(Path(path))
+        if copy is None:
+            raise ResultsError(f"{path}: no such record") from None
+        return content_of(copy, "a readable run record")
 
 
 def records_in(root: Path | str) -> list[Path]:

@@ -33,6 +33,10 @@ def night(runs, day, seconds=1e-3, name=None, **changes):
     return save(record, runs / "nvidia-h200" / (name or f"202601{day:02d}T030000Z-abc.json.gz"))
 
 
+def in_cache(runs):
+    return cache.kept(cache.folder_for(runs)).entries
+
+
 def values(history: History, subject="kernel"):
     points = history.points
     return points.loc[points["subject"] == subject, "value"].tolist()
@@ -152,31 +156,42 @@ def test_new_and_removed_records_are_noticed(runs):
     assert [1e-3, 2e-3] == pytest.approx(values(read_history(runs)))
     first.unlink()
     assert [2e-3] == pytest.approx(values(read_history(runs)))
-    assert ["20260102T030000Z-abc.json.gz"] == [os.path.basename(file) for file in cache.kept(runs)]
+    assert ["20260102T030000Z-abc.json.gz"] == [os.path.basename(file) for file in in_cache(runs)]
 
 
-@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x93NUMPY"])
+@pytest.mark.parametrize("damage", [b"", b"PAR1", lambda whole: whole[: len(whole) // 2]])
 def test_a_damaged_cache_is_made_again(runs, damage):
     night(runs, 1)
     read_history(runs)
-    cache.place_for(runs).write_bytes(damage)
+    (place,) = cache.folder_for(runs).paths()
+    place.write_bytes(damage(place.read_bytes()) if callable(damage) else damage)
     assert [1e-3] == pytest.approx(values(read_history(runs)))
-    assert 1 == len(cache.kept(runs))
-
-
-def test_a_cut_cache_is_made_again(runs):
-    night(runs, 1)
-    read_history(runs)
-    place = cache.place_for(runs)
-    place.write_bytes(place.read_bytes()[: place.stat().st_size // 2])
-    assert [1e-3] == pytest.approx(values(read_history(runs)))
+    assert 1 == len(in_cache(runs))
 
 
 def test_other_code_makes_other_points(runs, monkeypatch):
     night(runs, 1)
     read_history(runs)
     monkeypatch.setattr(cache, "_maker", lambda: "another")
-    assert {} == cache.kept(runs)
+    assert {} == in_cache(runs)
+
+
+def test_a_new_record_adds_a_small_file_to_the_cache_until_there_are_many(runs, monkeypatch):
+    monkeypatch.setattr(cache, "MANY", 3)
+    for day in (1, 2):
+        night(runs, day)
+    read_history(runs)
+    (month,) = cache.folder_for(runs).paths()
+    before = month.read_bytes()
+    for day in (3, 4):
+        night(runs, day)
+        read_history(runs)
+    assert before == month.read_bytes()
+    assert 3 == len(cache.folder_for(runs).paths())
+    night(runs, 5)
+    read_history(runs)
+    assert [month] == cache.folder_for(runs).paths()
+    assert 5 == len(in_cache(runs))
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(runs, monkeypatch, tmp_path):
@@ -231,7 +246,8 @@ def test_many_records_are_read_by_several_processes(runs, monkeypatch):
 
 
 def test_words_of_all_files_share_one_vocabulary():
-    columns = {"case": ["a", "b"], "metric": ["m", "m"], "subject": ["k", "k"], "code": ["", ""], "doubt": ["", ""],
+    columns = {"case": ["a", "b"], "metric": ["m", "m"], "subject": ["k", "k"], "code": ["", ""], "build": ["", ""],
+               "doubt": ["", ""],
                "value": [1.0, 2.0], "clock": [0, 0], "samples": [1, 1], "throttled": [0, 0]}  # fmt: skip
     blocks = [block("1", "", None, columns), block("2", "", None, columns | {"case": ["b", "c"]})]
     found, vocabulary = together(blocks)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from prism_bench.measure.limits import Limits, is_bandwidth
-from prism_bench.measure.plausibility import is_fp32
 from prism_bench.run_record import CaseResult
 
 if TYPE_CHECKING:
     import pandas
+
+# The kinds of arithmetic that each have a ceiling, and their words.
+ARITHMETIC = {"fp32": "FP32", "tensor": "tensor cores", "fp64": "FP64"}
 
 
 def intensity(flops: int | None, bytes_moved: int | None) -> float | None:
@@ -30,8 +32,8 @@ def ridge(bandwidth: float, peak: float) -> float:
 
 
 def peak_of(case: CaseResult, limits: Limits) -> float | None:
-    """Return the measured ceiling of the arithmetic that the case does: FP32, or tensor where it is not FP32."""
-    return limits.ceilings.get("fp32" if is_fp32(case) else "tensor")
+    """Return the measured ceiling of the arithmetic that the case does; None where the run did not measure it."""
+    return limits.ceilings.get(case.arithmetic)
 
 
 def least_times(case: CaseResult, limits: Limits) -> dict[str, float]:
@@ -53,6 +55,14 @@ def binding(case: CaseResult, limits: Limits) -> tuple[str, float] | None:
     times = least_times(case, limits)
     needed = {"memory", "launch", "compute"} if case.flops else {"memory", "launch"}
     return max(times.items(), key=lambda item: item[1]) if needed <= set(times) else None
+
+
+def missing_limits(case: CaseResult, limits: Limits) -> list[str]:
+    """Return the limits of `binding` that the run did not measure."""
+    known = {"launch overhead": limits.floors.get("cold_time"), "bandwidth ceiling": limits.ceilings.get("bandwidth")}
+    if case.flops:
+        known[f"{case.arithmetic} ceiling"] = peak_of(case, limits)
+    return [name for name, found in known.items() if not found]
 
 
 def roofs(limits: Limits) -> Mapping[str, float]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from prism_bench.analysis.build_identity import BuildChange, code_change, new_compilers
 from prism_bench.analysis.compare.comparable import Surroundings, device_of, require_comparable, software_changes
 from prism_bench.analysis.compare.comparison_views import (
     compared_html,
@@ -64,6 +65,11 @@ class ComparedCase:
     identical: bool = False
     gravity: Gravity = "note"
     codes: tuple[JsonTable, JsonTable] = field(default_factory=lambda: ({}, {}))
+
+    @property
+    def build_change(self) -> BuildChange | None:
+        """Why the machine code differs: another compiler, another source; None where it does not, or is not known."""
+        return code_change(*self.codes)
 
     __repr__ = compared_line
     _repr_html_ = compared_html
@@ -151,6 +157,7 @@ def compare(
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
     surrounded = Surroundings(a, b, software_changes(a, b))
     found, control = _judged(rows, pairs, rules, surrounded)
+    notes += new_compilers(one.build_change for one in found)
     return RecordComparison(
         names, tuple(found), control, tuple(notes), software=surrounded.software,
         backend=b.backend, device=device_of(b), commits=(a.commit, b.commit),
@@ -287,5 +294,5 @@ def _finding(one: ComparedCase, judgement: Judgement, names: tuple[str, str]) ->
     message = (
         f"{metric_words(one.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
         f"noise floor {share_text(judgement.floor)}"
-    ) + (f"; {one.reason}" if one.reason else "")
+    ) + "".join(f"; {words}" for words in (one.reason, one.build_change and one.build_change.words) if words)
     return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)

@@ -85,6 +85,10 @@ class Control:
         """Whether more cases differ than chance explains."""
         return self.used and self.chance < BY_CHANCE
 
+    def spoils(self, software: str | None) -> bool:
+        """Return whether no verdict can be trusted: more cases differ than chance explains, and no software does."""
+        return self.excess and not software
+
 
 def control_of(pairs: Mapping[str, Pair]) -> Control:
     """Return the control that these pairs of identical code make."""
@@ -182,7 +186,7 @@ def shift_words(control: Control) -> str | None:
 def control_findings(control: Control, software: str | None) -> list[Finding]:
     """Return the findings of a control: an excess, and a shift, which is bad where other software made code slower."""
     found: list[Finding] = []
-    if control.excess and not software:
+    if control.spoils(software):
         message = (
             f"{len(control.changed)} of {control.cases} cases of identical machine code have times that differ beyond "
             f"chance (median ratio {control.shift:.3f}): the machine changed between the sides"

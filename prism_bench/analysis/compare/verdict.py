@@ -226,7 +226,7 @@ def _withheld(one: _Evidence, confirmed: bool, word: str, size: str) -> str | No
     return None
 
 
-START, MOST = 5, 15  # pairs of processes
+START, MOST = 3, 15  # pairs of processes
 
 
 def looks_of(start: int, most: int) -> tuple[int, ...]:

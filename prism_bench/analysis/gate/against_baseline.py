@@ -13,6 +13,7 @@ from prism_bench.analysis.gate.baselines import Baseline, Slowdown
 from prism_bench.analysis.gate.checks import WELL, CheckGravity, GateCheck, GatePart, of_finding
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
+from prism_bench.raw_source import is_present
 from prism_bench.run_record import RunRecord
 from prism_bench.units import share_text
 
@@ -43,7 +44,7 @@ def _record_of(baseline: Baseline, runs: Path, machine: object) -> tuple[RunReco
     """Return the baseline's record, from its path or from the machine's records; where it is gone, the reason."""
     name = Path(baseline.record).name
     for place in (Path(baseline.record), runs / str(machine) / name):
-        if place.is_file():
+        if is_present(place):
             try:
                 return store.read(place), None
             except ResultsError as error:

@@ -1,12 +1,9 @@
 """Gate check against all records of the machine: cases that left their level and are not back."""
 
-import numpy
-
 from prism_bench.analysis.gate.checks import WELL, GateCheck, GatePart, of_finding
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
-from prism_bench.analysis.trend.series import categories, codes
 from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
 from prism_bench.run_record import RunRecord
 from prism_bench.store import History
@@ -49,9 +46,9 @@ def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | Non
     ]  # fmt: skip
     if not places:
         return None
-    trusted = numpy.array([doubt == "" for doubt in categories(history, "doubt")], bool)[codes(history, "doubt")]
-    rows = numpy.flatnonzero(trusted & (history.points["record"].to_numpy() == places[-1]))
-    return set(history.points[["case", "metric", "subject"]].iloc[rows].itertuples(index=False, name=None))
+    newest = history.part(places[-1:])
+    points = newest.points[newest.points["doubt"] == ""]
+    return set(points[["case", "metric", "subject"]].itertuples(index=False, name=None))
 
 
 def _recent(shift: Shift) -> bool:

@@ -18,6 +18,7 @@ from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
 from prism_bench.measure.limits import valid_median
+from prism_bench.raw_source import is_present
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts, utc
@@ -62,7 +63,7 @@ def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlie
     """Yield the records before this one that compare with it, the newest first, MOST at most."""
     count = 0
     for facts in reversed(history.records):
-        if count < MOST and _may_compare(facts, record) and (runs / facts.file).is_file():
+        if count < MOST and _may_compare(facts, record) and is_present(runs / facts.file):
             try:
                 older = store.read(runs / facts.file)
             except ResultsError:

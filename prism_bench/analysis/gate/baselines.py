@@ -90,6 +90,15 @@ def read_baseline(path: Path) -> Baseline:
     return Baseline(device, backend, protocol, record, created, commit, seconds)
 
 
+def used_by_baselines(folder: Path) -> dict[str, str]:
+    """Return the names of the records that the baselines in the folder are of, each with that as the reason to keep it.
+
+    Raise a ResultsError for a baseline that cannot be read.
+    """
+    paths = sorted(folder.glob("*.baseline.toml"))
+    return {Path(read_baseline(path).record).name: f"the record of the baseline {path.name}" for path in paths}
+
+
 def known_case(name: str, catalogue: Catalogue, where: str) -> str:
     """Return the name, if the catalogue has such a case; a ResultsError with the nearest ones otherwise."""
     try:

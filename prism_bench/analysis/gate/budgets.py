@@ -28,6 +28,11 @@ class BudgetVerdict:
     interval: tuple[float, float] | None = None
 
     @property
+    def ratio(self) -> float | None:
+        """Return the value over what was promised, which every report prints; None if unknown."""
+        return self.value / self.budget.limit if self.value is not None and self.budget.limit else None
+
+    @property
     def use(self) -> float | None:
         """Return how much of what the budget allows is used, above 1 where it is missed; None if unknown."""
         if self.value is None:

@@ -3,39 +3,43 @@
 For a gate: `steps(store.read_history("reports/runs"), floors)` gives every confirmed step, the oldest first, and
 `shifts.shifts(steps)` puts those of one cause together, with their gravity. A step is confirmed by its third run: its
 `age` is 3 then, and it is news.
+
+A long history is tested window by window (`windows`); what a window found is kept until its records change.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from math import log, log1p
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-import numpy
-
-from prism_bench.analysis.trend.causes import Causes, Change, breakpoints
-from prism_bench.analysis.trend.detection import level_changes
-from prism_bench.analysis.trend.series import CaseSeries, higher_is_better, series_of
+from prism_bench.analysis.trend.causes import breakpoints
+from prism_bench.analysis.trend.kept_windows import WindowCache
+from prism_bench.analysis.trend.series import CaseSeries, Course
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, Key, Step
+from prism_bench.analysis.trend.tested import Floors, TestedWindow, WindowTest, worse
+from prism_bench.analysis.trend.walk import CONFIRMED
+from prism_bench.analysis.trend.windows import windows_of
 from prism_bench.store import History
 
-__all__ = ["CAUSES", "Breakpoint", "Cause", "Key", "CaseSeries", "Step", "Trend", "steps", "trend"]
+__all__ = [
+    "CAUSES", "Breakpoint", "CaseSeries", "Cause", "Course", "Floors", "Key", "Step", "Trend", "steps", "trend",
+]  # fmt: skip
 
 SMALLEST = 0.02  # relative: a smaller change of level is not worth a report
-
-# Noise floors, relative, by machine, backend, case and metric.
-Floors = Mapping[tuple[str, str, str, str], float]
 
 
 @dataclass(frozen=True)
 class Trend:
     """Steps of a history, oldest first, and its `breakpoints`.
 
-    `series` is how many series were tested, `aside` how many of their runs were set aside, by reason.
+    `series` is how many series were tested, `points` how many points they have, `aside` how many of their runs were set
+    aside, by reason.
     """
 
     steps: tuple[Step, ...]
     breakpoints: tuple[Breakpoint, ...]
     series: int
+    points: int
     aside: Mapping[str, int]
 
 
@@ -48,45 +52,47 @@ def steps(history: History, floors: Floors | None = None, smallest: float = SMAL
     return list(trend(history, floors, smallest).steps)
 
 
-def trend(
-    history: History,
-    floors: Floors | None = None,
-    smallest: float = SMALLEST,
-    known: Iterable[CaseSeries] | None = None,
-) -> Trend:
-    """Return the trend of every series of the history; see `steps`. `known` are the series, where a caller has them."""
-    every = list(series_of(history) if known is None else known)
-    causes = Causes(history, every)
-    found: list[Step] = []
+def trend(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> Trend:
+    """Return the trend of every series of the history; see `steps`. Raise a ResultsError for a damaged shard."""
+    found = list(_tested(history, floors or {}, smallest))
+    every = sorted(_together(found), key=lambda step: (step.since, step.key.machine, step.key.case))
     aside: Counter[str] = Counter()
-    for series in every:
-        key = series.key
-        floor = max(smallest, (floors or {}).get((key.machine, key.backend, key.case, key.metric), 0.0))
-        found += _steps(series, floor, causes, history)
-        aside.update(series.aside)
-    found.sort(key=lambda step: (step.since, step.key.machine, step.key.case))
-    return Trend(tuple(found), tuple(breakpoints(history.records)), len(every), aside)
+    for one in found:
+        aside.update(one.aside)
+    series = {tested.key for one in found for tested in one.series}
+    points = sum(one.points for one in found)
+    return Trend(tuple(every), tuple(breakpoints(history.records)), len(series), points, aside)
 
 
-def _steps(series: CaseSeries, floor: float, causes: Causes, history: History) -> Iterator[Step]:
-    changes = level_changes(series.logs, log1p(floor))
-    if not changes:
-        return
-    bounds = [0, *changes, len(series.values)]
-    levels = [float(numpy.median(series.values[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
-    for index, change in enumerate(changes):
-        before, after = levels[index], levels[index + 1]
-        size, edges = log(after / before), (bounds[index], bounds[index + 2])
-        place, cause = causes.of(series, Change(change, size, log1p(floor), *edges))
-        old, new = (history.records[int(series.records[one])] for one in (place - 1, place))
-        yield Step(
-            series.key, before, after, old.file, new.file, new.created, (old.commit, new.commit),
-            nights=bounds[index + 2] - change, age=len(series.values) - change, cause=cause,
-            worse=_worse(series.key, before, after), recovered=not _worse(series.key, before, levels[-1], floor),
-        )  # fmt: skip
+def _tested(history: History, floors: Floors, smallest: float) -> Iterator[TestedWindow]:
+    """Yield what is found in each window, those of one machine and backend oldest first."""
+    kept = WindowCache(history, floors, smallest)
+    for window in windows_of(history):
+        known = kept.read(window)
+        if known is None:
+            known = WindowTest(window, floors, smallest).run(history.part(window.places))
+            kept.write(window, known)
+        yield known
 
 
-def _worse(key: Key, before: float, after: float, margin: float = 0.0) -> bool:
-    """Return whether `after` is the worse value, by more than the relative `margin`."""
-    ratio = before / after if higher_is_better(key.metric) else after / before
-    return ratio > 1 + margin
+def _together(windows: Sequence[TestedWindow]) -> Iterator[Step]:
+    """Yield the steps of all windows, each with what came after it: how long its level lasted, and the newest one."""
+    runs: dict[Key, int] = {}
+    newest: dict[Key, tuple[float, float]] = {}
+    found: dict[Key, list[tuple[int, Step]]] = {}
+    for window in windows:
+        for one in window.steps:
+            number, own = runs.get(one.step.key, 0) + one.number, found.setdefault(one.step.key, [])
+            if not own or number - own[-1][0] >= CONFIRMED:  # two windows find one at their border
+                own.append((number, one.step))
+        for series in window.series:
+            runs[series.key] = runs.get(series.key, 0) + series.runs
+            if series.level is not None:
+                newest[series.key] = series.level, series.floor
+    for key, own in found.items():
+        level, floor = newest[key]
+        for (number, step), (following, _) in pairwise([*own, (runs[key], own[-1][1])]):
+            yield replace(
+                step, nights=following - number, age=runs[key] - number,
+                recovered=not worse(key, step.before, level, floor),
+            )  # fmt: skip

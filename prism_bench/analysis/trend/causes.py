@@ -9,10 +9,10 @@ from math import copysign, expm1, log
 
 import numpy
 
+from prism_bench.analysis.build_identity import BuildChange, BuildIdentity, build_change
 from prism_bench.analysis.compare.comparable import value_settings
 from prism_bench.analysis.trend.series import CaseSeries, categories, codes
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
-from prism_bench.languages import language, names
 from prism_bench.metric import MEASURED
 from prism_bench.store import History
 from prism_bench.store.points import Facts
@@ -108,7 +108,7 @@ class Causes:
         places = numpy.arange(len(self._records) + 1)
         self._bounds = numpy.searchsorted(history.points["record"].to_numpy(), places)
         self._cases, self._codes = codes(history, "case"), codes(history, "code")
-        known = categories(history, "code")
+        known, self._builds = categories(history, "code"), categories(history, "build")
         self._unknown = known.index("") if "" in known else -1
         self._compared: dict[tuple[int, int], _Words] = {}
         self._shared = SharedMoves(series, self._unknown)
@@ -141,17 +141,20 @@ class Causes:
         found = dict(self._between(old, new))
         before, after = int(series.codes[place - 1]), int(series.codes[place])
         known = series.key.subject == "kernel" and self._unknown not in (before, after)
-        versions = self._records[old].software, self._records[new].software
-        compiler = _changed("toolchain", versions, _compilers(series)) if known and before != after else {}
-        if compiler:  # of the kernel's own language: its new version explains the new code better than a new source
-            return found | compiler
-        if known and before != after and not ("toolchain" in found and self._most_codes_changed(old, new)):
+        build = self._build_change(series, place) if known and before != after else None
+        if build and build.kind == "compiler":
+            found["toolchain"] = build.words
+        elif build or (known and before != after and not ("toolchain" in found and self._most_codes_changed(old, new))):
             found.pop("toolchain", None)
-            found["code"] = CAUSES["code"]
+            found["code"] = build.words if build and build.kind == "both" else CAUSES["code"]
         elif known and before == after and len(found) > 1 and not _by_host(series):
             found.pop("toolchain", None)  # the machine code is the same: what else changed is the likelier cause
         software = self._records[old].software, self._records[new].software
         return found | _changed("library", software, _libraries(series, software))
+
+    def _build_change(self, series: CaseSeries, place: int) -> BuildChange | None:
+        old, new = (BuildIdentity.read(self._builds[int(series.builds[one])]) for one in (place - 1, place))
+        return build_change(old, new)
 
     def _between(self, old: int, new: int) -> _Words:
         if (old, new) not in self._compared:
@@ -221,12 +224,6 @@ def _libraries(series: CaseSeries, software: _Software) -> list[str]:
     if series.key.backend == "cuda" and series.key.metric != "wall_time":
         return [name for name in packages if name.startswith("cupy")]
     return [name for name in packages if name not in (*_TOOLCHAIN, *_DRIVER)]
-
-
-def _compilers(series: CaseSeries) -> list[str]:
-    """Return the package that compiles the series' kernel, where that is a form in another language than CUDA C++."""
-    name = series.key.case.partition("[")[0].partition(":")[2]
-    return [language(name).library.distribution] if name in names() else []
 
 
 def _by_host(series: CaseSeries) -> bool:

@@ -4,10 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy
-
 from prism_bench.analysis.compare.noise import path_for, read_noise
-from prism_bench.analysis.trend.series import categories
 from prism_bench.errors import unknown
 from prism_bench.store import History
 
@@ -21,13 +18,14 @@ def chosen(
     """
     if not history.records:
         return history
-    points = history.points
-    keep = numpy.ones(len(points), bool)
-    for column, wanted in (("case", _cases(categories(history, "case"), names)), ("metric", metrics)):
-        if wanted:
-            _require("metric", wanted, categories(history, column))
-            keep &= points[column].isin(list(wanted)).to_numpy()
-    return _of_machines(replace(history, points=points[keep]), machines)
+    cases, known = _cases(history.names("case"), names), history.names("metric")
+    _require("metric", metrics, known)
+    only = replace(
+        history,
+        cases=frozenset(cases) if cases else history.cases,
+        metrics=frozenset(metrics) if metrics else history.metrics,
+    )
+    return _of_machines(only, machines)
 
 
 def _cases(known: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -49,10 +47,7 @@ def _of_machines(history: History, machines: Sequence[str]) -> History:
         return history
     _require("machine", machines, {facts.machine for facts in history.records})
     kept = [place for place, facts in enumerate(history.records) if facts.machine in machines]
-    places = numpy.full(len(history.records), -1)
-    places[kept] = numpy.arange(len(kept))
-    points = history.points.assign(record=places[history.points["record"].to_numpy()])
-    return replace(history, points=points[points["record"] >= 0], records=tuple(history.records[one] for one in kept))
+    return replace(history.part(kept), problems=history.problems)
 
 
 def _require(kind: str, wanted: Sequence[str], known: Collection[str]) -> None:

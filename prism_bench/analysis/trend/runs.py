@@ -19,14 +19,28 @@ FINEST = 1e-4  # relative: samples are kept to four digits, so no series is know
 Floats = NDArray[numpy.float64]
 
 
+def middle(values: Floats) -> float:
+    """Return the median of the values, of which none is missing; as `numpy.median` does, without its preparations."""
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    ordered = numpy.partition(values, (low, high))
+    return (float(ordered[low]) + float(ordered[high])) / 2
+
+
 def filtered(values: Floats, size: int, mode: Literal["nearest", "reflect"] = "nearest") -> Floats:
     """Return at each run the median of `size` runs around it, the upper one of two.
 
     Beyond its ends the series goes on with its outermost value ("nearest"), or backwards ("reflect").
     """
-    around = size // 2, (size - 1) // 2
-    padded = numpy.pad(values, around, mode="edge" if mode == "nearest" else "symmetric") if len(values) else values
-    windows = numpy.lib.stride_tricks.sliding_window_view(padded, size) if len(values) else numpy.empty((0, size))
+    if not len(values):
+        return numpy.empty(0)
+    before, after = size // 2, (size - 1) // 2
+    if len(values) < size:  # too few to go backwards in one go
+        padded = numpy.pad(values, (before, after), mode="edge" if mode == "nearest" else "symmetric")
+    elif mode == "nearest":
+        padded = numpy.concatenate([values[:1].repeat(before), values, values[-1:].repeat(after)])
+    else:
+        padded = numpy.concatenate([values[:before][::-1], values, values[len(values) - after :][::-1]])
+    windows = numpy.ndarray((len(values), size), padded.dtype, padded, strides=padded.strides * 2)
     return numpy.partition(windows, size // 2, axis=1)[:, size // 2].astype(float)
 
 
@@ -76,7 +90,7 @@ class Runs:
         """
         values: Floats = numpy.asarray(logs, float)
         away = numpy.abs(values - filtered(values, NEIGHBOURS))
-        odd = away > max(LONELY * 1.4826 * float(numpy.median(away)), 2 * floor)
+        odd = away > max(LONELY * 1.4826 * middle(away), 2 * floor)
         odd[-(NEIGHBOURS // 2) :] = False
         return cls(values, odd)
 
@@ -88,11 +102,11 @@ class Runs:
         """
         steps = numpy.abs(numpy.diff(self.values[~self.odd]))
         differing = steps[steps > FINEST / 10]
-        return float(numpy.median(differing)) if len(differing) >= max(TICKS, len(steps) / 10) else 0.0
+        return middle(differing) if len(differing) >= max(TICKS, len(steps) / 10) else 0.0
 
     def level(self, start: int, end: int) -> float:
         """Return the median of the runs from `start` to before `end`, odd ones left out."""
-        return float(numpy.median(self.usual(start, end)))
+        return middle(self.usual(start, end))
 
     def usual(self, start: int, end: int) -> Floats:
         """Return the runs from `start` to before `end` that are not odd; all of them where all are."""
@@ -113,7 +127,7 @@ class Runs:
         counted = ~self.odd[bounds[0] : bounds[-1]]
         counted[max(apart[0] - bounds[0], 0) : max(apart[1] - bounds[0], 0)] = False
         rest = self.residuals(bounds)[counted]
-        sigma = max(1.4826 * float(numpy.median(numpy.abs(rest - numpy.median(rest)))), self.quantum / sqrt(12), FINEST)
+        sigma = max(1.4826 * middle(numpy.abs(rest - middle(rest))), self.quantum / sqrt(12), FINEST)
         tame = numpy.clip(rest, -3 * sigma, 3 * sigma)
         power = float(tame @ tame)
         memory = float(tame[1:] @ tame[:-1]) / power if power else 0.0

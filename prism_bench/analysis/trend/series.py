@@ -21,18 +21,25 @@ _KEY = ("case", "metric", "subject")
 
 
 @dataclass(frozen=True, eq=False)
-class CaseSeries:
-    """Trusted runs of one `key`, oldest first: `records` are their places in the history, `values` the medians.
-
-    `clocks` are in hertz, 0 where none was read; `codes` number the machine codes. `aside` are the runs that
-    were set aside, by reason.
-    """
+class Course:
+    """Trusted runs of one `key`, oldest first: `records` are their places in the history, `values` the medians."""
 
     key: Key
     records: Ints
     values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CaseSeries(Course):
+    """The course of a key with what may have moved it.
+
+    `clocks` are in hertz, 0 where none was read; `codes` number the machine codes, `builds` what they were made of, and
+    by which compiler. `aside` are the runs that were set aside, by reason.
+    """
+
     clocks: Floats
     codes: Ints
+    builds: Ints
     aside: dict[str, int]
 
     @property
@@ -41,11 +48,11 @@ class CaseSeries:
         return numpy.log(self.values)
 
 
-def series_of(history: History) -> Iterator[CaseSeries]:
+def series_of(history: History, first: int = 0) -> Iterator[CaseSeries]:
     """Yield every series of the history; a key without a single trusted run is one with empty arrays.
 
     Set aside is what its record does not trust, and a run in which the device ran at another clock than in the runs
-    around it: such a run shows the clock.
+    around it: such a run shows the clock. Only those from the record at place `first` on are counted as set aside.
     """
     columns, groups = _grouped(history)
     names = {name: categories(history, name) for name in (*_KEY, "doubt")}
@@ -55,8 +62,9 @@ def series_of(history: History) -> Iterator[CaseSeries]:
         first = rows[0]
         case, metric, subject = (names[name][int(columns[name][first])] for name in _KEY)
         key = Key(*owners[int(columns["owner"][first])], case, metric, subject)
-        own = {name: columns[name][rows] for name in ("record", "value", "clock", "code", "doubt")}
-        yield _series(key, own, sound[own["doubt"]], names["doubt"])
+        own = {name: columns[name][rows] for name in ("record", "value", "clock", "code", "build", "doubt")}
+        counted = own["record"] >= first
+        yield _series(key, own, sound[own["doubt"]], _Counted(names["doubt"], counted))
 
 
 def categories(history: History, column: str) -> list[str]:
@@ -77,7 +85,7 @@ def _owners(history: History) -> list[tuple[str, str]]:
 def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], list[Ints]]:
     """Return the columns as arrays, and for every series its rows, oldest first."""
     points = history.points
-    columns: dict[str, NDArray[Any]] = {name: codes(history, name) for name in (*_KEY, "code", "doubt")}
+    columns: dict[str, NDArray[Any]] = {name: codes(history, name) for name in (*_KEY, "code", "build", "doubt")}
     columns |= {name: points[name].to_numpy() for name in ("record", "value", "clock")}
     owners = _owners(history)
     owner = numpy.array([owners.index((facts.machine, facts.backend)) for facts in history.records], "i4")
@@ -89,15 +97,23 @@ def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], list[Ints]]:
     return columns, numpy.split(order, numpy.flatnonzero(numpy.diff(number[order])) + 1) if len(order) else []
 
 
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """The texts of `doubts`, and which runs of a series are counted where they are set aside."""
+
+    doubts: Sequence[str]
+    runs: NDArray[numpy.bool_]
+
+
 def _series(
-    key: Key, columns: Mapping[str, NDArray[Any]], trusted: NDArray[numpy.bool_], doubts: Sequence[str]
+    key: Key, columns: Mapping[str, NDArray[Any]], trusted: NDArray[numpy.bool_], counted: _Counted
 ) -> CaseSeries:
-    aside = Counter(doubts[int(place)] for place in columns["doubt"][~trusted].tolist())
+    aside = Counter(counted.doubts[int(place)] for place in columns["doubt"][~trusted & counted.runs].tolist())
     visits = visiting(columns["clock"][trusted])
-    if visits.any():
-        aside["the device ran at another clock than in the runs around"] = int(visits.sum())
+    if count := int((visits & counted.runs[trusted]).sum()):
+        aside["the device ran at another clock than in the runs around"] = count
     kept = {name: column[trusted][~visits] for name, column in columns.items()}
-    return CaseSeries(key, kept["record"], kept["value"], kept["clock"], kept["code"], aside)
+    return CaseSeries(key, kept["record"], kept["value"], kept["clock"], kept["code"], kept["build"], aside)
 
 
 def visiting(clocks: Floats) -> NDArray[numpy.bool_]:

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy
 
-from prism_bench.analysis.trend.runs import Floats, Runs, filtered
+from prism_bench.analysis.trend.runs import Floats, Runs, filtered, middle
 
 CONFIRMED = 3  # runs in a row that must hold a new level
 SETTLED = 8  # runs that a level has lasted before it can be left
@@ -80,4 +80,4 @@ def jitter(values: Floats) -> float:
 
     From differences of neighbours, in which levels and drift cancel.
     """
-    return 0.8 * 1.4826 * float(numpy.median(numpy.abs(numpy.diff(values)))) / sqrt(2)
+    return 0.8 * 1.4826 * middle(numpy.abs(numpy.diff(values))) / sqrt(2)

@@ -28,4 +28,5 @@ def test_least_times_are_work_over_ceiling():
 def test_tensor_work_stands_under_the_tensor_roof():
     assert peak_of(case_result("matmul"), LIMITS) == 60e12
     assert peak_of(case_result("wmma", arithmetic="tensor"), LIMITS) == 700e12
+    assert peak_of(case_result("dot", arithmetic="fp64"), LIMITS) is None, "no FP64 ceiling was measured"
     assert set(roofs(LIMITS)) == {"fp32", "tensor"}

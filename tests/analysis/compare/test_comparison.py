@@ -10,6 +10,7 @@ from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.compare.verdict import VerdictRules
 from prism_bench.analysis.findings import exit_code
 from prism_bench.errors import ResultsError
+from prism_bench.report.terminal.comparison import comparison_json
 from tests.analysis.measured_pairs import case, measured, records
 from tests.report.synthetic import MACHINE, case_result, record_of
 
@@ -110,6 +111,17 @@ def test_the_same_code_in_other_launches_is_not_the_same():
 def test_launches_that_an_older_record_does_not_tell_speak_against_nothing():
     a, b = records([1.0])
     assert 1 == compare(told(a, sass="aa"), told(b, sass="aa", plan=["2 of 128, 0 B"])).control.cases
+
+
+def test_a_new_compiler_is_named_in_the_verdict_and_counted_in_a_note():
+    a, b = records([1.2])
+    old = {"sass": "aa", "language": "triton", "compiler": "Triton 3.6.0", "source": "s"}
+    found = compare(told(a, **old), told(b, **{**old, "sass": "bb", "compiler": "Triton 3.9.0"}))
+    words = "same source, other machine code: Triton 3.6.0 -> 3.9.0"
+    assert f"1 case: {words}" in found.notes
+    assert comparison_findings(found)[0].message.endswith(f"; {words}")
+    assert words == comparison_json(found)["cases"][0]["build_change"]
+    assert compare(told(a, **old), told(b, **{**old, "compiler": "Triton 3.9.0"})).cases[0].build_change is None
 
 
 def test_without_a_control_the_times_alone_decide():

@@ -1,5 +1,7 @@
 """Series, what is set aside of them, and why they changed."""
 
+import json
+
 import numpy
 import pytest
 
@@ -102,13 +104,39 @@ def test_one_code_that_changed_with_the_toolchain_is_the_cause_itself():
     assert "code" == step.cause.kind
 
 
-def test_a_new_compiler_of_its_language_is_the_cause_of_one_new_code():
+def built(compiler, source="s1", language="triton"):
+    return json.dumps([language, compiler, source])
+
+
+OLD = built("Triton 3.6.0")
+BUILDS = {
+    "same source": (OLD, built("Triton 3.9.0"),
+                    ("toolchain", "same source, other machine code: Triton 3.6.0 -> 3.9.0")),
+    "CUDA C++": (built("NVRTC 13.0", language="cuda"), built("NVRTC 13.1", language="cuda"),
+                 ("toolchain", "same source, other machine code: NVRTC 13.0 -> 13.1")),
+    "another compiler": (built("NVRTC 13.0"), built("nvcc 13.1"),
+                         ("toolchain", "same source, other machine code: NVRTC 13.0 -> nvcc 13.1")),
+    "a source that is not known": (OLD, built("Triton 3.9.0", None),
+                                   ("toolchain", "other machine code: Triton 3.6.0 -> 3.9.0")),
+    "both": (OLD, built("Triton 3.9.0", "s2"),
+             ("code", "the source and the compiler changed: Triton 3.6.0 -> 3.9.0")),
+    "the source alone": (OLD, built("Triton 3.6.0", "s2"), ("code", "the machine code changed")),
+    "an older record": ("", built("Triton 3.9.0"), ("code", "the machine code changed")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("builds", BUILDS)
+def test_a_new_compiler_is_the_cause_of_new_code_of_the_same_source(builds):
+    before, after, expected = BUILDS[builds]
     others = [row(series(), case=f"other{i}[n=1]") for i in range(3)]
-    own = slower(code=from_night(NIGHT, "c1", "c2"), case="k:triton[n=1]")
-    before = {**SOFTWARE, "triton": "3.6.0"}
-    after = {**before, "triton": "3.9.0"}
-    step = the_step(own, *others, facts=lambda night: {"software": after if night >= NIGHT else before})
-    assert ("toolchain", "triton 3.6.0 -> 3.9.0") == (step.cause.kind, step.cause.words)
+    own = slower(code=from_night(NIGHT, "c1", "c2"), build=from_night(NIGHT, before, after), case="k:triton[n=1]")
+    step = the_step(own, *others)
+    assert expected == (step.cause.kind, step.cause.words)
+
+
+def test_a_new_compiler_that_makes_the_same_code_is_no_cause():
+    own = slower(build=from_night(NIGHT, OLD, built("Triton 3.9.0")))
+    assert "unexplained" == the_step(own).cause.kind
 
 
 def test_with_the_same_machine_code_a_new_driver_is_likelier_than_a_new_compiler():

@@ -1,0 +1,237 @@
+"""Why a case takes its time: bottleneck, the counters that show it, distance to the roof, and what a fix would bring.
+
+Everything follows from the record, from the newest profile of its machine, and from an earlier run where there is one.
+What was not counted or measured is left out, and `notes` report it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from prism_bench.analysis.bounds.bound import BUSY, PARTS, Bound, bound_of, check_bytes, empty_duration, value
+from prism_bench.analysis.bounds.code_against import CodeAgainst, code_against
+from prism_bench.analysis.bounds.hot_lines import SourceLine, hot_lines
+from prism_bench.analysis.bounds.profile_table import Counted
+from prism_bench.analysis.bounds.roofline import binding, missing_limits
+from prism_bench.analysis.rivals import clock_of, peers
+from prism_bench.analysis.summary import cache_bytes, limits_of
+from prism_bench.measure.limits import Limits, valid_median
+from prism_bench.profilers.metrics import LOGICAL
+from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.units import bytes_text, share_text, time_text
+
+Basis = Literal["counters", "time", "nothing"]
+COUNTERS = 3
+SLOWER_THAN_PEER = 0.97  # a peer is worth a line where it takes less than this share of the kernel's time
+WORTH = 0.98  # of the time: a fix that leaves more is none
+NEAR = 0.95  # of the roof: closer than this, reaching it is no fix
+# The counters that show each bottleneck, the most telling first.
+SHOWN = {
+    "dram": ("dram_share", "l2_hit_rate", "occupancy"),
+    "l2": ("l2_share", "l2_hit_rate", "dram_share"),
+    "l1": ("l1_share", "l1_hit_rate", "issue_share"),
+    "fp32": ("fp32_share", "issue_share", "occupancy"),
+    "tensor": ("tensor_share", "l1_share", "occupancy"),
+    "sfu": ("sfu_share", "issue_share", "fp32_share"),
+    "issue": ("issue_share", "fp32_share", "occupancy"),
+    "latency": ("occupancy", "waves", "issue_share"),
+    "launch": ("profiler_duration", "launches", "waves"),
+}
+_REPLACEMENTS = ("dram_share", "l2_share", "l1_share", "issue_share", "occupancy", "waves")
+_RATES = ("l1_hit_rate", "l2_hit_rate")
+
+
+@dataclass(frozen=True)
+class WhyCounter:
+    """One counter of the profile: its logical `name`, what it means, and its value in SI units."""
+
+    name: str
+    meaning: str
+    value: float
+    unit: str
+
+    @property
+    def text(self) -> str:
+        """The value in words: `87 %`, `1.07 GB`, `12.3 us`, `0.5`."""
+        if self.unit == "s":
+            return time_text(self.value)
+        if self.unit == "B":
+            return bytes_text(self.value)
+        return share_text(self.value) if self.name.endswith(("_share", "_rate", "occupancy")) else f"{self.value:.3g}"
+
+
+@dataclass(frozen=True)
+class RoofDistance:
+    """The limit that binds a case (`memory`, `compute`, `launch`), the `least` seconds it allows, and the cold time."""
+
+    limit: str
+    least: float
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """How much of the limit the case reaches."""
+        return self.least / self.seconds
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Something that would make the case faster, and the cold time it would have at best; None where none follows."""
+
+    words: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a case takes its time.
+
+    `bottleneck` is one of `SHOWN` from counters, `memory`, `compute` or `launch` from its time alone (`basis`), None
+    where neither shows one; `verdict` is the sentence. `counted_in` is the record of the counters.
+    """
+
+    case: str
+    bottleneck: str | None
+    verdict: str
+    basis: Basis
+    counted_in: str | None = None
+    counters: tuple[WhyCounter, ...] = ()
+    roof: RoofDistance | None = None
+    fixes: tuple[Fix, ...] = ()
+    lines: tuple[SourceLine, ...] = ()
+    code: CodeAgainst | None = None
+    notes: tuple[str, ...] = ()
+
+
+def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: CodeAgainst | None = None) -> Why:
+    """Return why the case takes its time.
+
+    `counted` is the case as a profile has it, `code` its machine code against an earlier run.
+    """
+    roof = roof_distance(case, limits)
+    if counted is None or not counted.case.profile.get("values"):
+        account = _by_time(case, roof)
+        notes = (*account.notes, *_missing(case, limits), *spill_notes(case.code))
+        return replace(account, code=code, fixes=tuple(_fixes(case, limits, roof, None)), notes=notes)
+    profiled = counted.case
+    bound = bound_of(profiled, empty_duration(counted.record.cases))
+    shown = _counters(profiled, bound.by)
+    return Why(
+        case.name, bound.by, _verdict(bound), "counters", counted.file or None,
+        shown, roof, tuple(_fixes(case, limits, roof, counted, bound.by)), hot_lines(profiled), code,
+        (*_missing(case, limits), *_notes(case, counted)),
+    )  # fmt: skip
+
+
+def why_in(
+    record: RunRecord, case: CaseResult, profiles: Mapping[str, Counted], before: tuple[str, CaseResult] | None = None
+) -> Why:
+    """Return why a case of the record takes its time.
+
+    `profiles` is what the machine's profiles have newest, by case; `before` an earlier run's name and its same case.
+    """
+    own = Counted(case, record, "") if case.profile.get("values") else profiles.get(case.name)
+    return why(case, limits_of(record), own, code_against(before[1], case, before[0]) if before else None)
+
+
+def _verdict(bound: Bound) -> str:
+    """Return the sentence on a bottleneck: `bound by DRAM: DRAM 92 %, L2 41 %`, `latency-bound: nothing is busy`."""
+    if bound.by is None:
+        return bound.evidence
+    part = PARTS.get(bound.by)
+    return f"bound by {part[1]}: {bound.evidence}" if part else f"{bound.by}-bound: {bound.evidence}"
+
+
+def roof_distance(case: CaseResult, limits: Limits) -> RoofDistance | None:
+    """Return the limit that binds the case and how far it is; None without a cold time, or where a limit is unknown."""
+    seconds, found = valid_median(case, "cold_time"), binding(case, limits)
+    return RoofDistance(found[0], found[1], seconds) if seconds and found else None
+
+
+def _by_time(case: CaseResult, roof: RoofDistance | None) -> Why:
+    """Return the account of a case that no profiler has counted."""
+    note = f"no profiler has counted it: prism-bench profile '{case.name}'"
+    if roof is None:
+        reason = case.reason or "its time alone shows no bottleneck"
+        return Why(case.name, None, reason.splitlines()[0], "nothing", notes=(note,))
+    reached = f"{share_text(roof.share)} of the {roof.limit} limit"
+    if roof.share >= BUSY:
+        return Why(case.name, roof.limit, f"{roof.limit}-bound: it reaches {reached}", "time", roof=roof, notes=(note,))
+    return Why(case.name, None, f"no limit is near: it reaches {reached}", "time", roof=roof, notes=(note,))
+
+
+def _counters(case: CaseResult, bottleneck: str | None) -> tuple[WhyCounter, ...]:
+    """Return the counters that show the bottleneck; others replace those that were not counted."""
+    wanted = dict.fromkeys((*SHOWN.get(bottleneck or "", ()), *_REPLACEMENTS))
+    found = [one for name in wanted if (one := _counter(case, name))]
+    return tuple(found[:COUNTERS])
+
+
+def _counter(case: CaseResult, name: str) -> WhyCounter | None:
+    counted = value(case, name)
+    if counted is None or (name in _RATES and counted > 1):  # of few sectors, the passes disagree
+        return None
+    metric = LOGICAL.get(name)
+    meaning = metric.meaning if metric else "launches of one call"
+    return WhyCounter(name, meaning, counted, metric.unit if metric else "1")
+
+
+def _fixes(
+    case: CaseResult, limits: Limits, roof: RoofDistance | None, counted: Counted | None, bottleneck: str | None = None
+) -> Iterator[Fix]:
+    """Yield what would make the case faster, the largest gain first."""
+    found = [*_bytes_fix(counted, roof, bottleneck), *_launch_fix(case, limits, roof), *_peer_fix(case)]
+    if roof and roof.share < NEAR:
+        found.append(Fix(f"reach the {roof.limit} limit that this run measured", roof.least))
+    worth = [fix for fix in found if not roof or not fix.seconds or fix.seconds < WORTH * roof.seconds]
+    yield from sorted(worth, key=lambda fix: fix.seconds or 0.0)
+
+
+def _bytes_fix(counted: Counted | None, roof: RoofDistance | None, bottleneck: str | None) -> Iterator[Fix]:
+    """Yield what moving no more than the compulsory bytes would bring, where DRAM is busy and moved more."""
+    if counted is None or roof is None or bottleneck != "dram":
+        return
+    checked = check_bytes(counted.case, cache_bytes(counted.record.machine))
+    if checked.verdict == "more" and checked.ratio:
+        words = f"move only the compulsory bytes: DRAM moved {checked.words}"
+        yield Fix(words, max(roof.least, roof.seconds / checked.ratio))
+
+
+def _launch_fix(case: CaseResult, limits: Limits, roof: RoofDistance | None) -> Iterator[Fix]:
+    """Yield what one launch instead of several would bring: the overhead of launches back to back, as measured."""
+    launches, overhead = case.code.get("launches"), limits.floors.get("hot_time")
+    if roof and overhead and isinstance(launches, int) and launches > 1:
+        saved = (launches - 1) * overhead
+        if saved < roof.seconds:
+            yield Fix(f"one launch instead of {launches}", max(roof.least, roof.seconds - saved))
+
+
+def _peer_fix(case: CaseResult) -> Iterator[Fix]:
+    """Yield the best peer's time where it is faster: somebody reached it on this machine."""
+    best, own = next(iter(peers(case)), None), valid_median(case, "cold_time")
+    if best and own and clock_of(case) == "cold_time" and best.seconds < SLOWER_THAN_PEER * own:
+        yield Fix(f"do as the peer {best.name} does", best.seconds)
+
+
+def _missing(case: CaseResult, limits: Limits) -> Iterator[str]:
+    """Yield a note on the limits without which the distance to the roof is unknown."""
+    missing = missing_limits(case, limits)
+    if missing and valid_median(case, "cold_time"):
+        yield f"the distance to its roof is unknown: the run measured no {' and no '.join(missing)}"
+
+
+def _notes(case: CaseResult, counted: Counted) -> Iterator[str]:
+    was, now = counted.case.code.get("sass"), case.code.get("sass")
+    if was and now and was != now:
+        yield "the counters are of other machine code than this run's"
+    yield from spill_notes(case.code)
+    checked = check_bytes(counted.case, cache_bytes(counted.record.machine))
+    if checked.verdict == "less":
+        yield f"fewer DRAM bytes were counted than must move: {checked.words}"
+
+
+def spill_notes(code: Mapping[str, object]) -> Iterator[str]:
+    """Yield a note where the machine code spills registers."""
+    spilled = code.get("spill_bytes")
+    if isinstance(spilled, int) and spilled:
+        yield f"registers are spilled: {spilled} bytes a thread"

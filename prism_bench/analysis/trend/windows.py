@@ -1,0 +1,67 @@
+"""Windows of a history: so many records of one machine and backend that their series are tested together.
+
+A history of years is tested piece by piece, so that neither memory nor the time for one run more grows with it. A
+window begins with the last records of the one before it: a step near its end is tested with runs on both sides. Where
+a window begins depends on nothing but the number of records before it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy
+
+from prism_bench.analysis.trend.series import Course, series_of
+from prism_bench.analysis.trend.step import Key
+from prism_bench.store import History
+
+LENGTH = 768  # records of a window that no earlier one has
+OVERLAP = 256  # records that it shares with the one before
+
+
+@dataclass(frozen=True)
+class RecordWindow:
+    """Records of one machine and backend: their `places` in the history, of which `shared` are in an earlier window."""
+
+    machine: str
+    backend: str
+    number: int
+    places: Sequence[int]
+    shared: int
+    is_last: bool
+
+    def tests(self, record: int) -> bool:
+        """Return whether a step that begins at this place of the window is for this window to find."""
+        return (not self.shared or record >= OVERLAP // 2) and (self.is_last or record < self.end)
+
+    @property
+    def end(self) -> int:
+        """The place from which on steps are for the next window to find."""
+        return len(self.places) if self.is_last else len(self.places) - OVERLAP // 2
+
+
+def windows_of(history: History) -> Iterator[RecordWindow]:
+    """Yield the windows of each machine and backend, the oldest first."""
+    owners: dict[tuple[str, str], list[int]] = {}
+    for place, facts in enumerate(history.records):
+        owners.setdefault((facts.machine, facts.backend), []).append(place)
+    for (machine, backend), places in owners.items():
+        for number, first in enumerate(range(0, len(places), LENGTH)):
+            begin, end = max(0, first - OVERLAP), first + LENGTH
+            yield RecordWindow(machine, backend, number, places[begin:end], first - begin, end >= len(places))
+
+
+def courses(history: History, backend: str | None = None) -> Iterator[Course]:
+    """Yield the course of every key with a trusted run, of one backend or of all; window is read after window."""
+    found: dict[Key, list[Course]] = {}
+    for window in windows_of(history):
+        if backend not in (None, window.backend):
+            continue
+        places = numpy.array(window.places, "i4")
+        for one in series_of(history.part(window.places)):
+            own = one.records >= window.shared
+            if own.any():
+                found.setdefault(one.key, []).append(Course(one.key, places[one.records[own]], one.values[own]))
+    for key, parts in found.items():
+        yield Course(
+            key, numpy.concatenate([one.records for one in parts]), numpy.concatenate([one.values for one in parts])
+        )
