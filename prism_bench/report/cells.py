@@ -47,6 +47,11 @@ def times_text(ratio: float) -> str:
     return f"{ratio:.2f}x" if ratio < 9.995 else ratio_text(ratio)
 
 
+def against_text(ratio: float) -> str:
+    """Return a new value over the old one, or over what was promised, as text: nearly 1 with a third decimal."""
+    return f"{ratio:.3f}x" if 0.995 <= ratio < 1.005 else times_text(ratio)
+
+
 def _time(metric: str) -> Callable[[Mapping[str, Any], CaseResult], Cell]:
     def make(row: Mapping[str, Any], case: CaseResult) -> Cell:
         seconds = number(row[metric])

@@ -8,7 +8,7 @@ from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.headline import BEST
 from prism_bench.analysis.reading import Reading, middle
 from prism_bench.report.peers import labels_text, shown_rows
-from prism_bench.units import share_text
+from prism_bench.units import count_text, share_text
 
 _TONES = {"bad": "bad", "untrusted": "bad", "note": "muted"}
 
@@ -51,9 +51,9 @@ def _counted(kind: str, count: int) -> str:
     if kind == "incomplete":
         return "run cut short"
     if kind == "missed":
-        return f"{count} budget{'s' if count > 1 else ''} missed"
+        return f"{count_text(count, 'budget')} missed"
     if kind == "empty":
-        return f"{count} empty cell{'s' if count > 1 else ''}"
+        return count_text(count, "empty cell")
     return f"{count} {kind}"
 
 

@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
+from html import escape
 from pathlib import Path
 
 from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -13,7 +14,7 @@ from markupsafe import Markup
 from prism_bench.analysis.findings import value_text
 from prism_bench.extension import installed
 from prism_bench.files import cache_folder, write_atomically
-from prism_bench.report.cells import times_text
+from prism_bench.report.cells import against_text, times_text
 from prism_bench.units import bytes_text, energy_text, rate_text, share_text, time_text
 
 
@@ -43,9 +44,14 @@ def quantity(text: str) -> Markup:
     text = text.replace(" us", " µs")
     found = re.fullmatch(r"(-?[\d.,]+) ?([^\d\s]\D*)", text)
     if not found:
-        return Markup('<span class="q">{}</span>').format("–" if text == "-" else text)
+        return Markup("{}").format("–" if text == "-" else text)
     number, unit = found.groups()
     return Markup('<span class="q">{}<span class="u">{}</span></span>').format(number, unit)
+
+
+def verbatim(text: str) -> Markup:
+    """Return text as the content of an element, without escaped quotes: a source has thousands of them."""
+    return Markup(escape(text, quote=False))
 
 
 class _TemplateCache(BytecodeCache):
@@ -69,20 +75,21 @@ class _TemplateCache(BytecodeCache):
 @cache
 def environment() -> Environment:
     """Return the templates of every page, with the filters that they use."""
-    packages = ["prism_bench.report", *(extension.package for extension in installed() if extension.pages)]
+    packages = ["prism_bench.report", *(extension.package for extension in installed() if extension.has_templates)]
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         bytecode_cache=_TemplateCache(),
     )  # fmt: skip
     made.globals.update(
-        words=value_text, times=times_text, time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
+        words=value_text, times=times_text, against=against_text,
+        time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
         error_words=lambda value: f"{value:.1e}",
     )  # fmt: skip
     made.filters.update(
         capitalized=lambda text: text[:1].upper() + text[1:],
         picked=lambda view, *names: {name: view[name] for name in names}, dict=dict,
         time=lambda seconds: quantity(time_text(seconds)), rate=rate_text, share=share_text, bytes=bytes_text,
-        q=quantity, micro=micro, moment=moment, day=lambda created: created[:10],
+        q=quantity, micro=micro, moment=moment, verbatim=verbatim, day=lambda created: created[:10],
     )  # fmt: skip
     return made

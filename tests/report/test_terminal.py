@@ -1,16 +1,20 @@
 """What the terminal shows, at the width it has."""
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.terminal.record import summary_view
+from prism_bench.report.terminal.verification import skipped_reasons
 from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 
-def shown(record, width=220, **options):
+def shown(record, width=220, *, everything=True, **options):
+    options["everything"] = everything
     console = Console(width=width, record=True, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115
     with console.file:
         console.print(summary_view(record, **options))
@@ -33,9 +37,42 @@ def test_every_case_has_a_line_and_every_mishap_its_reason():
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_narrow_terminal_drops_columns_and_never_cuts_a_number(width):
     text = shown(gpu_record(), width)
-    assert "…" not in text
+    header = next(line for line in text.splitlines() if line.startswith("kernel  "))
+    assert {"label", "cold", "peer", "verdict"} <= set(header.split())
+    assert all("…" not in line[header.index("label") :] for line in text.splitlines())
     assert "no room for" in text
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_label_ratio_and_verdict_stay_and_long_names_lose_their_middle(width):
+    name = "a_kernel_of_a_very_long_name_that_no_narrow_terminal_has_room_for_at_all_and_its_end"
+    times = {"cold_time": 1e-5, "cold_time@peer:lib": 2e-5}
+    text = shown(record_of(case_result(name, "S1", times=times)), width)
+    (row,) = [line for line in text.splitlines() if line.startswith("a_kernel") and " S1 " in line]
+    assert row.split()[0].endswith("its_end")
+    assert "2.00x" in row
+    assert row.rstrip().endswith("ok")
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_summary_has_the_ten_worst_cases_the_gravest_first():
+    times = [{"cold_time": 1e-5, "cold_time@peer:lib": (n + 80) * 1e-7} for n in range(40)]
+    cases = [case_result(f"k{n}", "S1", times=one) for n, one in enumerate(times)]
+    wrong = case_result("z", "S1", status="wrong", reason="y[0] is 1, reference 2")
+    text = shown(record_of(*cases, wrong), 100, everything=False)
+    rows = text[text.index("The 10 worst of 41 cases") :].splitlines()[2:12]
+    assert ["z", *(f"k{n}" for n in range(9))] == [row.split()[0] for row in rows]
+    assert "show --all: all 41 cases" in flat(text)
+    assert "k39" not in text
+    assert "k39" in shown(record_of(*cases, wrong), 100)
+
+
+def test_findings_that_differ_in_numbers_alone_are_one_line():
+    wrong = [case_result(f"k{n}", "S1", status="wrong", reason=f"y[{n}] is {n}, reference 7") for n in range(12)]
+    text = flat(shown(record_of(*wrong), 100, everything=False))
+    assert "wrong: k0[n=100]: y[0] is 0, reference 7 (also k1, k2, k3 and 8 more)" in text
+    assert 1 == text.count("reference 7 ")
 
 
 def test_markup_in_names_is_only_text():
@@ -86,3 +123,13 @@ def test_peers_of_an_old_record_have_no_class_and_no_mean():
     text = flat(shown(gpu_record()))
     assert "Class not recorded: the record does not name the class" in text
     assert "not recorded 16 - 6 0.90x matmul S1, torch" in text
+
+
+def test_cases_that_were_skipped_for_one_reason_are_one_line():
+    why = "not emulated: Triton is not installed (pip install 'prism-bench[triton]')"
+    names = [f"{kernel}:triton[n={n}]" for kernel in ("add", "scale") for n in (1, 2)]
+    cases = [replace(case_result("add"), name=name, status="skipped", reason=f"{name}: {why}") for name in names]
+    other = replace(case_result("add"), name="add[n=3]", status="skipped", reason="out of memory")
+    assert [f"4 cases of add:triton, scale:triton: {why}", "add[n=3]: out of memory"] == list(
+        skipped_reasons([*cases, other])
+    )

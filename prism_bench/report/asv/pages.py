@@ -28,7 +28,7 @@ _WIDE, _NARROW = (1120, 520), (400, 400)
 class Promise:
     """One budget on one case in words; `use` is how much of what it allows is used, above 1 where it is missed.
 
-    `why` is its file, its owner, its reason, and when it expires.
+    `ratio` is the value over the limit, `why` is its file, its owner, its reason, and when it expires.
     """
 
     case: str
@@ -38,6 +38,7 @@ class Promise:
     value: str
     verdict: str
     use: float | None
+    ratio: float | None
     why: str
 
 
@@ -72,7 +73,7 @@ def _promise(verdict: BudgetVerdict, reading: Reading) -> Promise:
     return Promise(
         verdict.case, case.label if case else "", metric_words(budget.metric),
         f"{word} {value_text(budget.metric, budget.limit)}", value_text(budget.metric, verdict.value), verdict.verdict,
-        verdict.use, _why(verdict),
+        verdict.use, verdict.ratio, _why(verdict),
     )  # fmt: skip
 
 

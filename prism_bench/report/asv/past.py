@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 
 from prism_bench import store
-from prism_bench.analysis.trend import Breakpoint, CaseSeries, Key, Step, Trend, trend
+from prism_bench.analysis.trend import Breakpoint, Course, Key, Step, Trend, trend
 from prism_bench.analysis.trend.choice import kept_floors
-from prism_bench.analysis.trend.series import series_of
 from prism_bench.analysis.trend.shifts import Shift, shifts
+from prism_bench.analysis.trend.windows import courses
 from prism_bench.store import History
 
 
@@ -37,10 +37,10 @@ class Past:
         return shifts(self.trend.steps)
 
     @cached_property
-    def series(self) -> Mapping[Key, CaseSeries]:
+    def series(self) -> Mapping[Key, Course]:
         """The series that a step is drawn on: of each shift that of its largest step."""
         wanted = {largest(shift).key for shift in self._shifts}
-        return {one.key: one for one in series_of(self.history) if one.key in wanted} if wanted else {}
+        return {one.key: one for one in courses(self.history) if one.key in wanted} if wanted else {}
 
     def place(self, step: Step) -> int:
         """Return the first run of the step's new level in its series."""

@@ -2,7 +2,7 @@
 
 from matplotlib.ticker import MaxNLocator
 
-from prism_bench.analysis.trend import CaseSeries, Step
+from prism_bench.analysis.trend import Course, Step
 from prism_bench.report.svg import INK, canvas, inline, tick
 from prism_bench.units import time_text
 
@@ -10,7 +10,7 @@ _WIDTH, _HEIGHT = 460, 120
 _AROUND = 45  # runs shown before and after the step
 
 
-def step_chart(series: CaseSeries, step: Step, place: int, began: int, name: str) -> str:
+def step_chart(series: Course, step: Step, place: int, began: int, name: str) -> str:
     """Draw the chart as inline SVG.
 
     `place` is the step's first run in the series, `began` that of the level before; `name` sets its ids apart.

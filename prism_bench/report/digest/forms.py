@@ -5,48 +5,49 @@ from typing import Any
 
 from prism_bench.report.gate.markdown import plain_text
 from prism_bench.report.templating import environment, micro, moment
-from prism_bench.units import ratio_text
+from prism_bench.units import count_text, ratio_text
 
 _MOST = 12  # kernels named for one reason; the rest is counted
 
 
-def html(told: Mapping[str, Any]) -> str:
+def html(digest: Mapping[str, Any]) -> str:
     """Return the digest as an HTML document with its styles in its elements."""
     machines = [{**one, "sections": [(title, items) for title, items in _sections(one) if items]}
-                for one in told["machines"]]  # fmt: skip
-    return environment().get_template("digest.html").render(told=told, machines=machines)
+                for one in digest["machines"]]  # fmt: skip
+    return environment().get_template("digest.html").render(digest=digest, machines=machines)
 
 
-def markdown(told: Mapping[str, Any]) -> str:
+def markdown(digest: Mapping[str, Any]) -> str:
     """Return the digest as Markdown, ending with a newline; names are text, never markup."""
-    lines = [f"# Prism Bench, {told['since']} to {told['until']}"]
-    for machine in told["machines"]:
+    lines = [f"# Prism Bench, {digest['since']} to {digest['until']}"]
+    for machine in digest["machines"]:
         lines += _machine(machine)
-    return "\n".join(lines if told["machines"] else [*lines, "", "There is no record."]) + "\n"
+    return "\n".join(lines if digest["machines"] else [*lines, "", "There is no record."]) + "\n"
 
 
-def _machine(told: Mapping[str, Any]) -> Iterator[str]:
-    nights = f"{told['nights']} run{'s' if told['nights'] != 1 else ''}"
-    yield f"\n## {plain_text(told['machine'])}, {plain_text(told['backend'])}: {plain_text(told['headline'])}\n"
-    if not told["nights"]:
-        yield f"Nothing was measured since then; the newest run is of {moment(told['newest'])}.\n"
+def _machine(machine: Mapping[str, Any]) -> Iterator[str]:
+    nights = count_text(machine["nights"], "run")
+    name, backend, headline = (plain_text(machine[key]) for key in ("machine", "backend", "headline"))
+    yield f"\n## {name}, {backend}: {headline}\n"
+    if not machine["nights"]:
+        yield f"Nothing was measured since then; the newest run is of {moment(machine['newest'])}.\n"
     else:
-        commit = plain_text((told["commit"] or "none")[:12])
-        yield f"{nights}, the newest of {moment(told['newest'])}, commit {commit}.\n"
-    for title, items in _sections(told):
+        commit = plain_text((machine["commit"] or "none")[:12])
+        yield f"{nights}, the newest of {moment(machine['newest'])}, commit {commit}.\n"
+    for title, items in _sections(machine):
         yield from _section(title, items)
 
 
-def _sections(told: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
+def _sections(machine: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield every section's title and its items as text, also of sections without items."""
-    yield "Worse", [_moved(one) for one in told["worse"]]
-    yield "Wrong, or a promise broken", [_about(one) for one in told["wrong"]]
-    yield "Cannot be trusted", [_about(one) for one in told["untrusted"]]
-    yield "Better", [_moved(one) for one in told["better"]]
-    yield "The environment changed", [_ground(one) for one in told["ground"]]
-    yield "Unmeasured", [_unmeasured(one) for one in told["unmeasured"]]
-    yield "Budgets near their end", [_ending(one) for one in told["ending"]]
-    yield "Left out", told["left_out"]
+    yield "Worse", [_moved(one) for one in machine["worse"]]
+    yield "Wrong, or a promise broken", [_about(one) for one in machine["wrong"]]
+    yield "Cannot be trusted", [_about(one) for one in machine["untrusted"]]
+    yield "Better", [_moved(one) for one in machine["better"]]
+    yield "The environment changed", [_ground(one) for one in machine["ground"]]
+    yield "Unmeasured", [_unmeasured(one) for one in machine["unmeasured"]]
+    yield "Budgets near their end", [_ending(one) for one in machine["ending"]]
+    yield "Left out", machine["left_out"]
 
 
 def _section(title: str, items: Sequence[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from prism_bench.analysis.gate.checks import Gate, GatePart
 from prism_bench.report.machine import machine_name
 from prism_bench.run_record import STATUSES
+from prism_bench.units import count_text
 
 PARTS = {
     "run": "The run itself", "budgets": "Budgets", "baseline": "Against the baseline",
@@ -33,7 +34,7 @@ def _untrusted(gate: Gate) -> list[_Piece]:
     found = [(part, check) for part in gate.parts for check in part.checks if check.gravity == "untrusted"]
     cases = {check.case for _, check in found if check.case}
     against = {part.name for part, check in found if not check.case}
-    pieces = [f"{_counted(len(cases), 'case')} cannot be trusted"] if cases else []
+    pieces = [f"{count_text(len(cases), 'case')} cannot be trusted"] if cases else []
     pieces += [f"the comparison with {words} cannot be trusted" for name, words in _COMPARED.items() if name in against]
     pieces += ["the run cannot be trusted"] if against - set(_COMPARED) else []
     return [("Untrusted", words) for words in pieces]
@@ -42,27 +43,27 @@ def _untrusted(gate: Gate) -> list[_Piece]:
 def _broken(gate: Gate) -> list[_Piece]:
     """Return how many cases did not end well, by status, and how often anything else is bad about the run."""
     bad = Counter(check.answer for part in _parts(gate, "run") for check in part.checks if check.gravity == "bad")
-    return [("Wrong" if word in ("wrong", "failed") else "Broken", f"{_counted(count, 'case')} {word}"
+    return [("Wrong" if word in ("wrong", "failed") else "Broken", f"{count_text(count, 'case')} {word}"
              if word in STATUSES else f"{count} {word}") for word, count in bad.most_common()]  # fmt: skip
 
 
 def _slower(gate: Gate) -> list[_Piece]:
-    found = [f"{_counted(len(cases), 'case')} slower than in {words}" for words, cases in _changed(gate, _SLOWER)]
+    found = [f"{count_text(len(cases), 'case')} slower than in {words}" for words, cases in _changed(gate, _SLOWER)]
     steps = sum(check.gravity == "bad" for part in _parts(gate, "trend") for check in part.checks)
     shifts = sum(check.gravity == "bad" and check.answer == "shift" for check in gate.checks)
-    found += [f"{_counted(steps, 'step')} for the worse in the trend"] if steps else []
+    found += [f"{count_text(steps, 'step')} for the worse in the trend"] if steps else []
     found += ["other software made every case slower"] if shifts else []
     return [("Worse", words) for words in found]
 
 
 def _missed(gate: Gate) -> list[_Piece]:
     missed = sum(check.gravity == "bad" for part in _parts(gate, "budgets") for check in part.checks)
-    return [("Below budget", f"{_counted(missed, 'budget')} missed")] if missed else []
+    return [("Below budget", f"{count_text(missed, 'budget')} missed")] if missed else []
 
 
 def _well(gate: Gate) -> list[_Piece]:
     """Return what became faster, else what was compared and is the same; nothing where nothing was compared."""
-    faster = [f"{_counted(len(cases), 'case')} faster than in {words}" for words, cases in _changed(gate, _FASTER)]
+    faster = [f"{count_text(len(cases), 'case')} faster than in {words}" for words, cases in _changed(gate, _FASTER)]
     if faster:
         return [("Better", words) for words in [*faster, "none slower"]]
     pieces = [words for name, against in _COMPARED.items() if (words := _same(gate, name, against))]
@@ -78,7 +79,7 @@ def _same(gate: Gate, name: str, against: str) -> str | None:
     if not same and not undecided:
         return None
     open_words = f", {undecided} undecided" if undecided else ""
-    return f"{_counted(same, 'case')} as fast as in {against}{open_words}"
+    return f"{count_text(same, 'case')} as fast as in {against}{open_words}"
 
 
 def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[str]]]:
@@ -97,15 +98,11 @@ def _passed(gate: Gate) -> str:
         word: sum(check.answer == answer and not check.remark for part in _parts(gate, name) for check in part.checks)
         for word, (name, answer) in found.items()
     }
-    return ", ".join(f"{_counted(count, word)} {found[word][1]}" for word, count in counts.items() if count)
+    return ", ".join(f"{count_text(count, word)} {found[word][1]}" for word, count in counts.items() if count)
 
 
 def _parts(gate: Gate, name: str) -> list[GatePart]:
     return [part for part in gate.parts if part.name == name]
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'s' if count != 1 else ''}"
 
 
 def origin(gate: Gate) -> str:

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
-from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import kernel_page
-from prism_bench.report.site.sparkline import sparkline
+from prism_bench.report.site.sparkline import recent, sparkline
 
 _RECENT = 30  # runs for which a step stays on the first page
 _RUNS = 60  # of a chart
@@ -66,17 +65,13 @@ def better(context: SiteContext) -> list[AttentionRow]:
     steps = [one for one in context.shifts if not one.first.worse and min(s.age for s in one.steps) <= _RECENT]
     found = [_improved(context, "step", one.cases, one.first.key.metric, (one.ratio, one.message)) for one in steps]
     before = context.comparisons[0][1] if context.comparisons else ""
-    if isinstance(before, str) or _is_untrusted(before):
+    if isinstance(before, str) or before.control.spoils(before.software):
         return found
     return found + [
         _improved(context, "faster", (one.case,), one.metric,
                   (one.judgement.estimate.ratio, f"{metric_words(one.metric)} against {before.names[0]}"))
         for one in before.cases if one.verdict == "faster" and one.judgement
     ]  # fmt: skip
-
-
-def _is_untrusted(comparison: RecordComparison) -> bool:
-    return bool(comparison.control.excess and not comparison.software)
 
 
 def _improved(
@@ -91,7 +86,7 @@ def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> s
     """Return the chart of the first case: the metric of the kernel itself over the last runs."""
     own = context.series.get(cases[0], []) if cases else []
     of = [one for one in own if one.key.subject == "kernel" and one.key.metric == metric]
-    return sparkline(of[0].values[-_RUNS:].tolist()) if of else None
+    return sparkline(recent(of[0], context.history.records, _RUNS)) if of else None
 
 
 def _links(context: SiteContext, names: Iterable[str]) -> list[CaseLink]:

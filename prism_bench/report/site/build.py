@@ -12,10 +12,11 @@ from typing import Any
 from prism_bench import store
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.report.site import pages
+from prism_bench.report.site import guides, pages, search
 from prism_bench.report.site.context import SiteContext, contexts
+from prism_bench.report.site.later import Later
 from prism_bench.report.site.newest import NewestRecord, newest_of_each
-from prism_bench.report.site.page import MENU, Page, file_name, plain
+from prism_bench.report.site.page import MENU, Page, figures, file_name
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.record_lists import RecordList, record_lists
 from prism_bench.report.site.series_data import kernel_data
@@ -24,7 +25,18 @@ from prism_bench.report.site.writing import Written, write_site
 from prism_bench.report.templating import environment
 from prism_bench.store import History
 
-_ASSETS = ("site.css", "site.js", "plot.js", "pictures.js", "kernel.js", "verdict.js", "compare.js")
+_ASSETS = (
+    "site.css",
+    "site.js",
+    "search.js",
+    "tables.js",
+    "plot.js",
+    "roofline.js",
+    "pictures.js",
+    "kernel.js",
+    "verdict.js",
+    "compare.js",
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,7 @@ def _files(
     for listed, one, context in zip(lists, nights, found, strict=True):
         tell(f"pages of {one.machine}, {one.record.backend}")
         others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not one]
-        for name, content in machine_files(context, listed, lists, others):
+        for name, content in machine_files(context, listed, lists, others, documented=guides.has_documentation(folder)):
             yield listed.place + name, content
         tell(f"what any two records of {one.machine}, {one.record.backend} are compared by")
         for name, content in side_files(folder / listed.place, listed.sides):
@@ -112,11 +124,12 @@ def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]
 
 
 def machine_files(
-    context: SiteContext, own: RecordList, lists: Sequence[RecordList], others: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[str, bytes]]:
+    context: SiteContext, own: RecordList, lists: Sequence[RecordList], others: Sequence[Mapping[str, Any]], *,
+    documented: bool = False,
+) -> Iterator[tuple[str, bytes]]:  # fmt: skip
     """Yield the files of one machine's pages by their names in its folder.
 
-    `own` holds its records, `lists` those of all machines.
+    `own` holds its records, `lists` those of all machines; `documented` sites have the documentation in their folder.
     """
     up, loads = "../" * own.place.count("/"), {}
     yield from ((one.name, one.content) for one in own.data)
@@ -126,14 +139,24 @@ def machine_files(
         yield from ((one.name, one.content) for one in data)
     loads[""] = [[one.first, one.name] for one in own.nights]
     offered = [one.plain(up) for one in sorted(lists, key=lambda one: one is not own)]
-    for page in pages.all_pages(context, loads, others, offered):
-        yield f"{page.name}.html", _rendered(page, context, up).encode()
-        yield f"{page.name}.json", plain(page.view)
+    made = list(pages.all_pages(context, loads, others, offered))
+    for page in made:
+        yield from _rendered(page, context, up, f"{up}{guides.FOLDER}/" if documented else None)
+        yield f"{page.name}.json", figures(page.view)
+    yield search.FILE, search.search_file(made)
 
 
-def _rendered(page: Page, context: SiteContext, up: str) -> str:
-    template = environment().get_template(f"site/{page.template or page.name}.html")
-    return template.render(
-        page=page, menu=MENU, root=page.root, assets=f"{page.root}{up}assets/", context=context,
-        record=context.record, reading=context.reading, view=page.view, **page.shown,
-    )  # fmt: skip
+def _rendered(page: Page, context: SiteContext, up: str, documentation: str | None) -> Iterator[tuple[str, bytes]]:
+    """Yield the page, and before it the script with what it does not show at first."""
+    template, later = environment().get_template(f"site/{page.template or page.name}.html"), Later()
+    text = later.shortened(template.render(
+        page=page, menu=MENU, documentation=documentation, guide=guides.guide_link(page, documentation),
+        root=page.root, assets=f"{page.root}{up}assets/", context=context,
+        record=context.record, reading=context.reading, view=page.view, later=later.put, **page.shown,
+    ))  # fmt: skip
+    script = later.script(page.name, page.drawn)
+    if script:
+        yield script
+        tables = f'<script src="{page.root}{up}assets/tables.js" defer></script>'
+        text = text.replace(tables, f'<script src="{page.root}{script[0]}" defer></script>\n{tables}', 1)
+    yield f"{page.name}.html", text.encode()

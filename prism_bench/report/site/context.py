@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from prism_bench import store
 from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.against_baseline import baseline_part
@@ -12,24 +13,25 @@ from prism_bench.analysis.gate.against_history import trend_part
 from prism_bench.analysis.gate.against_last import last_part, once
 from prism_bench.analysis.gate.checks import Gate, GatePart, gate
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.trend import Breakpoint, CaseSeries, Step, Trend, trend
+from prism_bench.analysis.trend import Breakpoint, Course, Step, Trend, trend
 from prism_bench.analysis.trend.choice import chosen, kept_floors
-from prism_bench.analysis.trend.series import series_of
 from prism_bench.analysis.trend.shifts import Shift, shifts
+from prism_bench.analysis.trend.windows import courses
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
+from prism_bench.raw_source import is_present
 from prism_bench.report.site.against import against
 from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.shown import ShownCase, judged, newest_cases
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts, utc
 
 
 @dataclass(frozen=True, eq=False)
 class SiteContext:
-    """`history`, `trend` and `all_series` are those of the machine, `own` its records of the backend, oldest first.
+    """`history` and `trend` are those of the machine, `own` its records of the backend, oldest first.
 
     `reading` is the newest run, at `path`; `gate` holds its checks, `cases` every case by name, `passed_by` are
     the machine's records that could not be read, with the reason.
@@ -39,7 +41,6 @@ class SiteContext:
     catalogue: Catalogue | None
     history: History
     trend: Trend
-    all_series: tuple[CaseSeries, ...]
     own: tuple[Facts, ...]
     path: Path
     reading: Reading
@@ -77,12 +78,11 @@ class SiteContext:
         return [one for one in reversed(self.trend.breakpoints) if one.backend == self.record.backend]
 
     @cached_property
-    def series(self) -> Mapping[str, list[CaseSeries]]:
+    def series(self) -> Mapping[str, list[Course]]:
         """The series of each case, those with a trusted time."""
-        found: dict[str, list[CaseSeries]] = {}
-        for one in self.all_series:
-            if one.key.backend == self.record.backend and len(one.values):
-                found.setdefault(one.key.case, []).append(one)
+        found: dict[str, list[Course]] = {}
+        for one in courses(self.history, self.record.backend):
+            found.setdefault(one.key.case, []).append(one)
         return found
 
     @cached_property
@@ -101,6 +101,15 @@ class SiteContext:
         """Return the records before the newest run; none where the history does not hold it."""
         nights = [night for night, facts in enumerate(self.own) if same_run(facts, self.record)]
         return list(self.own[: nights[0]]) if nights else []
+
+    @cached_property
+    def before(self) -> tuple[Facts, Mapping[str, CaseResult]] | None:
+        """The run before the newest one, and its cases by name; None where there is none that can be read."""
+        facts = self.earlier[-1] if self.earlier else None
+        path = self.places.runs / facts.file if facts else None
+        if facts is None or path is None or not is_present(path):
+            return None
+        return facts, {case.name: case for case in store.read(path).cases if not case.is_edge}
 
     def kernels(self) -> Iterator[tuple[str, list[ShownCase]]]:
         """Yield every kernel of the catalogue or of a record by name, with its cases: none if nothing was measured."""
@@ -122,17 +131,14 @@ def context_of(
     """Return the context whose newest run is `record`; `history` is that of its machine alone."""
     reading, refusal = judged(record, catalogue)
     floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)
-    series = tuple(series_of(history))
-    found = trend(history, floors, known=series)
+    found = trend(history, floors)
     baseline = _baseline(reading, path, places, noise)
     last = once(last_part(reading, history, places.runs, noise), [baseline])
     parts = [baseline, last, trend_part(history, record, floors, found)]
     passed = gate(reading, path, parts + ([GatePart("budgets of the device", silent=refusal)] if refusal else []))
     own = tuple(facts for facts in history.records if facts.backend == record.backend)
-    told = newest_cases(reading, own, history, places, catalogue)
-    return SiteContext(
-        places, catalogue, history, found, series, own, path, reading, passed, told, noise, tuple(passed_by)
-    )
+    cases = newest_cases(reading, own, history, places, catalogue)
+    return SiteContext(places, catalogue, history, found, own, path, reading, passed, cases, noise, tuple(passed_by))
 
 
 def contexts(

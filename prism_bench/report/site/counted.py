@@ -1,35 +1,40 @@
-"""What a profiler counted of a case, and the bottleneck that follows."""
+"""What a profiler counted of a case: in its own record, else in the newest profile of its machine that has it."""
 
 from functools import lru_cache
 from typing import Any
 
 from prism_bench import store
-from prism_bench.analysis.bounds.bound import bound_of, check_bytes, empty_duration
+from prism_bench.analysis.bounds.bound import check_bytes
 from prism_bench.analysis.bounds.profile_table import Counted, newest_counted
 from prism_bench.analysis.summary import cache_bytes
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.shown import ShownCase
-from prism_bench.run_record import CaseResult, RunRecord
 
 
-def counted(context: SiteContext, told: ShownCase) -> dict[str, Any]:
-    """Return the counters of the case from its own record, else from the newest profile of its machine that has it.
+def counted_of(context: SiteContext, shown: ShownCase) -> Counted | None:
+    """Return the case as the record of its counters has it; None where nothing was counted."""
+    if shown.case.profile.get("values"):
+        return Counted(shown.case, shown.reading.record, "")
+    found = counters(str(context.places.profiles), context.machine).get(shown.case.name)
+    return found if found and found.case.profile.get("values") else None
 
-    `by` is None where nothing was counted, and `evidence` is the reason; `source` is the record they are from.
+
+def counted(found: Counted | None) -> dict[str, Any]:
+    """Return the counters with their units, the uncounted ones by reason, and DRAM bytes against those that must move.
+
+    Empty where nothing was counted.
     """
-    if told.case.profile.get("values"):
-        return _counted_by(told.reading.record, told.case, None)
-    found = counters(str(context.places.profiles), context.machine).get(told.case.name)
-    if found and found.case.profile.get("values"):
-        return _counted_by(found.record, found.case, found.file)
-    return {"by": None, "evidence": "no profiler has counted it", "counters": {}, "source": None}
-
-
-def _counted_by(record: RunRecord, case: CaseResult, source: str | None) -> dict[str, Any]:
-    bound, checked = bound_of(case, empty_duration(record.cases)), check_bytes(case, cache_bytes(record.machine))
+    if found is None:
+        return {"counters": {}, "source": None, "dram": None}
+    uncounted: dict[str, list[str]] = {}
+    for name, one in found.case.profile["values"].items():
+        if one.get("value") is None:
+            uncounted.setdefault(one.get("reason") or "no reason was recorded", []).append(name)
+    checked, profile = check_bytes(found.case, cache_bytes(found.record.machine)), found.case.profile
     return {
-        "by": bound.by, "evidence": bound.evidence, "counters": case.profile["values"], "source": source,
-        "tool": case.profile.get("tool"), "created": record.created, "commit": record.commit,
+        "counters": {name: [one["value"], one.get("unit", "")] for name, one in profile["values"].items()
+                     if one.get("value") is not None},
+        "uncounted": uncounted, "source": found.file or None, "tool": profile.get("tool"),
         "dram": {"verdict": checked.verdict, "words": checked.words, "counted": checked.counted,
                  "ratio": checked.ratio},
     }  # fmt: skip

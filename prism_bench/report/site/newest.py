@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.errors import ResultsError
+from prism_bench.raw_source import is_present
 from prism_bench.report.site.places import Places
 from prism_bench.run_record import RunRecord
 from prism_bench.store import History
@@ -32,7 +33,7 @@ def newest_of_each(
     known = {(one.machine, one.record.backend) for one in found}
     problems = tuple(f"{one.file}: {one.reason}" for one in history.problems)
     for facts in reversed(history.records):
-        if (facts.machine, facts.backend) not in known and (places.runs / facts.file).is_file():
+        if (facts.machine, facts.backend) not in known and is_present(places.runs / facts.file):
             known.add((facts.machine, facts.backend))
             record = store.read(places.runs / facts.file)
             found.append(NewestRecord(facts.machine, record, places.runs / facts.file, _of(facts.machine, problems)))

@@ -4,6 +4,8 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isnan
+from typing import Any
 
 import orjson
 
@@ -16,7 +18,7 @@ MENU = {
     **{page.name: page.title for extension in installed() for page in extension.pages},
     "machine": "Machine", "method": "Method",
 }  # fmt: skip
-KERNELS = "kernels"
+KERNELS, OPERATIONS = "kernels", "operations"
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Page:
     """The page at `name` (a path without its ending), shown by the template of that name unless another is given.
 
     `view` holds plain values and becomes the JSON next to the page; `shown` holds what only the template needs: charts
-    and rows that carry words. `scripts` are those it loads after `site.js`.
+    and rows that carry words. `scripts` are those it loads after `tables.js`; they get `drawn` as `prism.view()`.
+    `words` are what the search finds it by, next to its title.
     """
 
     name: str
@@ -33,6 +36,8 @@ class Page:
     shown: Mapping[str, object] = field(default_factory=dict)
     template: str | None = None
     scripts: tuple[str, ...] = ()
+    drawn: Mapping[str, object] | None = None
+    words: str = ""
 
     @property
     def root(self) -> str:
@@ -42,7 +47,7 @@ class Page:
     @property
     def menu(self) -> str:
         """The page of the menu that it belongs to."""
-        return "catalogue" if self.name.startswith(f"{KERNELS}/") else self.name
+        return "catalogue" if self.name.startswith((f"{KERNELS}/", f"{OPERATIONS}/")) else self.name
 
 
 def file_name(name: str) -> str:
@@ -56,6 +61,27 @@ def file_name(name: str) -> str:
 def kernel_page(kernel: str) -> str:
     """Return the name of a kernel's page."""
     return f"{KERNELS}/{file_name(kernel)}"
+
+
+def figures(view: object) -> bytes:
+    """Return the values as JSON for programs: numbers to six digits, what is unknown or empty left out of objects."""
+    return plain(_concise(view))
+
+
+def _concise(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {name: _concise(one) for name, one in value.items() if not _missing(one)}
+    if isinstance(value, list | tuple):
+        return [_concise(one) for one in value]
+    return value
+
+
+def _missing(value: Any) -> bool:
+    if isinstance(value, list | tuple | Mapping):
+        return not value
+    return value is None or isinstance(value, float) and isnan(value)
 
 
 def plain(view: object) -> bytes:

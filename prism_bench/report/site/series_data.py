@@ -12,7 +12,7 @@ import numpy
 import orjson
 
 from prism_bench.analysis.compare.noise import Noise
-from prism_bench.analysis.trend import CaseSeries
+from prism_bench.analysis.trend import Course
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import file_name
 from prism_bench.store.points import Facts
@@ -32,8 +32,8 @@ class Data:
 
 def nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]:
     """Return when each run was, its commit, and its record's side: `[[created, commit, side], ...]`, chunk by chunk."""
-    told = [[facts.created, (facts.commit or "")[:8], side] for facts, side in zip(own, sides, strict=True)]
-    return [_data("nights", first, told[first : first + CHUNK]) for first in range(0, len(told), CHUNK)]
+    runs = [[facts.created, (facts.commit or "")[:8], side] for facts, side in zip(own, sides, strict=True)]
+    return [_data("nights", first, runs[first : first + CHUNK]) for first in range(0, len(runs), CHUNK)]
 
 
 def noise_data(noise: Noise) -> Data:
@@ -41,8 +41,8 @@ def noise_data(noise: Noise) -> Data:
     floors: dict[str, dict[str, list[float]]] = {}
     for (case, metric), floor in noise.floors.items():
         floors.setdefault(case, {})[metric] = [floor.spread.variance, floor.freedom]
-    told = {"device": noise.device, "backend": noise.backend, "protocol": noise.protocol, "floors": floors}
-    return _data("noise", 0, told)
+    plain = {"device": noise.device, "backend": noise.backend, "protocol": noise.protocol, "floors": floors}
+    return _data("noise", 0, plain)
 
 
 def kernel_data(context: SiteContext, kernel: str, cases: Sequence[str]) -> Iterator[Data]:
@@ -50,10 +50,10 @@ def kernel_data(context: SiteContext, kernel: str, cases: Sequence[str]) -> Iter
     columns = {case: _columns(context, case) for case in cases}
     for first in range(0, len(context.own), CHUNK):
         chunk = slice(first, first + CHUNK)
-        told = {case: _cut(known, chunk) for case, known in columns.items()}
-        told = {case: known for case, known in told.items() if known}
-        if told:
-            yield _data(file_name(kernel), first, told)
+        cut = {case: _cut(known, chunk) for case, known in columns.items()}
+        cut = {case: known for case, known in cut.items() if known}
+        if cut:
+            yield _data(file_name(kernel), first, cut)
 
 
 def _columns(context: SiteContext, case: str) -> Mapping[str, numpy.ndarray]:
@@ -61,7 +61,7 @@ def _columns(context: SiteContext, case: str) -> Mapping[str, numpy.ndarray]:
     return {f"{one.key.metric} {one.key.subject}": _by_night(one, context) for one in context.series.get(case, ())}
 
 
-def _by_night(series: CaseSeries, context: SiteContext) -> numpy.ndarray:
+def _by_night(series: Course, context: SiteContext) -> numpy.ndarray:
     values = numpy.full(len(context.own), numpy.nan)
     values[[context.nights[place] for place in series.records.tolist()]] = _short(series.values)
     return values
@@ -78,8 +78,8 @@ def _cut(columns: Mapping[str, numpy.ndarray], chunk: slice) -> dict[str, numpy.
     return {name: values for name, values in parts.items() if not numpy.isnan(values).all()}
 
 
-def _data(name: str, first: int, told: object) -> Data:
-    text = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
+def _data(name: str, first: int, plain: object) -> Data:
+    text = orjson.dumps(plain, option=orjson.OPT_SERIALIZE_NUMPY)
     content = b"prism.give(%s, %d, %s);\n" % (orjson.dumps(name), first, text)
     digest = hashlib.sha256(content).hexdigest()[:10]
     return Data(f"{FOLDER}/{name}/{first:06}-{digest}.js", content, first)

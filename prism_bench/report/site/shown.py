@@ -9,11 +9,14 @@ from prism_bench.analysis.reading import Reading, read
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.files import path_part
+from prism_bench.raw_source import is_present
 from prism_bench.report.site.places import Places
 from prism_bench.report.terminal.case_table import Line, lines
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts
+
+_AT_ONCE = 64  # records that are searched together for the newest times of cases
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,13 @@ class ShownCase:
     @property
     def created(self) -> str:
         return self.reading.record.created
+
+    @property
+    def elsewhere(self) -> dict[str, str | None] | None:
+        """The record that it is of, as a page's JSON names it; None where that is the newest run."""
+        if self.origin == "newest":
+            return None
+        return {"origin": self.origin, "created": self.created, "commit": self.reading.record.commit}
 
     @property
     def implementation(self) -> str:
@@ -66,21 +76,23 @@ def newest_cases(
 
 def _elsewhere(history: History, own: Sequence[Facts], wanted: Collection[str]) -> Iterator[tuple[Facts, list[str]]]:
     """Yield each record that holds the newest time of wanted cases, with the names of these cases."""
-    places = {facts.file: place for place, facts in enumerate(history.records)}
-    mine = {places[facts.file] for facts in own}
-    points = history.points[["case", "record"]]
-    points = points[points["case"].isin(wanted) & points["record"].isin(mine)]
-    newest = points.groupby("case", observed=True)["record"].max()
-    cases: dict[int, list[str]] = {}
-    for case, place in newest.items():
-        cases.setdefault(int(place), []).append(str(case))
+    mine = {facts.file for facts in own}
+    places = [place for place, facts in enumerate(history.records) if facts.file in mine][::-1]
+    left, cases = set(wanted), dict[int, list[str]]()
+    for first in range(0, len(places), _AT_ONCE):
+        known = [place for place in places[first : first + _AT_ONCE] if left & set(history.stored[place].words["case"])]
+        points = history.part(known).points[["case", "record"]]
+        newest = points[points["case"].isin(left)].groupby("case", observed=True)["record"].min()
+        for case, number in newest.items():
+            cases.setdefault(known[int(number)], []).append(str(case))
+        left -= set(newest.index)
     for place in sorted(cases):
         yield history.records[place], cases[place]
 
 
 def _read(path: Path, catalogue: Catalogue | None) -> Reading | None:
     """Return the reading of an older record; None where it is gone."""
-    return judged(store.read(path), catalogue)[0] if path.is_file() else None
+    return judged(store.read(path), catalogue)[0] if is_present(path) else None
 
 
 def judged(record: RunRecord, catalogue: Catalogue | None) -> tuple[Reading, str | None]:

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from prism_bench.analysis import rivals
+from prism_bench.analysis.build_identity import BuildIdentity
 from prism_bench.analysis.compare import comparable, comparison, medians
 from prism_bench.analysis.compare.medians import Medians, cycles
 from prism_bench.errors import ResultsError
@@ -115,8 +116,9 @@ def _made(side: str, text: bytes | bytearray, origin: str) -> bytes | None:
 def side_of(record: RunRecord) -> dict[str, Any]:
     """Return the side of the record as plain values.
 
-    `cases` maps a case to `[metric, seconds, spread, logs, variances, in cycles, resolution, code]`, where `in cycles`
-    is `[logs, variances]` or null and `code` null where the device's clock did not read it; or to `[metric, reason]`.
+    `cases` maps a case to `[metric, seconds, spread, logs, variances, in cycles, resolution, code, build]`, where
+    `in cycles` is `[logs, variances]` or null, `code` null where the device's clock did not read it, and `build` what
+    `_build` returns; or to `[metric, reason]`.
     `units` maps the kernels of a merged record to the UUIDs of the devices that measured them; of others it is null.
     """
     protocol = comparable.value_settings(record.protocol)
@@ -147,7 +149,7 @@ def _case(case: CaseResult) -> list[Any]:
     times, clocked = medians.medians(found.processes), cycles(found)
     return [
         metric, found.median, found.spread, *_plain(times), _plain(clocked) if clocked else None, times.resolution,
-        _code(case) if comparison.on_device(metric) else None,
+        _code(case) if comparison.on_device(metric) else None, _build(case),
     ]  # fmt: skip
 
 
@@ -162,6 +164,14 @@ def _code(case: CaseResult) -> list[str | None] | None:
     """
     known = [case.code[name] if name in case.code else None for name in comparison.LAUNCHED]
     return [value if value is None else _letters(value) for value in known] if case.code.get("sass") else None
+
+
+def _build(case: CaseResult) -> list[str | None] | None:
+    """Return the compiler with its version, and letters for what it got and for what it made; null where unknown."""
+    known = BuildIdentity.of(case.code)
+    if not known.compiler or not case.code.get("sass"):
+        return None
+    return [known.compiler, _letters(known.source) if known.source else None, _letters(case.code["sass"])]
 
 
 def _letters(value: object) -> str:

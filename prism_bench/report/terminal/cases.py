@@ -1,16 +1,21 @@
 """Cases of the catalogue as a table: sizes, and what each traffic and compilation study found of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from prism_bench.case import Case
+from prism_bench.report.terminal.fitted_table import FittedTable
+from prism_bench.report.terminal.fitting import middle_cut
 from prism_bench.studies.compile_table import CompileRow, Complaint
 from prism_bench.studies.traffic import CaseTraffic
-from prism_bench.units import bytes_text, rate_text
+from prism_bench.units import bytes_text, count_text, rate_text
+
+_SIDES: dict[str, JustifyMethod] = {"bytes": "right", "operations": "right", "peers": "left"}
+_DISPENSABLE = ("operations", "peers", "bytes")  # the first to go first
 
 
 def cases_json(cases: Sequence[Case]) -> list[dict[str, object]]:
@@ -36,18 +41,60 @@ def cases_json(cases: Sequence[Case]) -> list[dict[str, object]]:
     ]
 
 
-def cases_table(cases: Sequence[Case]) -> Table:
-    """Return the cases, sorted by family, kernel and label."""
-    table = Table(title=f"{len({c.spec.name for c in cases})} kernels, {len(cases)} cases", title_justify="left")
-    for name in ("family", "kernel", "label", "workload"):
-        table.add_column(name, overflow="fold")
-    for name in ("bytes", "operations", "peers"):
-        table.add_column(name, justify="right" if name != "peers" else "left")
-    for case in sorted(cases, key=lambda case: (case.spec.family, case.kernel, case.label)):
-        kernel = f"{case.kernel} (before {case.spec.before})" if case.spec.before else case.kernel
-        table.add_row(case.spec.family, kernel, case.label, str(case.workload), bytes_text(case.sizes.bytes_moved),
-                      rate_text(case.sizes.flops, ""), " ".join(case.spec.peers))  # fmt: skip
+def kernels_table(cases: Sequence[Case]) -> Table:
+    """Return a line for each kernel, by family: its variants, the labels of its cases, the most bytes, its peers."""
+    by_kernel: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        by_kernel.setdefault((case.spec.family, case.spec.name), []).append(case)
+    count = _title(len(by_kernel), len(cases))
+    table = Table(title=count, title_justify="left", caption="a kernel's name, or --all, lists cases")
+    for name in ("kernel", "variants", "cases", "bytes", "peers"):
+        folded = name in ("variants", "peers")
+        table.add_column(name, justify="right" if name == "bytes" else "left", no_wrap=not folded)
+    family = None
+    for (group, kernel), own in sorted(by_kernel.items()):
+        if group != family:
+            table.add_section()
+            table.add_row(Text(group, "bold"))
+            family = group
+        variants = dict.fromkeys(case.variant for case in own if case.variant)
+        labels = sorted({case.label for case in own})
+        peers = dict.fromkeys(peer for case in own for peer in case.spec.peers)
+        most = bytes_text(max(case.sizes.bytes_moved for case in own))
+        table.add_row(f"  {kernel}", " ".join(variants), " ".join(labels), most, " ".join(peers))
     return table
+
+
+def cases_table(cases: Sequence[Case]) -> FittedTable:
+    """Return the cases, sorted by family, kernel and label; a long name loses its middle, then columns go."""
+    ordered = sorted(cases, key=lambda case: (case.spec.family, case.kernel, case.label))
+    title = _title(len({case.spec.name for case in cases}), len(cases))
+
+    def make(dropped: Collection[str], longest: int) -> Table:
+        table = Table(title=title, title_justify="left")
+        for name in ("kernel", "label", "workload"):
+            table.add_column(name, no_wrap=True)
+        for name, side in _SIDES.items():
+            if name not in dropped:
+                table.add_column(name, justify=side, no_wrap=True)
+        for case in ordered:
+            before = [f"(before {case.spec.before})"] if case.spec.before else []
+            cells = {
+                "bytes": bytes_text(case.sizes.bytes_moved),
+                "operations": rate_text(case.sizes.flops, ""),
+                "peers": " ".join([*case.spec.peers, *before]),
+            }
+            kept = [cell for name, cell in cells.items() if name not in dropped]
+            table.add_row(Text(middle_cut(case.kernel, longest)), case.label, str(case.workload), *kept)
+        return table
+
+    return FittedTable(
+        make, {name: name for name in _DISPENSABLE}, max((len(case.kernel) for case in cases), default=0)
+    )
+
+
+def _title(kernels: int, cases: int) -> str:
+    return f"{count_text(kernels, 'kernel')}, {count_text(cases, 'case')}"
 
 
 def traffic_view(rows: Sequence[CaseTraffic]) -> RenderableType:

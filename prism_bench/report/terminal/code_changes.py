@@ -9,7 +9,7 @@ from rich.text import Text
 from prism_bench.report.code_difference import EntryDifferenceJson, code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
 from prism_bench.studies.compile_against import CodeChange
-from prism_bench.studies.compile_table import Complaint
+from prism_bench.studies.compile_table import Complaint, together
 
 
 class CodeChangeJson(TypedDict):
@@ -22,12 +22,15 @@ class CodeChangeJson(TypedDict):
     code_note: str | None
 
 
-def changes_json(against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint]) -> dict[str, object]:
+def changes_json(
+    against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint], left_out: Sequence[Complaint] = ()
+) -> dict[str, object]:
     """Return what `prism-bench compile --against --json` prints."""
     return {
         "against": against,
         "changes": [_change(one) for one in changes],
         "complaints": [{"kernel": one.kernel, "message": one.message} for one in complaints],
+        "left_out": [{"kernel": one.kernel, "message": one.message} for one in left_out],
     }
 
 
@@ -38,7 +41,9 @@ def _change(one: CodeChange) -> CodeChangeJson:
     }  # fmt: skip
 
 
-def changes_view(against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint]) -> RenderableType:
+def changes_view(
+    against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint], left_out: Sequence[Complaint] = ()
+) -> RenderableType:
     """Return each kernel with what changed of it, and how many changed."""
     parts: list[RenderableType] = []
     for one in changes:
@@ -48,6 +53,7 @@ def changes_view(against: str, changes: Sequence[CodeChange], complaints: Sequen
             parts.append(code_difference_view(code_difference_json(one.entries)))
         parts += [Text(f"  {one.note}", style="dim")] if one.note else []
     parts += [Text(f"{one.kernel}: {one.message}", style="red") for one in complaints]
+    parts += [Text(words, style="dim") for words in together(left_out)]
     kernels = len({one.kernel for one in changes})
     parts.append(Text(f"machine code of {kernels or 'no'} kernel{'' if kernels == 1 else 's'} changed since {against}"))
     return Group(*parts)

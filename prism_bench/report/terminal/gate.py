@@ -1,7 +1,7 @@
 """The gate in a terminal: the sentence, each part's count, what is wrong and how to see it again, the notes by kind."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,6 +10,7 @@ from rich.text import Text
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import Gate, GateCheck
 from prism_bench.report.gate.words import answers, headline, origin, title
+from prism_bench.report.terminal.fitting import alike, names_text
 
 _STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow", "well": "green"}
 _MOST_NOTES = 5
@@ -44,13 +45,23 @@ def _subject(check: GateCheck) -> str:
 
 
 def _notes(gate: Gate) -> Iterator[Text]:
-    """Yield the first few notes of each kind and the count of the rest."""
+    """Yield the first few notes of each kind, those that differ in numbers alone once, and the count of the rest."""
     kinds = defaultdict(list)
     for check in gate.checks:
         if check.gravity == "note":
             kinds[check.answer].append(check)
     for kind, notes in kinds.items():
-        for check in notes[:_MOST_NOTES]:
-            yield Text.assemble((f"{kind}: ", _STYLES["note"]), f"{_subject(check)}{check.message}")
-        if len(notes) > _MOST_NOTES:
-            yield Text(f"    and {len(notes) - _MOST_NOTES} more {kind}: --json or --markdown shows them", style="dim")
+        first = {(check.case or "", check.message): check for check in reversed(notes)}
+        groups = alike((kind, check.case or "", check.message) for check in notes)
+        for group in groups[:_MOST_NOTES]:
+            yield _note(first[group.cases[0], group.text], also=group.cases[1:])
+        rest = sum(len(group.cases) for group in groups[_MOST_NOTES:])
+        if rest:
+            yield Text(f"    and {rest} more {kind}: --json or --markdown shows them", style="dim")
+
+
+def _note(check: GateCheck, also: Sequence[str]) -> Text:
+    """Return a note; `also` names the cases of others like it."""
+    text = Text.assemble((f"{check.answer}: ", _STYLES["note"]), f"{_subject(check)}{check.message}")
+    kernels = list(dict.fromkeys(case.partition("[")[0] for case in also if case))
+    return text.append(f" (also {names_text(kernels)})", style="dim") if kernels else text

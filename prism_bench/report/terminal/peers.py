@@ -16,9 +16,15 @@ from prism_bench.run_record import CaseResult
 from prism_bench.units import time_text
 
 
-def headline_view(rows: Sequence[HeadlineRow]) -> list[RenderableType]:
-    """Return the headline: a table by label and class, what its figures mean, and the large ratios by name."""
+def headline_view(rows: Sequence[HeadlineRow], *, whole: bool = True) -> list[RenderableType]:
+    """Return the headline: a table by label and class, what its figures mean, and the large ratios by name.
+
+    Without `whole`, the table is that of the first labels alone.
+    """
     text = headline_text(rows)
+    if not whole and text.rows:
+        first = labels_text(text.rows[0])
+        return [_table([row for row in text.rows if labels_text(row) == first])]
     if not text.rows:
         return []
     large = [f"{text.large_title}: {'; '.join(text.large)}."] if text.large else []

@@ -1,7 +1,9 @@
 """A record in the terminal: the headline, the table of cases with footnotes, the findings."""
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +19,9 @@ from prism_bench.report.cells import Cell, Column
 from prism_bench.report.headline import headline, tiles
 from prism_bench.report.machine import devices_text, machine_name
 from prism_bench.report.peers import UNSTABLE_MEANING
-from prism_bench.report.terminal.case_table import CaseRow, CaseTable, case_table
+from prism_bench.report.terminal.case_table import CaseRow, CaseTable, Line, lines, table_of
+from prism_bench.report.terminal.fitted_table import FittedTable
+from prism_bench.report.terminal.fitting import alike, few_lines, middle_cut, names_text
 from prism_bench.report.terminal.peers import headline_view, peer_tables
 from prism_bench.run_record import RunRecord
 from prism_bench.units import duration_text, rate_text, time_text
@@ -30,23 +34,78 @@ _DISPENSABLE = (
 )  # fmt: skip
 
 
+WORST = 10  # cases of a summary
+_FINDINGS = 3  # of a kind, in a summary
+
+
 def summary_view(
-    record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True, every_peer: bool = False
-) -> RenderableType:
+    record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True, every_peer: bool = False,
+    everything: bool = False,
+) -> RenderableType:  # fmt: skip
     """Return what `show` prints and `run` ends with, for a Rich console; `must_be_held` as in `read`.
 
-    With `every_peer`, a table of the peers of each case follows the table of cases.
+    That is a summary and the worst cases; with `everything` all cases, findings and conditions. With `every_peer`, a
+    table of the peers of each case follows as well.
     """
     reading = read(record, catalogue, must_be_held=must_be_held)
-    table = case_table(reading)
-    parts: list[RenderableType] = [_title(reading), *_parts(record), _limits(reading), *_conditions(record)]
-    parts += [*_time(record), *_tiles(reading), *headline_view(reading.against_peers)]
-    parts += [_Fitting(table)] if table.rows else []
+    found = lines(reading)
+    whole = everything or every_peer or len(found) <= WORST
+    table = table_of(found if whole else worst_first(found)[:WORST])
+    parts: list[RenderableType] = [_title(reading), *_parts(record), _limits(reading)]
+    parts += [*_conditions(record), *_time(record)] if whole else []
+    parts += [*_tiles(reading), *headline_view(reading.against_peers, whole=whole)]
+    parts += [] if whole else [Text(f"\nThe {WORST} worst of {len(found)} cases:", style="bold")]
+    parts += [_fitted(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += _legend(table)
     parts += peer_tables(reading.cases) if every_peer else []
-    parts += [_finding(finding) for finding in reading.findings]
+    parts += [_finding(one) for one in reading.findings] if whole else [*_brief_findings(reading.findings)]
+    parts += [] if whole else [Text(_MORE.format(count=len(found)), style="dim")]
     return Group(*parts)
+
+
+_MORE = (
+    "\nshow --all: all {count} cases and every finding; show --filter NAME: one kernel with its peers; "
+    "show --why CASE: why it takes its time"
+)
+
+
+def worst_first(found: Sequence[Line]) -> list[Line]:
+    """Return the cases by how much they need attention.
+
+    Those that are wrong or cannot be trusted come first, then missed budgets, then by the ratio to the best peer; cases
+    without a peer follow by their share of the limit.
+    """
+    return sorted(found, key=_urgency)
+
+
+def _urgency(line: Line) -> tuple[int, float]:
+    case, peer, limit = line.case, line.cells["peer_ratio"].sort, line.cells["limit"].sort
+    if case.status not in ("ok", "skipped") or any(one.distrusted for one in case.measurements):
+        return 0, 0.0
+    if line.budget.text == "missed":
+        return 1, peer if isinstance(peer, float) else 1.0
+    if isinstance(peer, float) and peer < 1 and not case.before:
+        return 2, peer
+    if case.status == "skipped":
+        return 3, 0.0
+    return 4, limit if isinstance(limit, float) else 1.0
+
+
+def _brief_findings(found: Sequence[Finding]) -> Iterator[Text]:
+    """Yield the first findings of each grave kind, alike ones once, and the counts of the notes."""
+    grave = [one for one in found if one.gravity != "note"]
+    for kind in dict.fromkeys(one.kind for one in grave):
+        same = [one for one in grave if one.kind == kind]
+        groups = alike((kind, one.case or "", one.message) for one in same)
+        first = {(one.case or "", one.message): one for one in reversed(same)}
+        for group in groups[:_FINDINGS]:
+            yield _finding(first[group.cases[0], group.text], also=group.cases[1:])
+        if len(groups) > _FINDINGS:
+            yield Text(f"    and {sum(len(one.cases) for one in groups[_FINDINGS:])} more {kind}", style="dim")
+    notes = Counter(one.kind for one in found if one.gravity == "note")
+    if notes:
+        yield Text("notes: " + ", ".join(f"{count} {kind}" for kind, count in notes.items()), style="yellow")
 
 
 def _title(reading: Reading) -> Text:
@@ -105,31 +164,21 @@ def _time(record: RunRecord) -> list[Text]:
     return [Text(f"time of the run: {spent}{windows}", style="dim")] if spent else []
 
 
-class _Fitting:
-    """The table of cases, without the columns that the terminal is too narrow for, and the names of those."""
+def _fitted(table: CaseTable) -> FittedTable:
+    """Return the table of cases; the label, the ratio to the best peer and the verdict always stay."""
+    titles = {column.key: column.title.lower() for column in table.columns}
+    longest = max(len(implementation(row.case)) for row in table.rows)
 
-    def __init__(self, table: CaseTable) -> None:
-        self._table = table
+    def make(dropped: Collection[str], names: int) -> Table:
+        return _grid(table, [column for column in table.columns if column.key not in dropped], names)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown, dropped = list(self._table.columns), []
-        for key in _DISPENSABLE:
-            if (
-                Measurement.get(console, options.update(max_width=10_000), _grid(self._table, shown)).maximum
-                <= options.max_width
-            ):
-                break
-            dropped += [column.title.lower() for column in shown if column.key == key]
-            shown = [column for column in shown if column.key != key]
-        yield _grid(self._table, shown)
-        if dropped:
-            yield Text(f"  no room for {', '.join(dropped)}: --json or the report shows them", style="dim")
+    return FittedTable(make, {key: titles[key] for key in _DISPENSABLE if key in titles}, longest)
 
 
-def _grid(table: CaseTable, shown: list[Column]) -> Table:
+def _grid(table: CaseTable, shown: list[Column], names: int) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     grid.add_column("kernel", no_wrap=True)
-    grid.add_column("label")
+    grid.add_column("label", no_wrap=True)
     for column in shown:
         grid.add_column(column.title.lower(), justify="right", no_wrap=True)
     if table.has_budgets:
@@ -138,7 +187,8 @@ def _grid(table: CaseTable, shown: list[Column]) -> Table:
     for row in table.rows:
         cells = [_text(row.cells[column.key], row.notes.get(column.key)) for column in shown]
         budget = [_text(row.budget, None)] if table.has_budgets else []
-        grid.add_row(Text(implementation(row.case)), row.case.label, *cells, *budget, _state(row))
+        name = Text(middle_cut(implementation(row.case), names))
+        grid.add_row(name, row.case.label, *cells, *budget, _state(row))
     return grid
 
 
@@ -156,7 +206,11 @@ def _state(row: CaseRow) -> Text:
     return Text(row.state, style=style)
 
 
-def _finding(finding: Finding) -> Text:
+def _finding(finding: Finding, also: Sequence[str] = ()) -> Text:
+    """Return a finding with the first few lines of its text; `also` names the cases of others like it."""
     named = finding.case and not finding.message.startswith(finding.case)
     where = f"{finding.case}: " if named else ""
-    return Text.assemble((f"{finding.kind}: ", _GRAVITY_STYLES[finding.gravity]), f"{where}{finding.message}")
+    words = "\n    ".join(few_lines(finding.message))
+    text = Text.assemble((f"{finding.kind}: ", _GRAVITY_STYLES[finding.gravity]), f"{where}{words}")
+    kernels = list(dict.fromkeys(case.partition("[")[0] for case in also))
+    return text.append(f" (also {names_text(kernels)})", style="dim") if kernels else text

@@ -9,6 +9,7 @@ from rich.text import Text
 from prism_bench.analysis.trend import Trend
 from prism_bench.analysis.trend.shifts import RECENT, Shift, findings, shifts
 from prism_bench.store import History
+from prism_bench.units import count_text
 
 _STYLES = {"bad": "bold red", "note": "yellow"}
 _REASONS = 8
@@ -29,7 +30,7 @@ def _set_aside(trend: Trend) -> list[Text]:
     """Return a line for each of the most frequent reasons, and one for the rest."""
     reasons = sorted(trend.aside.items(), key=lambda item: -item[1])
     rest = sum(count for _, count in reasons[_REASONS:])
-    lines = [_line("dim", "set aside", f"{_counted(count, 'measurement')}: {reason}") for reason, count in reasons]
+    lines = [_line("dim", "set aside", f"{count_text(count, 'measurement')}: {reason}") for reason, count in reasons]
     return lines[:_REASONS] + ([_line("dim", "set aside", f"{rest} more, see --json")] if rest else [])
 
 
@@ -39,20 +40,16 @@ def _line(style: str, kind: str, message: str) -> Text:
 
 def _headline(trend: Trend, history: History) -> str:
     machines = {facts.machine for facts in history.records}
-    steps = _counted(len(trend.steps), "step") if trend.steps else "no step"
-    where = f"{_counted(len(history.records), 'record')} of {_counted(len(machines), 'machine')}"
+    steps = count_text(len(trend.steps), "step") if trend.steps else "no step"
+    where = f"{count_text(len(history.records), 'record')} of {count_text(len(machines), 'machine')}"
     return f"{steps} in {trend.series} series, {where}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict[str, Any]:
     """Return the trend as plain JSON values."""
     return {
         "records": len(history.records),
-        "points": len(history.points),
+        "points": trend.points,
         "series": trend.series,
         "findings": [_shift(shift, recent) for shift in shifts(trend.steps)],
         "steps": [{**asdict(step), "ratio": step.ratio} for step in trend.steps],

@@ -1,6 +1,7 @@
 """The gate in a terminal, and for programs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -26,10 +27,19 @@ def test_a_concern_is_told_with_its_command_in_one_line():
     )
 
 
-def test_notes_are_counted_beyond_the_first():
+def test_notes_that_differ_in_numbers_alone_are_one_line():
     text = shown(gate_of(*many(12, NOTE)))
-    assert 5 == text.count("energy was not measured")
-    assert "and 7 more unmeasured" in text
+    assert "unmeasured: k0[n=1]: energy was not measured (also k1, k2, k3 and 8 more)" in text
+    assert 1 == text.count("energy was not measured")
+
+
+def test_notes_are_counted_beyond_the_first():
+    words = [replace(NOTE, message=f"{quantity} was not measured") for quantity in ("power", "energy", "hot", "cold")]
+    text = shown(
+        gate_of(*words, *many(3, replace(NOTE, message="no peer")), *many(4, replace(NOTE, message="no clock")))
+    )
+    assert "(also k1, k2)" in text and "no clock" not in text
+    assert "and 4 more unmeasured" in text
 
 
 def test_silence_has_its_reason():

@@ -1,5 +1,6 @@
 """A real browser on the site's files, without a network; whatever goes wrong in a page is kept."""
 
+import importlib.resources
 import os
 import shutil
 from contextlib import contextmanager
@@ -45,6 +46,14 @@ def opened(page, site: Path, name: str, state: str = ""):
     if "kernels/" in name or name.endswith("compare"):
         page.wait_for_selector("body[data-loaded]")
     return page
+
+
+def violations(page):
+    """What axe-core finds wrong with the page: rule, number of elements, the first one."""
+    axe = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [(one["id"], len(one["nodes"]), one["nodes"][0]["html"][:120]) for one in found]
 
 
 def keep(page, name: str):

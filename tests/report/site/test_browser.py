@@ -45,7 +45,7 @@ def test_the_catalogue_is_searched_filtered_and_sorted_and_the_link_remembers(pa
     every = rows(page)
     page.get_by_label("Search").fill("soft")
     assert ["softmax"] == [row.split()[0] for row in rows(page)]
-    assert f"1 of {len(every)} rows" == page.locator("output").inner_text()
+    assert f"1 of {len(every)} rows" == page.locator("main output").inner_text()
     page.get_by_label("Search").fill("no such kernel")
     page.get_by_role("button", name="Show all").click()
     assert every == rows(page)
@@ -108,11 +108,10 @@ def test_light_and_dark_can_be_chosen_and_are_remembered(page, site):
 def test_a_kernel_shows_the_case_that_is_chosen(page, site):
     opened(page, site, "kernels/softmax")
     assert 1 == page.locator("article.case:visible").count()
-    dots = page.locator("figure[data-plot=trend] circle")
-    assert 14 <= dots.count()
+    assert 14 == page.locator("figure[data-plot=trend] path.runs").first.get_attribute("d").count("h0")
     assert "+20" in page.locator("figure[data-plot=trend] svg").text_content()
     before = page.locator("article.case:visible h2").inner_text()
-    page.locator("select[name=case]").select_option(index=1)
+    page.locator("select[name=case]").select_option(index=0)
     assert before != page.locator("article.case:visible h2").inner_text()
     assert "case=" in page.url
     page.get_by_label("Metric").select_option("launch_time")
@@ -165,7 +164,8 @@ def test_a_scripts_absence_leaves_the_tables(browser, site):
         opened(page, site, "catalogue")
         assert "softmax" in " ".join(page.locator("#catalogue tbody th").all_inner_texts())
         page.goto((site / "kernels/softmax.html").as_uri())
-        assert 3 <= page.locator("article.case:visible").count()
+        assert 1 == page.locator("article.case:visible").count()
+        assert "the JSON of this page has all figures" in page.locator("main > noscript").inner_text()
 
 
 def pair_rows(page, column):
@@ -218,6 +218,8 @@ def test_two_machines_stand_beside_each_other_without_a_verdict(page, tmp_path, 
     site = site_of(tmp_path, another, *nights(record, 2), replace(record, created="2026-12-01T00:00:00"))
     opened(page, site, "compare", state="a=other-h200 cuda 2026-11-01T00:00:00 7471611d")
     assert "Two different machines" in page.locator("#pair .banner").inner_text()
+    assert 25 == len(pair_rows(page, "Verdict"))
+    page.locator("#pair .more button").click()
     assert {"no verdict", "not compared"} == set(pair_rows(page, "Verdict"))
     assert {"–"} == set(pair_rows(page, "Noise floor"))
     opened(page, site, "machines/other-h200-cuda/compare")

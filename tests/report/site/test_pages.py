@@ -123,7 +123,7 @@ def test_counters_and_evidence_are_shown_where_there_are_any(tmp_path):
     case = replace(case, measurements=(replace(case.measurements[0], evidence=(seen,)),))
     site = site_of(tmp_path, record_of(case))
     text = read(site, "kernels/k").text
-    assert "dram : DRAM 91 %" in text and "not on this chip" in text
+    assert "Bound by DRAM: DRAM 91 %" in text and "not on this chip" in text
     assert "400 W" in text
     assert [[300.0, 400.0, 500.0]] == json.loads((site / "machine.json").read_text())["telemetry"]["quantities"][
         "power"
@@ -191,6 +191,7 @@ def test_budgets_of_the_catalogue_are_judged(tmp_path):
         file=None,
         chains=(),
         before=None,
+        aliases=(),
     )
     catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, budgets=None, cases=list)
     site = site_of(tmp_path, record_of(case_result("k", times={"cold_time": 1e-5})), catalogue=catalogue)
@@ -205,7 +206,9 @@ def test_a_case_that_the_newest_night_left_out_is_told_from_an_older_one(tmp_pat
     rows = json.loads((site_of(tmp_path, first, part, catalogue=known) / "catalogue.json").read_text())["kernels"]
     row = next(row for row in rows if row["kernel"] == "softmax")
     assert "older" == row["state"]
-    assert {(first.created, "older")} == {(cell["created"], cell["origin"]) for cell in row["times"].values()}
+    assert {(first.created, "older")} == {
+        (cell["elsewhere"]["created"], cell["elsewhere"]["origin"]) for cell in row["times"].values()
+    }
 
 
 def test_a_case_that_only_a_round_has_timed_is_told_as_that(tmp_path):
@@ -240,6 +243,6 @@ def test_a_record_that_cannot_be_read_harms_no_other(tmp_path):
 def test_nights_are_compared_with_intervals(site):
     pairs = json.loads((site / "compare.json").read_text())["against"]
     assert ["2026-10-13", "2026-10-07"] == [pair["created"][:10] for pair in pairs]
-    softmax = [case for case in pairs[1]["cases"] if case["case"].startswith("softmax[") and case["ratio"]]
+    softmax = [case for case in pairs[1]["cases"] if case["case"].startswith("softmax[") and "ratio" in case]
     assert all(case["low"] < case["ratio"] < case["high"] for case in softmax)
     assert ["slower"] * 2 == [case["verdict"] for case in softmax]

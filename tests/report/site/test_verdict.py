@@ -99,6 +99,20 @@ def levels():
     return replace(a, cases=(replace(a.cases[0], measurements=(stray,)), *a.cases[1:])), b
 
 
+# Compiler and source of the first cases: another compiler, another source, both, a source that is not known.
+OLD = (("Triton 3.6.0", "a"), ("Triton 3.6.0", "b"), ("NVRTC 13.0", "c"), ("NVRTC 13.0", None), ("nvcc", "d"))
+NEW = (("Triton 3.9.0", "a"), ("Triton 3.6.0", "x"), ("NVRTC 13.1", "y"), ("NVRTC 13.1", "z"), ("NVRTC 13.1", "d"))
+
+
+def built(record, *builds):
+    """The record, of whose first cases compiler and source are known."""
+    known = [
+        replace(case, code={**case.code, "compiler": compiler, "source": source})
+        for case, (compiler, source) in zip(record.cases, builds, strict=False)
+    ]
+    return replace(record, cases=(*known, *record.cases[len(known) :]))
+
+
 def pairs():
     many = [1 + 0.004 * place for place in range(-12, 13)]
     plain, other = varied(*[1.0] * 25), varied(*many, seed=7, sass="another")
@@ -133,6 +147,7 @@ def pairs():
     yield "two units", plain, replace(plain, machine={**MACHINE, "uuid": "GPU-b"}), None
     yield "merged on other units", (apart := merged("softmax", "matmul")), merged("matmul", "softmax"), None
     yield "merged and from one unit", gpu_record(), apart, None
+    yield "other compilers and sources", built(plain, *OLD), built(other, *NEW), None
     yield "on a CPU", cpu_record(), replace(cpu_record(), commit="1" * 40), None
 
 
@@ -151,6 +166,7 @@ def test_the_browser_says_what_python_says(script, what):
     for one in expected["cases"]:
         same = ("verdict", "reason", "metric", "seconds")
         assert {key: one[key] for key in same} == {key: told[one["case"]][key] for key in same}, one["case"]
+        assert one["build_change"] == (told[one["case"]].get("build") or [None, None])[1]
         numbers = [key for key in ("ratio", "low", "high", "floor") if one.get(key) is not None]
         assert {key: one[key] for key in numbers} == pytest.approx(
             {key: told[one["case"]][key] for key in numbers}, rel=1e-5

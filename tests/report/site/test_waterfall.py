@@ -9,7 +9,7 @@ from tests.extensions.fusion.benefit.toy_chain import toy_ledger
 def test_causes_lead_from_separate_launches_to_the_fused_stage():
     found = waterfall(toy_ledger())
     names = [bar["name"] for bar in found["bars"]]
-    assert ("s", "separate launches", ["fewer launches", "fewer bytes", "the rest", "full"]) == (
+    assert ("s", "separate launches", ["fewer launches", "fewer bytes", "unexplained", "full"]) == (
         found["unit"], names[0], names[-4:]
     )  # fmt: skip
     first, *causes, last = [found["bars"][0], *found["bars"][-4:]]

@@ -2,7 +2,7 @@
 // Any two records next to each other: the choice, which the link remembers, and the table of the result of the verdict's script.
 (async () => {
   const ready = () => { document.body.dataset.loaded = "data"; };
-  const { words } = prism.plot, view = JSON.parse(document.getElementById("view").textContent);
+  const { words } = prism.plot, view = prism.view();
   const lists = view.shelves, { rules, look } = view;
   const section = document.getElementById("pair"), form = section.querySelector("form.chooser"), gap = section.querySelector("p.gap-words");
   const found = section.querySelector(".found"), table = section.querySelector("table"), selects = { a: form.elements.a, b: form.elements.b };
@@ -53,9 +53,9 @@
     return made("span", { class: "q" }, number, ...(unit ? [made("span", { class: "u" }, unit)] : []));
   };
   const share = (value) => `${(value * 100).toFixed(value >= 0.1 ? 0 : 1)} %`;
-  const time = (name, seconds, spread) => {
-    if (seconds === null) return made("td", { "data-title": name, "data-sort": "", class: "gap" }, "–");
-    return made("td", { "data-title": name, "data-sort": seconds }, quantity(words.whole(seconds)), ...(spread === null || spread === undefined ? [] : [made("small", {}, `±${share(spread)}`)]));
+  const time = (seconds, spread) => {
+    if (seconds === null) return made("td", { class: "gap" }, "–");
+    return made("td", { "data-sort": seconds }, quantity(words.whole(seconds)), ...(spread === null || spread === undefined ? [] : [made("small", {}, `±${share(spread)}`)]));
   };
 
   function whisker({ ratio, low, high }, tone) {
@@ -77,13 +77,14 @@
 
   function row(one, list) {
     const tone = TONES[one.verdict] || "muted", known = one.ratio !== undefined, whole = known && isFinite(one.high), [a, b] = one.seconds, [first, second] = one.spreads || [];
-    const interval = made("td", { class: "text", "data-title": "95 % interval", "data-csv": whole ? `${one.low.toFixed(4)} to ${one.high.toFixed(4)}` : undefined },
+    const why = [one.reason, one.build?.[1]].filter(Boolean).join("; ");
+    const interval = made("td", { class: "text", "data-csv": whole ? `${one.low.toFixed(4)} to ${one.high.toFixed(4)}` : undefined },
       ...(whole ? whisker(one, tone) : [made("span", { class: "muted" }, "none")]));
-    return made("tr", { "data-verdict": one.verdict }, named(one, list), made("td", { class: "text", "data-title": "Metric" }, one.metric.replaceAll("_", " ")),
-      time("A", a, first), time("B", b, second),
-      made("td", { "data-title": "Ratio", "data-sort": known ? one.ratio : "" }, known ? one.ratio.toFixed(3) : "–"), interval,
-      made("td", { "data-title": "Noise floor", "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
-      made("td", { class: `text ${tone}`, "data-title": "Verdict" }, one.verdict, ...(one.reason ? [made("small", { class: "why" }, one.reason.replace(/(\d) us\b/g, "$1 µs"))] : [])));
+    return made("tr", { "data-verdict": one.verdict }, named(one, list), made("td", { class: "text" }, one.metric.replaceAll("_", " ")),
+      time(a, first), time(b, second),
+      made("td", { "data-sort": known ? one.ratio : "" }, known ? one.ratio.toFixed(3) : "–"), interval,
+      made("td", { "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
+      made("td", { class: `text ${tone}` }, one.verdict, ...(why ? [made("small", { class: "why" }, why.replace(/(\d) us\b/g, "$1 µs"))] : [])));
   }
 
   function refusal({ word, values }, a, b) {

@@ -1,12 +1,15 @@
 "use strict";
 // The pictures that are drawn from a kernel's data: a case over all runs, its processes, its place under the roofs.
 (() => {
-  const { chart, around, words, gap } = prism.plot;
-  const view = JSON.parse(document.getElementById("view").textContent);
+  const { chart, around, words, gap, readable } = prism.plot;
+  const view = prism.view();
   const chooser = document.querySelector("form.chooser");
-  if (!chooser) return;
+  if (!chooser || !view) return;
   const figures = (kind) => [...document.querySelectorAll(`figure[data-plot=${kind}]`)];
   const named = (metric) => metric.replaceAll("_", " ");
+  // The lowest sample of a process, its quartiles and the highest, in seconds.
+  const quartiles = ([, power, ...values]) => values.map((value) => value * 10 ** power);
+  const percent = (share) => `${share >= 0.1 ? Math.round(share * 100) : (share * 100).toFixed(1)} %`;
 
   const runs = () => Object.assign([], ...parts(`nights`, view.data.nights));
   const parts = (name, listed) => listed.map(([first]) => {
@@ -23,73 +26,123 @@
     return found;
   }
 
+  // The pieces of a history between its steps: from, to (exclusive) and level.
+  function levels(own, steps) {
+    const first = own[0][0], end = own.at(-1)[0] + 1;
+    if (!steps.length) {
+      const sorted = own.map(([, value]) => value).sort((a, b) => a - b);
+      return [[first, end, sorted[Math.floor(sorted.length / 2)]]];
+    }
+    return [[first, steps[0].night, steps[0].before], ...steps.map((step, index) => [step.night, steps[index + 1]?.night ?? end, step.after])];
+  }
+
+  // A line through the points that is broken where another GPU measured.
+  function line(points, across, up) {
+    return points.map(([run, value], index) => {
+      const broken = index && view.devices.some((at) => at > points[index - 1][0] && at <= run);
+      return `${index && !broken ? "L" : "M"}${across(run).toFixed(1)} ${up(value).toFixed(1)}`;
+    }).join("");
+  }
+
   function trend(figure, chosen, metric) {
-    const own = series(chosen.name, `${metric} kernel`), when = runs();
+    const own = series(chosen.name, `${metric} kernel`), when = runs(), caption = figure.querySelector("figcaption");
     const peer = chosen.derived.best_peer, other = peer ? series(chosen.name, `${metric} peer:${peer}`) : [];
-    if (own.length < 2) return gap(figure, own.length ? `One run so far: ${words.time(own[0][1])}. A line needs a second one.` : `No run has a ${named(metric)} of this case that can be trusted.`);
-    const all = [...own, ...other].map(([, value]) => value), first = own[0][0], last = own.at(-1)[0];
+    caption.hidden = own.length < 2;
+    if (own.length < 2) return gap(figure, own.length ? `One run so far: ${words.time(own[0][1])}. A line needs a second one, and a step eleven.` : `No run has a ${named(metric)} of this case that can be trusted.`);
+    const steps = chosen.steps.filter((step) => step.metric === metric && step.subject === "kernel").sort((a, b) => a.night - b.night);
+    const noise = view.noise[chosen.name]?.[metric], pieces = levels(own, steps);
+    const band = ([from, to, level]) => {
+      const inside = own.filter(([run]) => run >= from && run < to).map(([, value]) => value);
+      return noise ? [level * (1 - noise), level * (1 + noise)] : [Math.min(level, ...inside), Math.max(level, ...inside)];
+    };
+    caption.querySelector("[data-band]").textContent = noise ? `within ±${percent(noise)} of the level, which this machine cannot tell from noise` : "lowest to highest run of the level; no noise floor was measured";
+    caption.querySelector("[data-peer]").hidden = !other.length;
+    caption.querySelector("[data-peer] span").textContent = peer || "";
+    const all = [...own, ...other].map(([, value]) => value).concat(pieces.flatMap(band)), first = own[0][0], last = own.at(-1)[0];
+    const few = last - first < 9 ? Array.from({ length: last - first + 1 }, (_, index) => first + index).filter((_, index, all) => innerWidth > 700 || all.length < 4 || index === 0 || index === all.length - 1) : undefined;
     const date = (run) => when[Math.round(run)]?.[0].slice(0, 10) || "";
-    const { across, up, add, say, inner } = chart(figure, `${named(metric)} of ${chosen.name} over ${own.length} runs`, {
-      height: 280, x: { domain: [first - 0.5, last + 0.5], words: date }, y: { domain: around(all, 0.1), words: words.time },
+    const plot = chart(figure, `${named(metric)} of ${chosen.name} over ${own.length} runs, ${steps.length || "no"} step${steps.length === 1 ? "" : "s"}`, {
+      height: 280, x: { domain: [first - 0.5, last + 0.5], words: date, ticks: few, title: "run" }, y: { domain: around(all, 0.1), words: words.time, title: named(metric) },
     });
-    const radius = own.length > 400 ? 1.3 : own.length > 100 ? 2 : 3;
-    const dots = (points, colour, whose) => points.forEach(([run, value]) =>
-      add("circle", { cx: across(run), cy: up(value), r: radius, fill: colour }, `${whose}${date(run)} ${when[run]?.[1] || ""}: ${words.time(value)}`));
-    dots(other, "var(--third)", `${peer} `);
-    dots(own, "var(--second)", "");
-    const mine = chosen.steps.filter((step) => step.metric === metric && step.subject === "kernel").sort((a, b) => a.night - b.night);
-    mine.forEach((step, index) => {
-      const from = index ? mine[index - 1].night : first, to = mine[index + 1]?.night ?? last + 1;
+    const { across, up, add, say, inner } = plot, edge = (run) => Math.min(inner.right, Math.max(inner.left, across(run - 0.5)));
+    for (const piece of pieces) {
+      const [low, high] = band(piece), [left, right] = [edge(piece[0]), edge(piece[1])];
+      add("rect", { x: left, y: up(high), width: Math.max(1, right - left), height: Math.max(1, up(low) - up(high)), fill: "var(--second)", "fill-opacity": 0.22, class: "band" });
+      add("path", { d: `M${left} ${up(piece[2])}H${right}`, stroke: "var(--accent)", "stroke-width": 1.2, class: "level" });
+    }
+    for (const at of view.devices.filter((run) => run > first && run <= last)) {
+      add("path", { d: `M${across(at - 0.5)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "1 3" });
+      if (across(at + 0.5) - across(at - 0.5) > 80) say("another GPU", { x: across(at - 0.5) + 4, y: inner.bottom - 6, "font-size": 10 });
+    }
+    if (other.length) add("path", { d: line(other, across, up), fill: "none", stroke: "var(--third)", "stroke-width": 1.2 });
+    const dots = (points, stroke) => add("path", { d: points.map(([run, value]) => `M${across(run).toFixed(1)} ${up(value).toFixed(1)}h0`).join(""), stroke, "stroke-width": points.length > 60 ? 3 : 6, "stroke-linecap": "round", class: "runs" });
+    if (other.length && own.length <= 200) dots(other, "var(--third)");
+    add("path", { d: line(own, across, up), fill: "none", stroke: "var(--ink)", "stroke-width": 1.3, class: "history" });
+    if (own.length <= 200) dots(own, "var(--ink)");
+    const processes = chosen.measurements.find((one) => one.metric === metric)?.processes.filter(([count]) => count).map((one) => quartiles(one)[2]) || [];
+    if (processes.length > 1) add("path", { d: `M${across(last)} ${up(Math.min(...processes))}V${up(Math.max(...processes))}`, stroke: "var(--ink)", "stroke-width": 3, "stroke-opacity": 0.5 });
+    steps.forEach((step) => {
       const colour = step.worse && !step.recovered ? "var(--bad)" : step.worse ? "var(--muted)" : "var(--good)";
-      for (const [start, end, level] of [...(index ? [] : [[from, step.night, step.before]]), [step.night, to, step.after]])
-        add("path", { d: `M${across(start - 0.4)} ${up(level)}H${across(end - 0.6)}`, stroke: "var(--accent)", "stroke-width": 1.8 }, words.time(level));
-      add("path", { d: `M${across(step.night - 0.5)} ${inner.top}V${inner.bottom}`, stroke: colour, "stroke-dasharray": "3 3" }, `${date(step.night)}: ${step.cause.join("; also ")}`);
-      say(`${step.ratio > 1 ? "+" : "−"}${Math.abs((step.ratio - 1) * 100).toFixed(1)} %`, { x: across(step.night - 0.5) + 5, y: inner.top + 10, fill: colour });
+      const at = across(step.night - 0.5), right = at > inner.right - 60;
+      add("path", { d: `M${at} ${inner.top}V${inner.bottom}`, stroke: colour, "stroke-dasharray": "3 3", class: "step" });
+      say(`${step.ratio > 1 ? "+" : "−"}${Math.abs((step.ratio - 1) * 100).toFixed(1)} %`, { x: at + (right ? -5 : 5), y: inner.top + 10, "text-anchor": right ? "end" : "start", fill: colour });
     });
-    if (other.length) say(peer, { x: inner.right, y: up(other.at(-1)[1]) - 6, "text-anchor": "end" });
+    const cause = new Map(steps.map((step) => [step.night, `; a step: ${step.cause.join("; also ")}`]));
+    readable(figure, plot, own.map(([run, value]) => ({ x: across(run), y: up(value), text: `${date(run)} ${when[run]?.[1] || ""}: ${words.time(value)}${cause.get(run) || ""}` })));
   }
 
   function strips(figure, chosen, metric) {
-    const found = chosen.measurements.filter((one) => one.metric === metric && one.processes.length);
-    if (!found.length) return gap(figure, chosen.measurements.find((one) => one.metric === metric)?.reason || `No ${named(metric)} was measured.`);
-    const own = found.find((one) => one.subject === "kernel") || found[0];
-    const least = view.floors[metric], samples = own.processes.flat(), rows = own.processes.length;
-    const [low, high] = around(samples, 0.08), near = least && least > low - (high - low) && least < high;
-    const { across, add, say, inner } = chart(figure, `${samples.length} samples of ${chosen.name} in ${rows} processes`, {
-      height: 60 + rows * 34, left: 74, x: { domain: near ? [Math.min(low, least * 0.995), high] : [low, high], words: words.time }, y: { domain: [rows, 0], ticks: [], words: String },
+    const own = chosen.measurements.find((one) => one.metric === metric);
+    if (!own?.processes.some(([count]) => count)) return gap(figure, own?.refused || `No ${named(metric)} was measured.`);
+    const least = view.floors[metric], known = own.processes.filter(([count]) => count), rows = own.processes.length, count = known.reduce((sum, one) => sum + one[0], 0);
+    const [low, high] = around(known.flatMap((one) => [quartiles(one)[0], quartiles(one)[4]]), 0.08), near = least && least > low - (high - low) && least < high;
+    const plot = chart(figure, `${count} samples of ${chosen.name} in ${rows} processes`, {
+      height: 70 + rows * 34, left: 74, bottom: 44, x: { domain: near ? [Math.min(low, least * 0.995), high] : [low, high], words: words.time, title: named(metric) }, y: { domain: [rows, 0], ticks: [], words: String },
     });
+    const { across, add, say, inner } = plot, points = [];
     own.processes.forEach((process, row) => {
-      const middle = inner.top + (row + 0.5) * (inner.bottom - inner.top) / rows;
-      say(`process ${row + 1}`, { x: inner.left - 8, y: middle + 4, "text-anchor": "end" });
-      process.forEach((value, index) => add("circle", { cx: across(value), cy: middle + ((index * 7) % 11 - 5) * 1.1, r: 2.6, fill: "var(--accent)", "fill-opacity": 0.55 },
-        `${words.time(value)}${own.clocks[row]?.[index] ? ` at ${own.clocks[row][index]} MHz` : ""}`));
+      const y = inner.top + (row + 0.5) * (inner.bottom - inner.top) / rows, end = (value) => across(value).toFixed(1);
+      say(`process ${row + 1}`, { x: inner.left - 8, y: y + 4, "text-anchor": "end" });
+      const [samples] = process, [lowest, lower, middle, upper, highest] = quartiles(process);
+      if (!samples) return;
+      const clock = own.clocks?.[row];
+      add("path", { d: `M${end(lowest)} ${y}H${end(highest)}`, stroke: "var(--second)", "stroke-width": 2 });
+      add("path", { d: `M${end(lower)} ${y}H${end(upper)}`, stroke: "var(--accent)", "stroke-width": 9, "stroke-opacity": 0.55 });
+      add("path", { d: `M${end(middle)} ${y - 8}V${y + 8}`, stroke: "var(--ink)", "stroke-width": 2 });
+      points.push({ x: across(middle), y, text: `process ${row + 1}: median ${words.time(middle)} of ${samples} samples from ${words.time(lowest)} to ${words.time(highest)}${clock ? ` at ${clock} MHz` : ""}` });
     });
-    add("path", { d: `M${across(own.median)} ${inner.top}V${inner.bottom}`, stroke: "var(--ink)", "stroke-width": 1.2 }, `median ${words.time(own.median)}`);
-    if (near) add("path", { d: `M${across(least)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "3 3" }, `launch overhead ${words.time(least)}`);
-    if (!own.valid) say(`not to be trusted: ${own.reason}`, { x: inner.left, y: inner.top + 2, fill: "var(--bad)" });
+    add("path", { d: `M${across(own.median)} ${inner.top}V${inner.bottom}`, stroke: "var(--ink)", "stroke-width": 1 });
+    if (near) add("path", { d: `M${across(least)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "3 3" });
+    if (own.refused) say(`not to be trusted: ${own.refused}`, { x: inner.left, y: inner.top + 2, fill: "var(--bad)" });
+    readable(figure, plot, points);
   }
 
   function position(figure, chosen) {
-    const points = view.cases.map((one) => ({ ...one.derived, case: one.name, label: one.label, picked: one.name === chosen.name }));
-    prism.plot.roofline(figure, points, view.roofs, { height: 260 });
+    const points = view.cases.map((one) => ({ ...one.derived, case: one.name, label: one.label, variant: one.variant, picked: one.name === chosen.name }));
+    prism.plot.roofline(figure, points, view.roofs, { height: 280 });
   }
 
   function show() {
-    const wanted = prism.state();
-    const chosen = view.cases.find((one) => one.name === wanted.get("case")) || view.cases.find((one) => one.measurements.some((two) => two.processes.length)) || view.cases[0];
-    const metrics = [...new Set(chosen.measurements.filter((one) => one.subject === "kernel").map((one) => one.metric))];
+    const wanted = prism.state(), name = wanted.get("case");
+    const chosen = view.cases.find((one) => one.name === name) || view.cases.find((one) => one.name === view.largest) || view.cases[0];
+    const metrics = chosen.measurements.map((one) => one.metric);
     const metric = metrics.includes(wanted.get("metric")) ? wanted.get("metric") : metrics[0] || "cold_time";
     const [cases, list] = chooser.querySelectorAll("select");
     cases.value = chosen.name;
     list.replaceChildren(...metrics.map((one) => new Option(named(one), one, false, one === metric)));
-    document.querySelectorAll("article.case").forEach((article) => { article.hidden = article.dataset.case !== chosen.name; });
-    document.querySelectorAll("tr[data-choose]").forEach((row) => row.classList.toggle("chosen", row.dataset.choose === chosen.name));
+    document.querySelectorAll("article.case").forEach((article) => {
+      article.hidden = article.dataset.case !== chosen.name;
+      if (!article.hidden) article.querySelectorAll(":scope > template[data-later]").forEach(() => prism.make(article));
+    });
+    document.querySelectorAll("#table tbody tr").forEach((row) => row.classList.toggle("chosen", prism.state(row.querySelector("a.name").hash).get("case") === chosen.name));
     figures("trend").forEach((figure) => trend(figure, chosen, metric));
     figures("strips").forEach((figure) => strips(figure, chosen, metric));
     figures("roof").forEach((figure) => position(figure, chosen));
   }
 
   async function kernel() {
+    const [implementation, axes] = [(name) => name.split("[")[0], (name) => (name.match(/\[(.*)\]$/)?.[1] || "").replaceAll(",", ", ")];
+    chooser.elements.case.replaceChildren(...view.cases.map(({ name, label }) => new Option(`${implementation(name)} ${label} ${axes(name)}`, name)));
     chooser.hidden = false;
     chooser.addEventListener("submit", (event) => event.preventDefault());
     chooser.addEventListener("input", (event) => { prism.remember(event.target.name, event.target.value); show(); });

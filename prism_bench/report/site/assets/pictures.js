@@ -2,7 +2,7 @@
 // The pictures that carry their own numbers: steps of a trend, a run's telemetry, chains before and after, kernels next to their rivals and under the roofs.
 (() => {
   const { chart, around, words } = prism.plot;
-  const view = JSON.parse(document.getElementById("view")?.textContent || "null");
+  const view = prism.view();
   const figures = (kind) => [...document.querySelectorAll(`figure[data-plot=${kind}]`)];
   const named = (metric) => metric.replaceAll("_", " ");
 
@@ -21,15 +21,19 @@
     const spans = view.quantities[figure.dataset.quantity], unit = figure.dataset.unit;
     const known = spans.map((span, index) => [index, span]).filter(([, span]) => span);
     const write = unit === "1" ? words.share : unit === "Hz" ? words.rate("Hz") : (value) => `${Math.round(value)} ${unit}`;
-    const { across, up, add } = chart(figure, `${figure.querySelector("h3").textContent} over the run`, {
-      height: 200, bottom: 26, x: { domain: [-1, spans.length], title: `${spans.length} windows` },
+    const { across, up, add, inner } = chart(figure, `${figure.querySelector("h3").textContent} over the run`, {
+      height: 200, bottom: 26, x: { domain: [-0.5, spans.length - 0.5], title: `${view.windows} windows` },
       y: { domain: around(known.flatMap(([, span]) => [span[0], span[2]])), words: write },
     });
-    for (const [index, [low, , high]] of known)
-      if (high > low) add("path", { d: `M${across(index)} ${up(low)}V${up(high)}`, stroke: "var(--second)", "stroke-width": 1.2, "stroke-opacity": 0.6 });
-    for (const [index, [low, middle, high]] of known)
-      add("circle", { cx: across(index), cy: up(middle), r: 1.6, fill: "var(--accent)" },
-        `${view.windows[index][0]}, ${named(view.windows[index][1])}: ${write(middle)} (${write(low)} to ${write(high)})`);
+    const path = (points) => `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;
+    const edge = (part) => known.flatMap(([index, span]) => [[across(index - 0.5), up(span[part])], [across(index + 0.5), up(span[part])]]);
+    add("path", { d: `${path([...edge(2), ...edge(0).reverse()])}Z`, fill: "var(--second)", "fill-opacity": 0.35 });
+    add("path", { d: path(edge(1)), fill: "none", stroke: "var(--accent)", "stroke-width": 1.4 });
+    for (const [index, [low, middle, high]] of known) {
+      const [first, last] = view.columns[index];
+      add("rect", { x: across(index - 0.5), y: inner.top, width: across(1) - across(0), height: inner.bottom - inner.top, fill: "transparent" },
+        `${first}${last === first ? "" : ` to ${last}`}: ${write(middle)} (${write(low)} to ${write(high)})`);
+    }
   });
 
   const SERIES = [["cold_time", "kernel", "var(--accent)"], ["best_peer_time", "best peer", "var(--second)"], ["cpu", "CPU reference", "var(--third)"]];
@@ -59,9 +63,9 @@
   const waterfalls = () => figures("waterfall").forEach((figure) => {
     const { unit, bars } = JSON.parse(figure.dataset.view), write = unit === "s" ? words.time : words.rate(unit), BAR = 22;
     const ends = bars.flatMap((bar) => [bar.start, bar.end]), narrow = figure.getBoundingClientRect().width < 600;
-    const longest = Math.max(...bars.map((bar) => bar.words.length));
-    const { across, add, say, inner } = chart(figure, `${figure.dataset.name.replaceAll("-", " ")}: separate launches against fused ones`, {
-      height: bars.length * BAR + 36, left: narrow ? 112 : 132, right: narrow ? Math.min(160, longest * 6.2 + 8) : 150, top: 4, bottom: 28, widest: 760,
+    const longest = Math.max(...bars.map((bar) => bar.words.length)), names = Math.max(...bars.map((bar) => bar.name.length));
+    const { across, add, say, inner } = chart(figure, figure.dataset.label, {
+      height: bars.length * BAR + 36, left: Math.max(narrow ? 112 : 132, Math.min(names * 6 + 12, narrow ? 150 : 240)), right: narrow ? Math.min(160, longest * 6.2 + 8) : 150, top: 4, bottom: 28, widest: 760,
       x: { domain: [Math.min(0, ...ends), Math.max(...ends)], words: write }, y: { domain: [0, 1], ticks: [] },
     });
     bars.forEach((bar, index) => {
@@ -72,15 +76,43 @@
     });
   });
 
-  const roofs = () => figures("roofs").forEach((figure) => {
-    const shown = new Set([...figure.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value));
-    const points = view.cases.filter((one) => shown.has(one.label) && (shown.has("variants") || !one.variant));
-    prism.plot.roofline(figure, points, view.roofs, { height: innerWidth < 700 ? 440 : 560, names: true });
+  const languages = () => figures("languages").forEach((figure) => {
+    const { least, rows } = JSON.parse(figure.dataset.view), BAR = 13, GAP = 12;
+    const bars = rows.map((row) => [[row.cold, "cold", "var(--accent)"], [row.hot, "hot", "var(--second)"]].filter(([time]) => time));
+    const narrow = figure.getBoundingClientRect().width < 600, longest = Math.max(...rows.map((row) => row.title.length));
+    const { across, add, say, inner } = chart(figure, `Times of ${rows.length} languages, ${figure.dataset.name}`, {
+      height: bars.reduce((sum, own) => sum + own.length * BAR + GAP, 0) + 40, left: longest * 7.6 + 14, right: narrow ? 62 : 90, top: 4, bottom: 30, widest: 860,
+      x: { domain: [0, Math.max(least || 0, ...bars.flat().map(([time]) => Math.min(time.high, 1.5 * time.seconds)))], words: words.time }, y: { domain: [0, 1], ticks: [] },
+    });
+    if (least) add("path", { d: `M${across(least)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "3 3", "stroke-width": 1 }, `the limit: ${words.time(least)}`);
+    let top = inner.top + GAP / 2;
+    rows.forEach((row, index) => {
+      say(row.title, { x: inner.left - 8, y: top + bars[index].length * BAR / 2 + 4, "text-anchor": "end", fill: "var(--ink)" });
+      for (const [time, which, colour] of bars[index]) {
+        const end = Math.min(inner.right, across(time.high)), middle = top + (BAR - 3) / 2;
+        add("rect", { x: inner.left, y: top, width: Math.max(0.5, across(time.seconds) - inner.left), height: BAR - 3, fill: colour }, `${row.title}, ${which}: ${words.time(time.seconds)} (${words.time(time.low)} to ${words.time(time.high)})`);
+        if (time.high > time.low) add("path", { d: `M${across(time.low)} ${middle}H${end}M${across(time.low)} ${middle - 3}v6M${end} ${middle - 3}v6`, stroke: "var(--ink)", "stroke-width": 1, fill: "none" });
+        say(words.time(time.seconds), { x: Math.max(end, across(time.seconds)) + 5, y: top + BAR - 3.5, "font-size": 9.5, stroke: "var(--paper)", "stroke-width": 3, "paint-order": "stroke" });
+        top += BAR;
+      }
+      top += GAP;
+    });
   });
-  document.querySelectorAll("figure[data-plot=roofs] fieldset").forEach((choice) => { choice.hidden = false; choice.addEventListener("input", roofs); });
 
-  const draw = () => { steps(); waterfalls(); if (view?.quantities) telemetry(); if (view?.cases) { rivals(); roofs(); } };
+  // The form above the picture chooses both its points and the rows of its table.
+  const roofs = () => figures("roofs").forEach((figure) => {
+    const form = document.querySelector("form[data-for=roofline]"), value = (key) => form.elements[key]?.value || "";
+    const sought = value("q").toLowerCase().split(/\s+/).filter(Boolean);
+    const points = view.cases.filter((one) => sought.every((word) => `${one.case} ${one.label} ${one.bound || ""} ${one.arithmetic}`.toLowerCase().includes(word))
+      && (!value("label") || one.label === value("label")) && (!value("bound") || one.bound === value("bound")) && (!value("kind") || (value("kind") === "variant") === Boolean(one.variant)));
+    const linked = points.map((one) => ({ ...one, link: one.link && `${one.link}#case=${encodeURIComponent(one.case)}` }));
+    prism.plot.roofline(figure, linked, view.roofs, { height: innerWidth < 700 ? 440 : 560, names: true, zoom: roofs });
+  });
+  document.getElementById("roofline")?.addEventListener("shown", roofs);
+
+  const draw = () => { steps(); waterfalls(); languages(); if (view?.quantities) telemetry(); if (view?.cases) { rivals(); roofs(); } };
   draw();
+  addEventListener("made", () => { steps(); waterfalls(); });
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });
 })();

@@ -53,6 +53,7 @@
 
   // A chart of `width` x `height` in `figure`, replacing what was drawn there; gives scales, and `add` to draw with.
   function chart(figure, label, { height = 260, left = 64, right = 14, top = 12, bottom = 34, widest = 1304, x, y }) {
+    top += y.title ? 14 : 0;
     const width = Math.max(300, Math.min(widest, Math.round(figure.getBoundingClientRect().width) || 640));
     const svg = make("svg", { class: "chart", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, "font-size": 11, style: `max-width:${width}px` });
     const kinds = { log: logarithmic, linear };
@@ -65,7 +66,8 @@
     for (const value of x.ticks || (x.words ? across.ticks(Math.max(1, Math.round((width - left - right) / 115))) : []))
       svg.append(make("text", { x: Math.min(across(value), width - 2), y: height - bottom + 18, "text-anchor": across(value) > width - right - 24 ? "end" : "middle", fill: "var(--muted)" }, x.words(value)));
     svg.append(make("path", { d: `M${left} ${height - bottom}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.8 }));
-    if (x.title) svg.append(make("text", { x: width - right, y: height - 3, "text-anchor": "end", fill: "var(--muted)" }, x.title));
+    if (y.title) svg.append(make("text", { x: 2, y: 11, fill: "var(--muted)", class: "axis" }, y.title));
+    if (x.title) svg.append(make("text", { x: width - right, y: height - 3, "text-anchor": "end", fill: "var(--muted)", class: "axis" }, x.title));
     figure.querySelectorAll("svg, .missing").forEach((old) => old.remove());
     figure.classList.remove("empty");
     figure.insertBefore(svg, figure.querySelector(".take, figcaption"));
@@ -93,67 +95,51 @@
     figure.classList.add("empty");
   };
 
-  // Names next to points, each at the first free place around its own; one without a free place is left out.
-  function name(plot, points, taken) {
-    const PLACES = [[7, 4, "start"], [5, 14, "start"], [-5, -6, "end"], [5, -6, "start"], [0, 17, "middle"], [0, -8, "middle"], [-7, 4, "end"], [-5, 14, "end"]];
-    const free = ([x0, y0, x1, y1]) => x0 >= plot.inner.left && x1 <= plot.inner.right && y0 >= plot.inner.top && y1 <= plot.inner.bottom
-      && !taken.some(([a0, b0, a1, b1]) => x0 <= a1 && a0 <= x1 && y0 <= b1 && b0 <= y1);
-    for (const [x, y, text] of points) {
-      const width = text.length * 6 + 2;
-      for (const [dx, dy, anchor] of PLACES) {
-        const left = x + dx - { start: 0, middle: width / 2, end: width }[anchor], box = [left, y + dy - 9, left + width, y + dy + 3];
-        if (!free(box)) continue;
-        plot.say(text, { x: x + dx, y: y + dy, "text-anchor": anchor, fill: "var(--ink)" });
-        taken.push(box);
-        break;
-      }
+  // Points {x, y, text, link} of a drawn chart that pointer, finger and keyboard read one by one. What is read is written
+  // below the picture, with a link where there is one; `prism.plot.read(figure)` is the place of the point.
+  function readable(figure, { svg }, points) {
+    let tip = figure.querySelector(".tip");
+    if (!tip) {
+      tip = document.createElement("p");
+      tip.className = "tip";
+      tip.setAttribute("role", "status");
     }
+    svg.after(tip);
+    const ordered = [...points].sort((a, b) => a.x - b.x || a.y - b.y), ring = svg.appendChild(make("circle", { r: 8, class: "ring", visibility: "hidden" }));
+    const hint = `${matchMedia("(pointer: coarse)").matches ? "Touch" : "Point at"} the picture, or use the arrow keys, for its numbers.`;
+    tip.textContent = ordered.length ? hint : "";
+    if (!ordered.length) return;
+    svg.tabIndex = 0;
+    let place = -1;
+    const read = (next) => {
+      place = next;
+      const point = ordered[place];
+      ring.setAttribute("visibility", point ? "visible" : "hidden");
+      if (!point) { tip.textContent = hint; return; }
+      ring.setAttribute("cx", point.x);
+      ring.setAttribute("cy", point.y);
+      tip.replaceChildren(point.text);
+      if (point.link) tip.append(" ", Object.assign(document.createElement("a"), { href: point.link, textContent: "Open" }));
+    };
+    const nearest = (event, reach) => {
+      const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width;
+      const [x, y] = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+      const far = ordered.map((point) => Math.hypot(point.x - x, point.y - y)), least = Math.min(...far);
+      return least <= reach ? far.indexOf(least) : -1;
+    };
+    svg.addEventListener("pointermove", (event) => { if (event.pointerType !== "touch" && !event.buttons) { const next = nearest(event, 40); if (next !== place && next >= 0) read(next); } });
+    svg.addEventListener("pointerdown", (event) => { if (event.pointerType === "touch") read(nearest(event, Infinity)); });
+    svg.addEventListener("click", (event) => { const at = nearest(event, 12); if (event.pointerType !== "touch" && at >= 0 && ordered[at].link && !svg.dataset.dragged) location.href = ordered[at].link; });
+    svg.addEventListener("keydown", (event) => {
+      const steps = { ArrowRight: place + 1, ArrowLeft: place < 0 ? ordered.length - 1 : place - 1, Home: 0, End: ordered.length - 1 };
+      if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "Enter" && ordered[place]?.link) location.href = ordered[place].link;
+      else if (event.key === "Escape") read(-1);
+      else if (event.key in steps) read((steps[event.key] + ordered.length) % ordered.length);
+      else return;
+      event.preventDefault();
+    });
   }
 
-  // Points {case, label, variant, intensity, flop_rate, picked} under the roofs; `names` are written next to the largest workloads.
-  const LOOKS = { S0: ["var(--paper)", 3.6], S1: ["var(--second)", 4.2], S2: ["var(--accent)", 4.8] };
-  function roofline(figure, all, { bandwidth, ...roofs }, { height, names }) {
-    const points = all.filter((one) => one.intensity && one.flop_rate);
-    if (!points.length || !bandwidth) return gap(figure, points.length ? "The run measured no memory ceiling." : "Without declared operations and a cold time on a device there is no place under the roofs.");
-    const rates = points.map((one) => one.flop_rate), reach = points.map((one) => one.intensity);
-    const peak = roofs.fp32 || Math.max(...rates), ridge = peak / bandwidth;
-    const x = [Math.min(...reach) / 2.5, Math.max(...reach, ridge * 4) * 2], y = [Math.min(...rates, ...Object.values(roofs)) / 3, Math.max(...rates, ...Object.values(roofs)) * 2.5];
-    const plot = chart(figure, `Roofline of ${points.length} cases`, {
-      height, x: { kind: "log", domain: x, words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: y, words: words.rate("") },
-    });
-    const { across, up, add, say, inner } = plot, start = Math.max(x[0], y[0] / bandwidth);
-    add("path", { d: `M${across(start)} ${up(start * bandwidth)}L${across(ridge)} ${up(peak)}H${inner.right}`, fill: "none", stroke: "var(--ink)", "stroke-width": 1.3 });
-    const slope = Math.atan2(up(start * 10 * bandwidth) - up(start * bandwidth), across(start * 10) - across(start)) * 180 / Math.PI;
-    const [sx, sy] = [across(start * 1.3), up(start * 1.3 * bandwidth) - 6];
-    const memory = `memory ${words.rate("B/s")(bandwidth)}`, turn = slope * Math.PI / 180;
-    say(memory, { x: sx, y: sy, transform: `rotate(${slope} ${sx} ${sy})`, "font-size": 10 });
-    const taken = [...memory].map((_, index) => [sx + index * 6 * Math.cos(turn), sy + index * 6 * Math.sin(turn)]).map(([x, y]) => [x - 6, y - 12, x + 10, y + 4]);
-    const places = points.map((one) => [across(one.intensity), up(one.flop_rate)]);
-    for (const [title, rate] of Object.entries(roofs)) {
-      const text = `${title === "fp32" ? "FP32" : title} ${words.rate("FLOP/s")(rate)}`;
-      if (title !== "fp32") add("path", { d: `M${inner.left} ${up(rate)}H${inner.right}`, stroke: "var(--muted)", "stroke-dasharray": "4 3", "stroke-width": 0.9 });
-      say(text, { x: inner.right, y: up(rate) - 4, "text-anchor": "end", "font-size": 10 });
-      taken.push([inner.right - text.length * 6, up(rate) - 14, inner.right, up(rate) + 2], [inner.left, up(rate) - 1, inner.right, up(rate) + 1]);
-    }
-    points.forEach((one, index) => {
-      const [cx, cy] = places[index], [fill, size] = LOOKS[one.label] || LOOKS.S1, r = one.picked ? size + 2.5 : size;
-      const look = { fill: one.picked ? "var(--warm)" : fill, stroke: "var(--accent)", "stroke-width": 1.1, class: "mark" };
-      const share = one.bound ? `, ${words.share(one.bound_share)} of its ${one.bound} limit` : "";
-      const title = `${one.case}: ${words.rate("FLOP/s")(one.flop_rate)} in ${words.time(one.cold_time)}${share}`;
-      if (one.variant) add("path", { d: `M${cx} ${cy - r * 1.2}L${cx + r * 1.2} ${cy}L${cx} ${cy + r * 1.2}L${cx - r * 1.2} ${cy}Z`, ...look }, title);
-      else add("circle", { cx, cy, r, ...look }, title);
-      taken.push([cx - 4, cy - 4, cx + 4, cy + 4]);
-    });
-    for (let step = 0; names && step <= 60; step += 1) {
-      const at = start * (x[1] / start) ** (step / 60), line = [across(at), up(Math.min(at * bandwidth, peak))];
-      taken.push([line[0] - 2, line[1] - 2, line[0] + 2, line[1] + 2]);
-    }
-    if (!names) return;
-    const largest = new Map();
-    points.forEach((one, index) => { if (!largest.has(one.implementation) || largest.get(one.implementation)[0] <= one.label) largest.set(one.implementation, [one.label, one, index]); });
-    const wanted = [...largest.values()].sort(([, a], [, b]) => b.flop_rate - a.flop_rate).map(([, one, index]) => [...places[index], one.implementation, index]);
-    name(plot, wanted, taken);
-  }
-
-  prism.plot = { chart, around, words, gap, roofline };
+  prism.plot = { make, chart, around, words, gap, readable };
 })();

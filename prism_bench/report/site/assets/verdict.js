@@ -268,6 +268,16 @@
 
   const same = (x, y) => Boolean(x?.[0] && y?.[0]) && x.every((value, index) => value === null || y[index] === null || value === y[index]);
 
+  // Why the machine code differs, as analysis.build_identity has it: [kind, words], or null.
+  function built(one, other) {
+    if (!one || !other || one[2] === other[2]) return null;
+    const known = one[1] !== null && other[1] !== null, moved = known && one[1] !== other[1];
+    if (one[0] === other[0]) return moved ? ["source", "the source changed"] : null;
+    const name = (text) => text.slice(0, Math.max(0, text.lastIndexOf(" ")));
+    const versions = `${one[0]} -> ${name(other[0]) && name(one[0]) === name(other[0]) ? other[0].slice(other[0].lastIndexOf(" ") + 1) : other[0]}`;
+    return moved ? ["both", `the source and the compiler changed: ${versions}`] : ["compiler", `${known ? "same source, " : ""}other machine code: ${versions}`];
+  }
+
   // Records that may not be held against each other still show what each of them measured, by whichever clock.
   const apart = (name, [a, b]) => ({ case: name, metric: `${a[0]} / ${b[0]}`, verdict: "no verdict", seconds: [a[1], b[1]], spreads: [a[2], b[2]],
     reason: `two clocks: ${named(a[0])} in one record, ${named(b[0])} in the other` });
@@ -276,10 +286,10 @@
     const metric = pair[0][0] ?? pair[1][0] ?? "wall_time", reason = missing(pair, names);
     if (why && pair.every((side) => side.length > 2) && pair[0][0] !== pair[1][0]) return apart(name, pair);
     if (reason) return { case: name, metric, verdict: "not compared", reason, seconds: [null, null] };
-    const [[, , , , , firstCycles, firstStep, firstCode], [, , , , , secondCycles, secondStep, secondCode]] = pair;
+    const [[, , , , , firstCycles, firstStep, firstCode, firstBuild], [, , , , , secondCycles, secondStep, secondCode, secondBuild]] = pair;
     const [a, b] = pair.map((side) => medians([side[3], side[4]], rules));
     const cycles = firstCycles && secondCycles ? [medians(firstCycles, rules), medians(secondCycles, rules)] : null;
-    return { case: name, metric, seconds: [pair[0][1], pair[1][1]], spreads: [pair[0][2], pair[1][2]], identical: same(firstCode, secondCode),
+    return { case: name, metric, seconds: [pair[0][1], pair[1][1]], spreads: [pair[0][2], pair[1][2]], identical: same(firstCode, secondCode), build: built(firstBuild, secondBuild),
       pair: { a, b, cycles, spread: noise?.floors[name]?.[metric], resolution: Math.max(firstStep, secondStep) } };
   }
 
@@ -320,6 +330,11 @@
       Object.assign(one, { ratio: ratio.ratio, low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: word, reason: words });
       if (why) Object.assign(one, { verdict: "no verdict", reason: null, floor: Infinity });
     });
+    const compilers = rows.filter((one) => one.build?.[0] === "compiler").map((one) => one.build[1]);
+    for (const words of new Set(compilers)) {
+      const count = compilers.filter((one) => one === words).length;
+      remarks.push(`${count} case${count > 1 ? "s" : ""}: ${words}`);
+    }
     return { refused: why, notes: remarks, control: found, cases: rows };
   };
 })();

@@ -11,6 +11,7 @@ from prism_bench.report.site.pages import (
     compare,
     kernel,
     machine,
+    operation,
     overview,
     roofline,
     speedup,
@@ -40,4 +41,5 @@ def all_pages(
     yield trend.page(context, loads)
     yield machine.page(context, loads)
     yield Page("method", "How we measure", {"created": context.record.created, "commit": context.record.commit})
+    yield from operation.pages(context)
     yield from kernel.pages(context, loads)

@@ -6,9 +6,10 @@ from typing import Any
 from prism_bench.analysis import rivals
 from prism_bench.analysis.summary import number
 from prism_bench.report.site.context import SiteContext
+from prism_bench.report.site.implementations import forms, operation_page
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.shown import ShownCase
-from prism_bench.report.site.sparkline import sparkline
+from prism_bench.report.site.sparkline import recent, sparkline
 from prism_bench.report.terminal.case_table import VERDICTS, table_of
 from prism_bench.workload import LABELS
 
@@ -18,21 +19,29 @@ _NIGHTS = 60  # of a sparkline
 
 def page(context: SiteContext) -> Page:
     """Return the page of all kernels."""
-    rows = [row for kernel, told in context.kernels() for row in _rows(context, kernel, told)]
-    rows.sort(key=lambda row: row["state"] == "unmeasured")
+    rows = [row for kernel, cases in context.kernels() for row in _rows(context, kernel, cases)]
+    rows.sort(key=_rank)
     shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": LABELS,
              "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
     return Page("catalogue", "Catalogue", {"created": context.record.created, "kernels": rows}, shown)
 
 
-def _rows(context: SiteContext, kernel: str, told: Sequence[ShownCase]) -> Iterator[dict[str, Any]]:
+def _rank(row: Mapping[str, Any]) -> tuple[int, float, str]:
+    """Sort the worst first: what went wrong, missed budgets, then the farthest from its limit; unmeasured rows last."""
+    if row["state"] == "unmeasured":
+        return 3, 0.0, row["kernel"]
+    grade = 0 if row["state"] not in _ORIGINS.values() else 1 if row["budget"] == "missed" else 2
+    return grade, row["limit"]["share"] if row["limit"] else 2.0, row["kernel"]
+
+
+def _rows(context: SiteContext, kernel: str, cases: Sequence[ShownCase]) -> Iterator[dict[str, Any]]:
     """Yield a row for the kernel and one for each variant of it."""
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
     variants = [None, *(spec.variants if spec else ())]
-    variants += [one.case.variant for one in told if one.case.variant not in variants]
+    variants += [one.case.variant for one in cases if one.case.variant not in variants]
     for variant in dict.fromkeys(variants):
-        own = {one.case.label: one for one in told if one.case.variant == variant}
-        family = spec.family if spec else next((one.case.family for one in told), "")
+        own = {one.case.label: one for one in cases if one.case.variant == variant}
+        family = spec.family if spec else next((one.case.family for one in cases), "")
         yield _row(context, kernel, variant, family, own)
 
 
@@ -44,39 +53,41 @@ def _row(
     largest = largest or next((own[label] for label in rest), None)
     return {
         "kernel": kernel, "variant": variant, "family": family, "link": f"{kernel_page(kernel)}.html",
+        "languages": len(forms(context.catalogue, kernel)) if variant is None else 0,
+        "operation": f"{operation_page(kernel)}.html",
         "times": {label: _cell(own[label]) for label in (*LABELS, *rest) if label in own},
         "limit": _limit(largest), "peer": _peer(largest), "budget": _budget(list(own.values())),
         "trend": _trend(context, largest), "state": _state(own),
     }  # fmt: skip
 
 
-def _time(told: ShownCase) -> float | None:
-    metric = "cold_time" if number(told.row["cold_time"]) else "wall_time"
-    return number(told.row[metric])
+def _time(shown: ShownCase) -> float | None:
+    metric = "cold_time" if number(shown.row["cold_time"]) else "wall_time"
+    return number(shown.row[metric])
 
 
-def _cell(told: ShownCase) -> dict[str, Any]:
-    reason = told.case.reason if told.case.status != "ok" else told.row["invalid"]
-    return {"case": told.case.name, "workload": told.row["workload"], "seconds": _time(told),
-            "status": told.case.status, "reason": reason, "created": told.created, "origin": told.origin}  # fmt: skip
+def _cell(shown: ShownCase) -> dict[str, Any]:
+    reason = shown.case.reason if shown.case.status != "ok" else shown.row["invalid"]
+    return {"case": shown.case.name, "workload": shown.row["workload"], "seconds": _time(shown),
+            "status": shown.case.status, "reason": reason, "elsewhere": shown.elsewhere}  # fmt: skip
 
 
-def _limit(told: ShownCase | None) -> dict[str, Any] | None:
-    share = number(told.row["bound_share"]) if told else None
-    return {"share": share, "by": told.row["bound"], "label": told.case.label} if told and share else None
+def _limit(shown: ShownCase | None) -> dict[str, Any] | None:
+    share = number(shown.row["bound_share"]) if shown else None
+    return {"share": share, "by": shown.row["bound"], "label": shown.case.label} if shown and share else None
 
 
-def _peer(told: ShownCase | None) -> dict[str, Any] | None:
-    ratio = number(told.row["peer_ratio"]) if told else None
-    best = next(iter(rivals.peers(told.case)), None) if told and ratio else None
-    if told is None or best is None:
+def _peer(shown: ShownCase | None) -> dict[str, Any] | None:
+    ratio = number(shown.row["peer_ratio"]) if shown else None
+    best = next(iter(rivals.peers(shown.case)), None) if shown and ratio else None
+    if shown is None or best is None:
         return None
-    return {"ratio": ratio, "name": best.name, "label": told.case.label, "unstable": best.unstable_text}
+    return {"ratio": ratio, "name": best.name, "label": shown.case.label, "unstable": best.unstable_text}
 
 
-def _budget(told: Sequence[ShownCase]) -> str:
+def _budget(cases: Sequence[ShownCase]) -> str:
     """Return the worst verdict of all its cases; an empty word where nothing was promised."""
-    rows = table_of([one.line for one in told]).rows
+    rows = table_of([one.line for one in cases]).rows
     words = [row.budget.sort for row in rows if row.budget.sort]
     return next((word for word in VERDICTS if word in words), "")
 
@@ -93,15 +104,16 @@ def _state(own: Mapping[str, ShownCase]) -> str:
     return next((word for origin, word in _ORIGINS.items() if origin in origins), "unmeasured")
 
 
-def _trend(context: SiteContext, told: ShownCase | None) -> dict[str, Any] | None:
-    """Return the last runs of its cold time and the newest step in it."""
-    if told is None:
+def _trend(context: SiteContext, shown: ShownCase | None) -> dict[str, Any] | None:
+    """Return the last runs of its cold time on one GPU, their range, and the newest step."""
+    if shown is None:
         return None
     wanted = {("cold_time", "kernel"), ("wall_time", "kernel")}
-    series = [one for one in context.series.get(told.case.name, ()) if (one.key.metric, one.key.subject) in wanted]
+    series = [one for one in context.series.get(shown.case.name, ()) if (one.key.metric, one.key.subject) in wanted]
     if not series:
         return None
-    values = series[0].values[-_NIGHTS:]
-    steps = [step for step in context.steps.get(told.case.name, ()) if step.key == series[0].key]
-    return {"label": told.case.label, "nights": len(series[0].values), "line": sparkline(values.tolist()),
+    values = recent(series[0], context.history.records, _NIGHTS)
+    steps = [step for step in context.steps.get(shown.case.name, ()) if step.key == series[0].key]
+    return {"label": shown.case.label, "nights": len(values), "line": sparkline(values),
+            "low": min(values), "high": max(values),
             "step": steps[0].ratio if steps else None, "since": steps[0].since if steps else None}  # fmt: skip

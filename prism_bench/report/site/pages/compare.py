@@ -35,21 +35,20 @@ def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
     view = {"night": context.record.created, "against": pairs, "shelves": shelves, "rules": RULES_SHOWN}
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages}
-    shown = {"whisker": whisker, "look": look, "script": {"shelves": shelves, "rules": RULES_SHOWN, "look": look},
-             "offered": sum(int(str(one["records"])) for one in shelves)}  # fmt: skip
-    return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"))
+    shown = {"whisker": whisker, "look": look, "offered": sum(int(str(one["records"])) for one in shelves)}
+    drawn = {"shelves": shelves, "rules": RULES_SHOWN, "look": look}
+    return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"), drawn=drawn)
 
 
 def _pair(context: SiteContext, facts: Facts, found: RecordComparison | str) -> dict[str, Any]:
-    told = {**{key: value for key, value in asdict(facts).items() if key in ("file", "created", "commit")},
-            "name": name_of(facts)}  # fmt: skip
+    identity = {"file": facts.file, "created": facts.created, "commit": facts.commit, "name": name_of(facts)}
     if isinstance(found, str):
-        return {**told, "reason": found}
+        return {**identity, "reason": found}
     ordered = sorted(found.cases, key=_rank)
     plain = comparison_json(found)
     rows = {one["case"]: one for one in plain.pop("cases")}
     cases = [{**_UNKNOWN, **rows[one.case], "link": case_link(context, one.case)} for one in ordered]
-    return {**told, "reason": None, **plain, "cases": cases}
+    return {**identity, "reason": None, **plain, "cases": cases}
 
 
 def _rank(one: ComparedCase) -> tuple[int, float]:

@@ -1,72 +1,136 @@
-"""A kernel's page: its cases, and for each its past, its processes, its bound, evidence, accuracy and command."""
+"""A kernel's page: its implementations, and for each case its past, why it takes its time, evidence and accuracy."""
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
+from prism_bench.analysis.bounds.code_against import code_against
 from prism_bench.analysis.bounds.roofline import roofs
+from prism_bench.analysis.bounds.why import Why, why
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.peer_rows import peer_rows
-from prism_bench.analysis.summary import number
-from prism_bench.analysis.trend import Step
 from prism_bench.files import family_of
 from prism_bench.kernel import KernelSpec
-from prism_bench.measurement import Measurement
-from prism_bench.metric import MEASURED
+from prism_bench.report.code_difference import changes_of
 from prism_bench.report.peers import how_text
+from prism_bench.report.site.against import name_of
+from prism_bench.report.site.case_values import case_values, conditions, drawn_case
 from prism_bench.report.site.context import SiteContext
-from prism_bench.report.site.counted import counted
+from prism_bench.report.site.counted import counted_of
+from prism_bench.report.site.implementations import forms, operation_page
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.resources import resources
 from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.terminal.case_table import table_of
 from prism_bench.report.verification import checks_of
-from prism_bench.run_record import encode_measurement
+from prism_bench.run_record import CaseResult
 from prism_bench.workload import LABELS
-
-_DERIVED = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time",
-            "bound_share", "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio",
-            "cpu_ratio_end_to_end", "error", "invalid", "throttled", "energy", "dram_bytes")  # fmt: skip
 
 
 def pages(context: SiteContext, loads: Mapping[str, Sequence]) -> Iterator[Page]:
     """Yield a page for each kernel of the catalogue or of a record."""
     compiled = resources(context.places)
-    for kernel, told in context.kernels():
-        yield _page(context, kernel, sorted(told, key=_order), compiled.get(kernel), loads)
+    for kernel, cases in context.kernels():
+        yield _page(context, kernel, sorted(cases, key=_order), compiled.get(kernel), loads)
 
 
-def _order(told: ShownCase) -> tuple[str, int, str]:
+def _order(shown: ShownCase) -> tuple[str, int, str]:
     """Sort the kernel before its variants, small workloads before large ones."""
-    label = told.case.label
-    return told.case.variant or "", LABELS.index(label) if label in LABELS else len(LABELS), told.case.name
+    label = shown.case.label
+    return shown.case.variant or "", LABELS.index(label) if label in LABELS else len(LABELS), shown.case.name
 
 
 def _page(
-    context: SiteContext, kernel: str, told: Sequence[ShownCase], compiled: Mapping[str, Any] | None,
+    context: SiteContext, kernel: str, shown_cases: Sequence[ShownCase], compiled: Mapping[str, Any] | None,
     loads: Mapping[str, Sequence],
 ) -> Page:  # fmt: skip
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
-    counts = {one.case.name: counted(context, one) for one in told}
+    seen = {one.case.name: counted_of(context, one) for one in shown_cases}
+    whys = {one.case.name: why(one.case, one.reading.limits, seen[one.case.name], _code(context, one.case))
+            for one in shown_cases}  # fmt: skip
+    cases = [case_values(context, one, seen[one.case.name], whys[one.case.name]) for one in shown_cases]
     view = {
         "kernel": kernel,
-        "family": spec.family if spec else next((one.case.family for one in told), ""),
+        "created": context.record.created,
+        "commit": context.record.commit,
+        "family": spec.family if spec else next((one.case.family for one in shown_cases), ""),
         "meaning": _meaning(spec),
         "nights": len(context.own),
         "data": {"nights": loads[""], "series": loads[kernel]},
         "roofs": {"bandwidth": context.reading.limits.ceilings.get("bandwidth"), **roofs(context.reading.limits)},
-        "cases": [_case(context, one, counts[one.case.name]) for one in told],
+        "cases": cases,
         "resources": compiled,
     }
-    shown = {"cases": told, "table": table_of([one.line for one in told]), "counts": counts, "spec": spec,
-             "before": _replaced(spec),
+    shown = {"cases": shown_cases, "table": table_of([one.line for one in shown_cases]), "whys": whys, "spec": spec,
+             "counted": _counted_near(shown_cases, whys),
+             "largest": largest(shown_cases), "before": _replaced(spec), "changes": changes_of,
+             "languages": len(forms(context.catalogue, kernel)), "operation": f"{operation_page(kernel)}.html",
              "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
              "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
-             "how": how_text, "checks": {one.case.name: checks_of(one.case) for one in told},
-             "script": {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
-                        "floors": dict(context.reading.limits.floors)}}  # fmt: skip
-    return Page(kernel_page(kernel), kernel, view, shown, "kernel", ("plot.js", "kernel.js"))
+             "commands": {one.case.name: _command(one) for one in shown_cases}, "how": how_text,
+             "conditions": conditions,
+             "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
+    drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
+             "floors": dict(context.reading.limits.floors), "largest": shown["largest"],
+             "noise": _noise(context, shown_cases), "devices": _other_devices(context),
+             "cases": [drawn_case(one, values) for one, values in zip(shown_cases, cases, strict=True)]}  # fmt: skip
+    scripts = ("plot.js", "roofline.js", "kernel.js")
+    return Page(kernel_page(kernel), kernel, view, shown, "kernel", scripts, drawn=drawn if shown_cases else None,
+                words=_words(kernel, spec, view))  # fmt: skip
+
+
+def _words(kernel: str, spec: KernelSpec | None, view: Mapping[str, Any]) -> str:
+    """Return what the search finds the page by: meaning, family, other names and variants."""
+    names = (*spec.aliases, *(f"{kernel}:{name}" for name in spec.variants)) if spec else ()
+    return ". ".join(filter(None, [view["meaning"], view["family"], ", ".join(names)]))
+
+
+def largest(shown_cases: Sequence[ShownCase]) -> str | None:
+    """Return the case that the page opens on: the largest workload of the kernel itself that has a time."""
+    timed = [one for one in shown_cases if any(two.samples for two in one.case.measurements if two.subject == "kernel")]
+    own = [one for one in timed if one.case.variant is None] or timed or list(shown_cases)
+    return max(own, key=_size).case.name if own else None
+
+
+def _counted_near(shown_cases: Sequence[ShownCase], whys: Mapping[str, Why]) -> dict[str, ShownCase]:
+    """Return for each case without counters the largest one of the same implementation that has some."""
+    known = [one for one in shown_cases if whys[one.case.name].basis == "counters"]
+    near, others = {one.case.variant: one for one in sorted(known, key=_size)}, set(shown_cases) - set(known)
+    return {one.case.name: near[one.case.variant] for one in shown_cases if one in others and one.case.variant in near}
+
+
+def _size(shown: ShownCase) -> tuple[int, int]:
+    return _order(shown)[1] if shown.case.label in LABELS else -1, shown.case.bytes
+
+
+def _code(context: SiteContext, case: CaseResult) -> Any:
+    """Return the machine code against the run before; None where there is none that has the case."""
+    if context.before is None:
+        return None
+    facts, cases = context.before
+    older = cases.get(case.name)
+    return code_against(older, case, name_of(facts)) if older and case.code and older.code else None
+
+
+def _noise(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, dict[str, float]]:
+    """Return the smallest relative change that is no noise, by case and metric."""
+    names, floors = {one.case.name for one in shown_cases}, context.noise.floors if context.noise else {}
+    found: dict[str, dict[str, float]] = {}
+    for (case, metric), floor in floors.items():
+        if case in names:
+            found.setdefault(case, {})[metric] = float(f"{floor.smallest_change:.4g}")
+    return found
+
+
+def _other_devices(context: SiteContext) -> list[int]:
+    """Return the runs from which on another GPU measured: no line goes across them."""
+    return [night for night, (a, b) in enumerate(pairwise(context.own), start=1) if a.device != b.device]
+
+
+def _command(shown: ShownCase) -> str | None:
+    """Return the command that measures the case again at its commit."""
+    return command(shown.reading.record, GateCheck(shown.case.name, None, shown.case.status))
 
 
 def _meaning(spec: KernelSpec | None) -> str | None:
@@ -95,38 +159,3 @@ def _edges(context: SiteContext, kernel: str) -> dict[str, Any]:
     """Return how many edge and golden cases the newest run had, and which went wrong."""
     own = [case for case in context.reading.edges if case.kernel == kernel]
     return {"count": len(own), "wrong": [case for case in own if case.status not in ("ok", "skipped")]}
-
-
-def _case(context: SiteContext, told: ShownCase, counts: Mapping[str, Any]) -> dict[str, Any]:
-    case = told.case
-    return {
-        "name": case.name, "variant": case.variant, "label": case.label, "workload": case.workload,
-        "status": case.status, "reason": case.reason, "created": told.created, "commit": told.reading.record.commit,
-        "origin": told.origin, "bytes": case.bytes, "flops": case.flops, "code": case.code,
-        "derived": {name: _plain(told.row[name]) for name in _DERIVED},
-        "peers": peer_rows(case),
-        "measurements": [_measurement(one) for one in case.measurements],
-        "verification": case.verification, "counters": counts,
-        "steps": [_step(context, step) for step in context.steps.get(case.name, ())],
-        "reproduce": command(told.reading.record, GateCheck(case.name, None, case.status)),
-    }  # fmt: skip
-
-
-def _plain(value: Any) -> str | float | None:
-    return value if isinstance(value, str) else number(value)
-
-
-def _measurement(one: Measurement) -> dict[str, Any]:
-    """Return the measurement as it is stored, its samples in seconds."""
-    plain = encode_measurement(one)
-    plain["processes"] = [[float(f"{seconds:.4g}") for seconds in process] for process in one.processes]
-    return {**plain, "median": one.median, "spread": one.spread, "unit": MEASURED[one.metric].unit
-            if one.metric in MEASURED else None}  # fmt: skip
-
-
-def _step(context: SiteContext, step: Step) -> dict[str, Any]:
-    night = next(n for n, facts in enumerate(context.own) if facts.file == step.record)
-    return {"metric": step.key.metric, "subject": step.key.subject, "night": night, "nights": step.nights,
-            "before": step.before, "after": step.after, "ratio": step.ratio, "since": step.since, "worse": step.worse,
-            "recovered": step.recovered, "record": step.record, "commits": step.commits,
-            "cause": [step.cause.words, *step.cause.also]}  # fmt: skip

@@ -14,7 +14,9 @@ from prism_bench.report.site.attention import AttentionRow, anchors, better, cas
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.coverage import coverage
 from prism_bench.report.site.page import Page
+from prism_bench.report.site.pages.operation import operation_lines
 from prism_bench.report.templating import span
+from prism_bench.units import count_text
 
 _TONES = {0: "good", 1: "bad", 2: "muted", 3: "bad"}
 MOST = 10  # rows that are shown at once; the others are folded
@@ -32,6 +34,7 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
         "against_peers": context.reading.against_peers,
         "parts": [{"part": title(part), "answers": answers(part)} for part in context.gate.parts],
         **rows,
+        "languages": operation_lines(context),
         "coverage": coverage(context),
         "others": list(others),
         "left_out": list(context.passed_by),
@@ -66,8 +69,7 @@ def lede(context: SiteContext) -> list[str]:
     parts += [span(record.duration)] if record.duration else []
     parts.append(f"commit {record.commit[:8]}{changed}" if record.commit else "no commit")
     parts += [f"catalogue {record.catalogue}"] if record.catalogue != "built-in" else []
-    count = len(context.own)
-    return [*parts, f"{count} record{'s' if count != 1 else ''}"]
+    return [*parts, count_text(len(context.own), "record")]
 
 
 def peer_links(context: SiteContext, rows: Iterable[HeadlineRow]) -> dict[str, str | None]:

@@ -1,14 +1,16 @@
 """The roofline of the whole catalogue, as the newest run measured it."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.bounds.roofline import plotted, roofs
+from prism_bench.analysis.bounds.roofline import ARITHMETIC, plotted, roofs
 from prism_bench.analysis.summary import number
+from prism_bench.measure.limits import Limits
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 
+_UNDRAWN = ("bandwidth", "bandwidth_share", "flop_share", "implementation")
 _NUMBERS = ("intensity", "flop_rate", "flop_share", "bandwidth", "bandwidth_share", "cold_time", "bound_share")
 
 
@@ -16,13 +18,26 @@ def page(context: SiteContext) -> Page:
     """Return the page of the roofline."""
     reading = context.reading
     rows = [_row(context, row) for row in plotted(reading.frame).to_dict("records")]
-    rows.sort(key=lambda row: -(row["bound_share"] or 0))
+    rows.sort(key=lambda row: (row["bound_share"] is None, row["bound_share"] or 0))
     view = {"night": context.record.created, "ceilings": dict(reading.limits.ceilings),
             "floors": dict(reading.limits.floors), "cases": rows,
             "left_out": len(reading.cases) - len(rows)}  # fmt: skip
     bandwidth = {"bandwidth": reading.limits.ceilings.get("bandwidth")}
-    return Page("roofline", "Roofline", view, {"roofs": {**bandwidth, **roofs(reading.limits)}},
-                scripts=("plot.js", "pictures.js"))  # fmt: skip
+    drawn = {"cases": [_drawn(row) for row in rows], "roofs": {**bandwidth, **roofs(reading.limits)}}
+    return Page("roofline", "Roofline", view, {"unmeasured": _unmeasured(rows, reading.limits)},
+                scripts=("plot.js", "roofline.js", "pictures.js"), drawn=drawn)  # fmt: skip
+
+
+def _unmeasured(rows: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, int]:
+    """Return the kinds of arithmetic whose ceiling the run did not measure, with the number of their cases."""
+    return {words: sum(row["arithmetic"] == name for row in rows) for name, words in ARITHMETIC.items()
+            if name not in limits.ceilings}  # fmt: skip
+
+
+def _drawn(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a point is drawn from, numbers to five digits; without what is empty or in its case's name."""
+    found = {name: value for name, value in row.items() if value and name not in _UNDRAWN}
+    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in found.items()}
 
 
 def _row(context: SiteContext, row: Mapping[Hashable, Any]) -> dict[str, Any]:

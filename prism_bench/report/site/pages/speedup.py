@@ -1,4 +1,4 @@
-"""Kernel against peers and the CPU, all of them measured: by class of peer, by label, and case by case."""
+"""Kernel against peers and the CPU, all of them measured: by class of peer, case by case, and by label."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from statistics import median
@@ -16,6 +16,8 @@ from prism_bench.report.site.pages.overview import peer_links
 from prism_bench.run_record import CaseResult
 
 _NUMBERS = ("cold_time", "end_to_end_time", "cpu", "cpu_ratio", "cpu_ratio_end_to_end", "best_peer_time", "peer_ratio")
+_PICTURED = ("case", "implementation", "label", "cold_time", "best_peer_time")
+PICTURED = 15  # cases of a label in its picture
 
 
 def page(context: SiteContext) -> Page:
@@ -23,12 +25,29 @@ def page(context: SiteContext) -> Page:
     rows = compared(context.reading)
     results = {case.name: case for case in context.reading.cases}
     cases = [_row(context, row, results[row["case"]]) for row in rows.to_dict("records")]
-    cases.sort(key=lambda row: -(row["cpu_ratio"] or 0))
-    told = headline_text(context.reading.against_peers)
+    cases.sort(key=_order)
+    peers = headline_text(context.reading.against_peers)
     view = {"night": context.record.created, "device": bool(rows["cold_time"].notna().any()),
             "against_peers": context.reading.against_peers, "cpu": _against_cpu(cases), "cases": cases}  # fmt: skip
-    shown = {"peers": told, "peer_links": peer_links(context, told.rows)}
-    return Page("speedup", "Speedup", view, shown, scripts=("plot.js", "pictures.js"))
+    shown = {"most": PICTURED, "peers": peers, "peer_links": peer_links(context, peers.rows)}
+    return Page(
+        "speedup", "Speedup", view, shown, scripts=("plot.js", "pictures.js"), drawn={"cases": _pictured(cases)}
+    )
+
+
+def _order(row: Mapping[str, Any]) -> tuple[bool, float]:
+    """Sort cases with a peer first, those furthest behind it ahead; the others by their ratio to the CPU."""
+    return row["peer_ratio"] is None, row["peer_ratio"] or row["cpu_ratio"] or 0.0
+
+
+def _pictured(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first cases of each label as the picture draws them: without the CPU where a peer has a time."""
+    labels = dict.fromkeys(row["label"] for row in cases)
+    first = [row for label in labels for row in [one for one in cases if one["label"] == label][:PICTURED]]
+    return [
+        {**{name: row[name] for name in _PICTURED}, "cpu": None if row["best_peer_time"] else row["cpu"]}
+        for row in first
+    ]
 
 
 def _row(context: SiteContext, row: Mapping[Hashable, Any], case: CaseResult) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""An operation's page: its implementations in several languages side by side, at each workload, the slowest first."""
+
+from collections.abc import Iterator
+from typing import TypedDict
+
+from prism_bench.report.site.context import SiteContext
+from prism_bench.report.site.implementations import (
+    ImplementationTable,
+    forms,
+    implementations,
+    language_title,
+    operation_page,
+    operations,
+    widest,
+)
+from prism_bench.report.site.page import Page, kernel_page
+
+
+class OperationLine(TypedDict):
+    """An operation in the overview: its languages, and the table in which they differ most, if any compares two."""
+
+    kernel: str
+    link: str
+    languages: list[str]
+    widest: ImplementationTable | None
+
+
+def pages(context: SiteContext) -> Iterator[Page]:
+    """Yield a page for each kernel that is written in several languages."""
+    for kernel in operations(context):
+        tables = implementations(context, kernel)
+        own = forms(context.catalogue, kernel)
+        titles = [language_title(form.written_in) for form in own.values()]
+        spec = own[None]
+        view = {"kernel": kernel, "family": spec.family, "languages": titles, "workloads": tables}
+        meanings = {name: spec.variants[name].meaning for name in own if name}
+        shown = {"kernel_link": f"{kernel_page(kernel)}.html", "meanings": meanings,
+                 "anything_timed": any(row["cold"] for table in tables for row in table["rows"])}  # fmt: skip
+        yield Page(operation_page(kernel), f"{kernel} in {len(own)} languages", view, shown, "operation",
+                   ("plot.js", "pictures.js"), words=" ".join([spec.family, *titles]))  # fmt: skip
+
+
+def operation_lines(context: SiteContext) -> list[OperationLine]:
+    """Return a line for each operation, that with the largest difference between two languages first."""
+    found: list[OperationLine] = []
+    for kernel in operations(context):
+        titles = [language_title(form.written_in) for form in forms(context.catalogue, kernel).values()]
+        link = f"{operation_page(kernel)}.html"
+        table = widest(implementations(context, kernel))
+        found.append({"kernel": kernel, "link": link, "languages": titles, "widest": table})
+    return sorted(found, key=lambda one: -((one["widest"]["rows"][0]["behind"] or 0) if one["widest"] else 0))

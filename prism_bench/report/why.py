@@ -1,0 +1,58 @@
+"""The account of why a case takes its time as plain values, for pages and JSON."""
+
+from dataclasses import asdict
+from typing import Any, TypedDict
+
+from prism_bench.analysis.bounds.code_against import CodeAgainst
+from prism_bench.analysis.bounds.why import Why
+from prism_bench.report.code_difference import EntryDifferenceJson, code_difference_json
+
+
+class CodeAgainstJson(TypedDict):
+    """Machine code next to that of an earlier run; `facts` are numbers before and after, null where not known."""
+
+    before: str
+    state: str
+    facts: dict[str, list[int | None]]
+    relaunched: bool
+    entries: list[EntryDifferenceJson]
+    note: str | None
+
+
+class WhyJson(TypedDict):
+    """Bottleneck, counters, distance to the roof, fixes, source lines, code against an earlier run, and notes.
+
+    Times are seconds, shares are of 1.
+    """
+
+    case: str
+    bottleneck: str | None
+    verdict: str
+    basis: str
+    counted_in: str | None
+    counters: list[dict[str, Any]]
+    roof: dict[str, Any] | None
+    fixes: list[dict[str, Any]]
+    lines: list[dict[str, Any]]
+    code: CodeAgainstJson | None
+    notes: list[str]
+
+
+def why_json(found: Why) -> WhyJson:
+    """Return the account as plain JSON values."""
+    return {
+        "case": found.case, "bottleneck": found.bottleneck, "verdict": found.verdict, "basis": found.basis,
+        "counted_in": found.counted_in,
+        "counters": [{**asdict(one), "text": one.text} for one in found.counters],
+        "roof": {**asdict(found.roof), "share": found.roof.share} if found.roof else None,
+        "fixes": [asdict(one) for one in found.fixes],
+        "lines": [asdict(one) for one in found.lines],
+        "code": _code(found.code) if found.code else None,
+        "notes": list(found.notes),
+    }  # fmt: skip
+
+
+def _code(one: CodeAgainst) -> CodeAgainstJson:
+    facts = {name: list(pair) for name, pair in one.facts.items()}
+    return {"before": one.before, "state": one.state, "facts": facts, "relaunched": one.relaunched,
+            "entries": code_difference_json(one.entries), "note": one.note}  # fmt: skip

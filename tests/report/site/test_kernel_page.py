@@ -1,0 +1,102 @@
+"""A kernel's page: it opens on the largest case, says why it takes its time, and folds what is not read at first."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from prism_bench.evidence import Evidence
+from prism_bench.report.site.measured import drawn_measurement, measurement_views
+from tests.report.site.pages import nights, read, site_of
+from tests.report.synthetic import case_result, gpu_record, record_of
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+
+
+def raw(site, name="kernels/k"):
+    """The page as its file is: what a script makes later is not in it."""
+    return (site / f"{name}.html").read_text("utf-8")
+
+
+def article(text):
+    """The case that the page shows before any script runs."""
+    (shown,) = re.findall(r'<article class="case"[^>]*?(?<!hidden)>(.*?)</article>', text, re.DOTALL)
+    return shown
+
+
+def sizes(*bytes_of, **facts):
+    return [case_result("k", label, times={"cold_time": 1e-5 * (n + 1)}, workload={"n": n}, bytes=size, **facts)
+            for n, (label, size) in enumerate(bytes_of)]  # fmt: skip
+
+
+def test_the_page_opens_on_the_largest_case_of_the_kernel_itself(tmp_path):
+    own = sizes(("S0", 10), ("S2", 900), ("S1", 100))
+    other = replace(own[1], variant="wide", name="k:wide[n=1]", bytes=9999)
+    untimed = case_result("k", "S2", status="skipped", reason="no memory", workload={"n": 9}, bytes=99999)
+    text = raw(site_of(tmp_path, record_of(*own, other, untimed)))
+    assert "n=1" in article(text) and "S2" in article(text)
+    assert 4 == len(re.findall(r"<article[^>]*hidden>", text)), "the others wait for a script"
+
+
+def test_what_was_counted_at_another_workload_is_linked(tmp_path):
+    values = {"dram_share": {"value": 0.91, "unit": "1"}, "profiler_duration": {"value": 1e-4, "unit": "s"}}
+    small, large = sizes(("S1", 100), ("S2", 900))
+    small = replace(small, profile={"tool": "ncu", "values": values})
+    shown = article(raw(site_of(tmp_path, record_of(small, large))))
+    assert re.search(r"Counters exist of <a [^>]*>S1</a>: bound by DRAM: DRAM 91 %", shown)
+    assert "No profiler has counted it" in shown
+
+
+def test_why_has_its_counters_its_roof_and_its_fixes(tmp_path):
+    shown = read(site_of(tmp_path, gpu_record()), "kernels/pixel_entropy").text
+    assert re.search(r"It takes [\d.]+ ms; the compute limit of this run allows [\d.]+ µs", shown)
+    assert re.search(r"reach the compute limit that this run measured: [\d.]+ µs at best, [\d.]+x as fast", shown)
+
+
+def test_machine_code_is_compared_with_the_run_before(tmp_path):
+    case = case_result("k", times={"cold_time": 1e-5}, code={"sass": "a", "registers": 32, "launches": 1})
+    changed = replace(case, code={**case.code, "sass": "b", "registers": 40})
+    first, second = nights(record_of(case), 2)
+    text = read(site_of(tmp_path, first, replace(second, cases=(changed,))), "kernels/k").text
+    assert "Changed since the run before, 2026-10-01 00000000. registers 32 → 40." in text
+    same = read(site_of(tmp_path / "same", first, second), "kernels/k").text
+    assert "The same as in the run before, 2026-10-01 00000000." in same
+
+
+def test_evidence_is_one_line_and_its_windows_are_folded(tmp_path):
+    seen = [Evidence(0.2, 4, {"sm_clock": (1.5e9, 1.9e9, 1.98e9), "power": (300.0, 400.0, watts)}, {"power cap": 0.5})
+            for watts in (450.0, 512.0)]  # fmt: skip
+    case = case_result("k", times={"cold_time": 1e-4})
+    case = replace(case, measurements=(replace(case.measurements[0], evidence=tuple(seen)),))
+    shown = article(raw(site_of(tmp_path, record_of(case))))
+    assert "SM clock 1.50 GHz to 1.98 GHz, power 300 to 512 W, clock held down: power cap, 0 samples" in shown
+    assert "<details><summary>By measurement</summary><template" in shown
+
+
+def test_processes_are_bands_and_peers_a_number(tmp_path):
+    case = case_result("k", times={"cold_time": 1e-4, "cold_time@peer:lib": 2e-4})
+    views, (own, _) = measurement_views(case.measurements), (drawn_measurement(one) for one in case.measurements)
+    assert [3, -7, 1000, 1000, 1000, 1000, 1000] == own["processes"][0]
+    assert [1e-4] * 3 == views["kernel"]["cold_time"]["processes"]
+    peer = views["peer:lib"]["cold_time"]
+    assert 9 == peer["samples"] and "processes" not in peer
+
+
+def test_only_what_the_pictures_draw_is_loaded_with_the_page(tmp_path):
+    site = site_of(tmp_path, gpu_record())
+    (script,) = (site / "data" / "pages" / "kernels").glob("softmax-*.js")
+    view = json.loads(script.read_text().partition(", 0, ")[2].removesuffix(");\n"))["view"]
+    assert view["largest"] == "softmax[rows=32768,cols=4096]", "S2 had no memory"
+    metrics = [[one["metric"] for one in case["measurements"]] for case in view["cases"]]
+    assert any(metrics) and all(len(found) == len(set(found)) for found in metrics), "those of peers are not drawn"
+
+
+def test_a_page_of_many_variants_is_light(tmp_path):
+    first = sizes(("S0", 10), ("S1", 100), ("S2", 900))
+    many = [replace(one, variant=f"v{n}", name=one.name.replace("k[", f"k:v{n}[")) for n in range(12) for one in first]
+    text = raw(site_of(tmp_path, record_of(*first, *many)))
+    assert len(text) < 300_000 and len(re.findall(r"<[a-z]", text)) < 5_000

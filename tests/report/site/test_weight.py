@@ -1,0 +1,76 @@
+"""The site of one record of the whole catalogue stays light: bytes, elements, and sheets on paper."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from prism_bench.report.site import build_site
+from prism_bench.report.site.page import MENU
+from tests.built_in import CATALOGUE
+from tests.report.site.browser import opened, window
+
+pytestmark = pytest.mark.xdist_group("heavy site")  # one worker builds it
+REPORTS = Path(__file__).resolve().parents[3] / "reports"
+RECORD = max((REPORTS / "runs" / "nvidia-h200").glob("*.json.gz"))
+SITE = 12_000_000  # bytes of all files
+PAGE, ELEMENTS, SHEETS = 300_000, 5_000, 10
+HEAVY = "kernels/linear_algebra_chain"  # with the most cases
+
+
+@pytest.fixture(scope="module")
+def heavy(tmp_path_factory):
+    """The site about the newest stored record of an H200, and what is kept next to it."""
+    patch, folder = pytest.MonkeyPatch(), tmp_path_factory.mktemp("reports")
+    patch.setenv("PRISM_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+    kept = folder / "runs" / RECORD.parent.name
+    kept.mkdir(parents=True)
+    (kept / RECORD.name).symlink_to(RECORD)
+    for name in ("profiles", "noise", "compile", "rounds", "memory", "tuning"):
+        (folder / name).symlink_to(REPORTS / name)
+    build_site(folder / "runs", folder / "site", CATALOGUE)
+    yield folder / "site"
+    patch.undo()
+
+
+def test_a_site_of_one_record_is_light(heavy):
+    assert sum(path.stat().st_size for path in heavy.rglob("*") if path.is_file()) < SITE
+
+
+def test_no_page_is_heavier_than_what_it_shows(heavy):
+    sizes = {path.relative_to(heavy).as_posix(): path.stat().st_size for path in heavy.rglob("*.html")}
+    assert {} == {name: size for name, size in sizes.items() if size > PAGE}
+
+
+def test_elements_are_made_when_they_are_seen(browser, heavy):
+    with window(browser) as page:
+        found = {}
+        for name in (*MENU, HEAVY):
+            opened(page, heavy, name)
+            found[name] = page.evaluate("document.querySelectorAll('*').length")
+        assert {} == {name: count for name, count in found.items() if count > ELEMENTS}
+        assert [] == page.problems
+
+
+def test_pages_are_printed_on_few_sheets(browser, heavy):
+    with window(browser) as page:
+        for name in ("compare", "catalogue", "budgets", HEAVY):
+            opened(page, heavy, name)
+            sheets = len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True)))
+            assert 1 <= sheets <= SHEETS, name
+
+
+def test_more_rows_are_shown_searched_and_taken_away(browser, heavy):
+    with window(browser) as page:
+        opened(page, heavy, "catalogue")
+        rows = page.locator("#catalogue tbody tr")
+        total = int(page.locator("#catalogue").get_attribute("data-total"))
+        assert (25, f"{total} rows") == (rows.count(), page.locator("main output").inner_text())
+        page.locator("section .more button, main .more button").first.click()
+        assert 50 == rows.count()
+        page.get_by_label("Search").fill("pixel_tda")
+        assert {"pixel_tda"} == {text.split()[0].split(":")[0] for text in rows.locator("th").all_inner_texts()}
+        page.get_by_label("Search").fill("")
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name="take catalogue as CSV").click()
+        assert total + 1 == len(waiting.value.path().read_text().splitlines())

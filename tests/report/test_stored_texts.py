@@ -1,0 +1,129 @@
+"""What `show`, `compare`, `check` and `verify` print at 80 columns, as stored texts of small made-up records.
+
+After a deliberate change of the output, run this file as a program (`python -m tests.report.test_stored_texts`), and
+look at the difference.
+"""
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from prism_bench.analysis.bounds.why import why
+from prism_bench.analysis.compare.comparison import compare
+from prism_bench.measure.limits import Limits
+from prism_bench.report.terminal.comparison import comparison_view
+from prism_bench.report.terminal.gate import view as gate_view
+from prism_bench.report.terminal.record import summary_view
+from prism_bench.report.terminal.verification import verification_view
+from prism_bench.report.terminal.why import MOST, why_view
+from tests.analysis.bounds.test_why import counted, timed
+from tests.analysis.measured_pairs import records
+from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, gate_of, many
+from tests.report.synthetic import case_result, record_of
+
+STORED = Path(__file__).with_name("texts")
+WIDTH = 80
+OUTSIDE = (
+    "scale[n={n}] on emulator (fast): out of bounds: write of y[{n}]; y ends at y[{last}] "
+    "[scale.cu:4 by block (0, 0, 0) thread ({n}, 0, 0)]"
+)
+COMPILER = "g++ refused the source (emulator, fast mode):\n" + "\n".join(
+    f"/kernels/basic/sum.cu:{line}:9: error: 'a{line}' was not declared in this scope\n    {line} |    b = a{line};"
+    for line in range(1, 12)
+)
+
+
+def _show():
+    """Fourteen cases: one wrong at an edge, the others slower and faster than a peer, of long names."""
+    name = "fused_matmul_bias_activation_of_a_long_name"
+    times = [{"cold_time": 2e-5, "cold_time@peer:torch": (14 + n) * 1e-6} for n in range(13)]
+    cases = [case_result(f"{name}_{n}", "S1", times=one) for n, one in enumerate(times)]
+    wrong = case_result("scale", "S1", status="wrong", reason="not timed, because " + OUTSIDE.format(n=33, last=32))
+    return summary_view(record_of(*cases, wrong))
+
+
+def _compare():
+    """Two records of long names with a control that differs: nothing of it can be trusted."""
+    sides = records([*[1.05] * 9, *[1.0] * 291], sass=("aa", "aa"))
+    a, b = (replace(side, cases=(*side.cases, *extra.cases)) for side, extra in zip(sides, _changed(), strict=True))
+    return comparison_view(compare(a, b, names=("20261122T230546Z-2034ef74", "20261123T070904Z-f63d9242")))
+
+
+def _changed():
+    name = "fused_matmul_bias_activation:bfloat16"
+    return (
+        replace(
+            side, cases=tuple(replace(one, name=f"{name}[batch=8192,inputs={n}]") for n, one in enumerate(side.cases))
+        )
+        for side in records([1.5, 0.7, 1.0])
+    )
+
+
+def _verify():
+    """Alike complaints of many workloads, and a compiler's words for two cases."""
+    edges = [
+        case_result("scale", "edge", workload={"n": n}, status="failed", reason=OUTSIDE.format(n=n, last=n - 1))
+        for n in (33, 255, 257)
+    ]
+    timed_one = case_result("scale", "S0", status="wrong", reason="not timed, because " + edges[0].reason)
+    refused = [case_result("sum", "edge", workload={"n": n}, status="failed", reason=COMPILER) for n in (1, 2)]
+    right = case_result("copy", "S0", verification=({"passed": True, "compared": 9, "max_relative": 0.0},))
+    return verification_view({"emulator": record_of(right, timed_one, *edges, *refused)})
+
+
+def _why():
+    seen = {"profiler_duration": 1e-3, "dram_share": 0.9, "l2_hit_rate": 0.02, "occupancy": 0.5}
+    case = timed(peer=6e-4)
+    limits = Limits(floors={"cold_time": 4e-6, "hot_time": 1e-6}, ceilings={"bandwidth": 4e12, "fp32": 60e12})
+    return why_view(why(case, limits, counted(case, **seen)))
+
+
+VIEWS = {
+    "show": _show,
+    "compare": _compare,
+    "check": lambda: gate_view(gate_of(BAD, DOUBT, MET, *many(7, NOTE))),
+    "verify": _verify,
+    "why": _why,
+}
+
+
+def printed(name, **options):
+    """What the command prints, without colour unless it is asked for."""
+    console = Console(width=WIDTH, file=StringIO(), markup=False, emoji=False, **options)
+    console.print(VIEWS[name](), crop=False)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_text_is_the_stored_one(name):
+    assert (STORED / f"{name}.txt").read_text() == printed(name)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_colour_survives_a_pipe_where_it_is_asked_for(name, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[" in printed(name)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_only_commands_to_be_copied_are_wider_than_the_terminal(name):
+    wide = [line for line in printed(name).splitlines() if len(line) > WIDTH]
+    assert all("prism-bench run" in line for line in wide)
+
+
+def test_what_cannot_be_trusted_comes_first():
+    assert printed("compare").startswith("untrusted: ")
+
+
+def test_why_takes_fifteen_lines_at_most():
+    assert len(printed("why").splitlines()) <= MOST
+
+
+if __name__ == "__main__":
+    for stored in VIEWS:
+        (STORED / f"{stored}.txt").write_text(printed(stored))
