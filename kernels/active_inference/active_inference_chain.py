@@ -9,9 +9,7 @@ With prior = the level repeated over the states:
 The kernel itself is the chain's baseline, twelve steps each in a separate launch; the variants are stages of fusion.
 """
 
-import math
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from prism_bench import (
@@ -34,6 +32,7 @@ from prism_bench.case import Device
 from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
+from ..include.active_inference_peers import jax_chain, torch_chain
 from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of
 from ..include.gaussian import divergence, likelihood_size, log_likelihood, spreads
 from ..include.gemv import launches as products
@@ -62,7 +61,6 @@ def arguments(dtype: str) -> tuple[Any, ...]:
     return (*inputs, *outputs, *between, *observed, *sums, *factors, *sizes, *wide)
 
 
-LN_2_PI = math.log(2 * math.pi)
 STATES, OBSERVATIONS = ("prior", "gradient", "change", "divergences"), ("error", "weighted", "likelihoods")
 BETWEEN = (*STATES, *OBSERVATIONS, "products")
 PARTS = ("free_energy", "complexity", "accuracy")
@@ -235,38 +233,6 @@ def tolerance(dtype: str) -> dict[str, Tolerance]:
     sizes = {"next": belief_size, "velocity": velocity_size, "free_energy": energy_size,
              "complexity": complexity_size, "accuracy": accuracy_size}  # fmt: skip
     return {name: reduction(size, terms=ROUNDING[dtype]) for name, size in sizes.items()}
-
-
-def torch_chain(
-    torch: ModuleType, level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray,
-    var_q: AnyArray, var_p: AnyArray, before: AnyArray, n: int, length: int, kappa: float, dt: float, alpha: float,
-    beta: float,
-) -> Any:  # fmt: skip
-    """The same with PyTorch's calls; torch.distributions would wait for the device to check its arguments."""
-    prior = level.repeat(-(-n // length))[:n]
-    moved = mu + kappa * (torch.mv(jacobian.T, precision * (o - g)) + (prior - mu) / var_p)
-    velocity = alpha * (moved - mu) / dt + beta * before
-    spread = var_q / var_p
-    complexity = 0.5 * (spread - 1 - torch.log(spread) + (moved - prior) ** 2 / var_p).sum()
-    accuracy = -0.5 * (precision * (o - g) ** 2 + LN_2_PI - torch.log(precision)).sum()
-    return moved, velocity, complexity - accuracy, complexity, accuracy
-
-
-def jax_chain(
-    jax: ModuleType, level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray,
-    var_q: AnyArray, var_p: AnyArray, before: AnyArray, n: int, length: int, kappa: float, dt: float, alpha: float,
-    beta: float,
-) -> Any:  # fmt: skip
-    """The same for XLA to fuse; its products are in full float32."""
-    numpy, error = jax.numpy, o - g
-    prior = numpy.tile(level, -(-n // length))[:n]
-    drive = numpy.matmul(precision * error, jacobian, precision="highest")
-    moved = mu + kappa * (drive + (prior - mu) / var_p)
-    velocity = alpha * (moved - mu) / dt + beta * before
-    spread = var_q / var_p
-    complexity = 0.5 * (spread - 1 - numpy.log(spread) + (moved - prior) ** 2 / var_p).sum()
-    accuracy = -0.5 * (precision * error**2 + LN_2_PI - numpy.log(precision)).sum()
-    return moved, velocity, complexity - accuracy, complexity, accuracy
 
 
 PEERS = {"torch": torch_chain, "jax": Peer(by_xla(jax_chain), prepares=True)}

@@ -26,6 +26,7 @@ def torch_accuracy(torch: ModuleType, o: AnyArray, g: AnyArray, precision: AnyAr
 
 likelihoods = Reduce("accuracy", "sum", log_likelihood(error, precision))
 
+
 def cub_accuracy(cub: ModuleType, o: AnyArray, g: AnyArray, precision: AnyArray) -> Any:
     """One sum of terms that are made where the three arrays are read."""
     term = "-0.5f * (v[2] * (v[0] - v[1]) * (v[0] - v[1]) + 1.8378770664093453f - logf(v[2]))"

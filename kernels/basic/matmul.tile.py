@@ -1,14 +1,23 @@
-"""C = A B of floats in cuTile: a block for each tile of C."""
+"""C = A B of floats in cuTile: a block for each tile of C, those of eight rows of tiles one after another.
+
+Products of floats that are not rounded to TF32 run on no tensor core.
+"""
 
 import cuda.tile as ct
 
 from prism_bench import Launch, Tune, Variant, Workload
 
+GROUP = 8  # rows of tiles whose blocks run together and share what they load of B
+
 
 @ct.kernel
 def matmul(a, b, c, m, n, k, ROWS: ct.Constant[int], COLS: ct.Constant[int], DEPTH: ct.Constant[int]):
     """Sum products of tiles along k; zeros beyond the ends add nothing."""
-    row, col = ct.bid(0), ct.bid(1)
+    block, across = ct.bid(0), ct.cdiv(n, COLS)
+    first = block // (GROUP * across) * GROUP
+    tall = min(ct.cdiv(m, ROWS) - first, GROUP)
+    within = block % (GROUP * across)
+    row, col = first + within % tall, within // tall
     total = ct.full((ROWS, COLS), 0.0, dtype=ct.float32)
     for at in range(ct.cdiv(k, DEPTH)):
         left = ct.load(a, index=(row, at), shape=(ROWS, DEPTH), padding_mode=ct.PaddingMode.ZERO)
@@ -17,10 +26,11 @@ def matmul(a, b, c, m, n, k, ROWS: ct.Constant[int], COLS: ct.Constant[int], DEP
     ct.store(c, index=(row, col), tile=total)
 
 
-def launch(m: int, n: int, k: int, tile: int) -> Launch:
-    divisible = 1 if n % 16 or k % 16 else 16
-    constants = {"ROWS": tile, "COLS": tile, "DEPTH": 16, "divisible": divisible}
-    return Launch((ct.cdiv(m, tile), ct.cdiv(n, tile)), constants=constants)
+def launch(m: int, n: int, k: int, tile: str, occupancy: int) -> Launch:
+    rows, cols, depth = map(int, tile.split("x"))
+    constants = {"ROWS": rows, "COLS": cols, "DEPTH": depth, "divisible": 1 if n % 16 or k % 16 else 16}
+    hints = {"occupancy": occupancy} if occupancy else {}
+    return Launch(ct.cdiv(m, rows) * ct.cdiv(n, cols), constants={**constants, **hints})
 
 
 variant = Variant(
@@ -28,19 +38,8 @@ variant = Variant(
     entry="matmul",
     launch=launch,
     rules=(),
-    tune=Tune(tile=(64, 32, 128)),
-    edges=tuple(
-        Workload(m=m, n=n, k=k)
-        for m, n, k in (
-            (1, 1, 1),
-            (3, 5, 0),
-            (0, 4, 4),
-            (4, 0, 4),
-            (16, 16, 16),
-            (64, 128, 96),
-            (1000, 3, 17),
-            (17, 33, 193),
-            (1, 1, 4097),
-        )
+    tune=Tune(
+        tile=("64x64x16", "64x64x8", "64x32x16", "32x64x16", "32x32x32", "128x64x8", "128x128x8"), occupancy=(0, 2)
     ),
+    more_edges=(Workload(m=64, n=128, k=96),),
 )

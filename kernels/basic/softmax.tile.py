@@ -1,10 +1,8 @@
-"""Softmax of every row in cuTile: a row of up to 8192 columns is one tile, a longer one several, read three times."""
+"""Softmax of every row in cuTile: a short row is one tile; a longer one is several tiles, and read twice."""
 
 import cuda.tile as ct
 
-from prism_bench import In, Launch, Out, Scalar, Size, Variant, Workload
-
-LONGEST = 8192
+from prism_bench import In, Launch, Out, Scalar, Size, Tune, Variant, Workload
 
 
 @ct.kernel
@@ -18,26 +16,27 @@ def softmax(x, y, cols, temperature, TILE: ct.Constant[int]):
 
 @ct.kernel
 def softmax_long(x, y, cols, temperature, TILE: ct.Constant[int]):
-    """Normalise a row of several tiles: its maximum, its sum, its weights."""
-    row, tiles = ct.bid(0), ct.cdiv(cols, TILE)
-    highest = ct.full((1, TILE), float("-inf"), dtype=ct.float32)
+    """Normalise a row of several tiles: every lane has its running maximum and sum, merged at the end."""
+    row, tiles, scale = ct.bid(0), ct.cdiv(cols, TILE), 1.0 / temperature
+    lowest = ct.full((1, TILE), float("-inf"), dtype=ct.float32)
+    top, total = lowest, ct.full((1, TILE), 0.0, dtype=ct.float32)
     for at in range(tiles):
         tile = ct.load(x, index=(row, at), shape=(1, TILE), padding_mode=ct.PaddingMode.NEG_INF)
-        highest = ct.maximum(highest, tile)
-    top = ct.max(highest, 1, keepdims=True)
-    partial = ct.full((1, TILE), 0.0, dtype=ct.float32)
+        higher = ct.maximum(top, tile)
+        shift = ct.where(higher == lowest, 0.0, higher)  # nothing but -inf so far: weights of 0
+        total = total * ct.exp((top - shift) * scale) + ct.exp((tile - shift) * scale)
+        top = higher
+    highest = ct.max(top, 1, keepdims=True)
+    whole = ct.sum(total * ct.exp((top - highest) * scale), 1, keepdims=True)
     for at in range(tiles):
         tile = ct.load(x, index=(row, at), shape=(1, TILE), padding_mode=ct.PaddingMode.NEG_INF)
-        partial = partial + ct.exp((tile - top) / temperature)
-    total = ct.sum(partial, 1, keepdims=True)
-    for at in range(tiles):
-        tile = ct.load(x, index=(row, at), shape=(1, TILE), padding_mode=ct.PaddingMode.NEG_INF)
-        ct.store(y, index=(row, at), tile=ct.exp((tile - top) / temperature) / total)
+        ct.store(y, index=(row, at), tile=ct.exp((tile - highest) * scale) / whole)
 
 
-def launch(rows: int, cols: int) -> Launch:
-    tile = min(1 << max(cols - 1, 0).bit_length(), LONGEST)
-    entry = "softmax" if cols <= tile else "softmax_long"
+def launch(rows: int, cols: int, longest: int, part: int) -> Launch:
+    whole = 1 << max(cols - 1, 0).bit_length()
+    tile = whole if whole <= longest else min(part, whole)
+    entry = "softmax" if whole <= longest else "softmax_long"
     return Launch(rows, entry=entry, constants={"TILE": tile, "divisible": 1 if cols % 16 else 16})
 
 
@@ -47,9 +46,6 @@ variant = Variant(
     arguments=(In("x", "rows cols"), Out("y", "rows cols"), Size("cols"), Scalar("temperature")),
     launch=launch,
     derived={},
-    edges=(
-        *(Workload(rows=rows, cols=cols) for rows, cols in ((0, 5), (3, 1), (5, 2), (7, 257), (16, 1000), (16, 2048))),
-        *(Workload(rows=rows, cols=cols) for rows, cols in ((2, 3000), (3, 8196), (2, 24_577), (16, 40_960))),
-        Workload(rows=2, cols=4099, temperature=4.0),
-    ),
+    tune=Tune(longest=(8192, 4096, 16_384, 32_768), part=(4096, 2048, 8192, 1024)),
+    more_edges=tuple(Workload(rows=16, cols=cols) for cols in (1000, 2048, 40_960)),
 )

@@ -53,11 +53,6 @@ variant = Variant(
     derived={},
     rules=(Rule("temperature > 0", lambda temperature: temperature > 0),),
     launch=launch,
-    edges=(
-        *(Workload(rows=rows, cols=cols) for rows, cols in ((0, 5), (3, 1), (5, 2), (7, 257), (5, 1000), (2, 3000))),
-        *(Workload(rows=rows, cols=cols) for rows, cols in ((3, 8196), (2, 24_577), (2, LONGEST), (1, 40_960))),
-        Workload(rows=3, cols=2048, temperature=0.1),
-        Workload(rows=2, cols=4099, temperature=4.0),
-    ),
+    more_edges=(Workload(rows=5, cols=1000), Workload(rows=2, cols=LONGEST)),
     tune=Tune(warps=(8, 4, 16, 32, 1), default={"warps": lambda cols: 1 if cols <= 256 else 4 if cols <= 4096 else 16}),
 )

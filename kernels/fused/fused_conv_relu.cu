@@ -77,3 +77,16 @@ __global__ void __launch_bounds__(T::THREADS, 1)
                                out_cols,    k_rows,       k_cols, stride, padding, dilation};
     HalfConvolution<T>(sizes, x, taps, batch, reinterpret_cast<unsigned short*>(on_chip)).convolve(bias, y, Relu{});
 }
+
+// The same with the images as tensor maps, by warpgroup instructions.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    fused_conv_relu_half_streamed(__grid_constant__ const TensorMap x, __grid_constant__ const TensorMap taps,
+                                  const __half* bias, __grid_constant__ const TensorMap y, int channels_in,
+                                  int channels_out, int groups, int rows, int cols, int out_rows, int out_cols, int k_rows,
+                                  int k_cols, int stride, int padding, int dilation, int batch) {
+    extern __shared__ uint4 on_chip[];
+    const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
+                               out_cols,    k_rows,       k_cols, stride, padding, dilation};
+    convolve_streamed<T>(sizes, x, taps, bias, y, batch, on_chip, Relu{});
+}

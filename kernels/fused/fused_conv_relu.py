@@ -27,7 +27,7 @@ from ..include.convolution import (
     torch_channels,
     torch_shifts,
 )
-from ..include.half_convolution import correlated_halves, in_halves, torch_halves
+from ..include.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
 from ..include.strong_peers import ready
 from ..include.torch_peers import in_tf32
 
@@ -171,6 +171,11 @@ def with_cudnn(variant: Variant, call: Callable[..., Any]) -> Variant:
     return Variant(variant.meaning, **{**variant.changes, "peers": peers})
 
 
+TF32 = with_cudnn(
+    on_tensor_cores("fused_conv_relu_tf32", reference_channels, in_tf32(torch_channels_relu)), cudnn_relu_tf32
+)
+HALF = with_cudnn(in_halves("fused_conv_relu_half", reference_halves, torch_halves_relu), cudnn_relu_halves)
+
 spec = KernelSpec(
     entry="fused_conv_relu<3, true>",
     arguments=ONE,
@@ -207,9 +212,8 @@ spec = KernelSpec(
         "channels": with_cudnn(
             channels("fused_conv_relu_channels", reference_channels, torch_channels_relu), cudnn_relu
         ),
-        "tf32": with_cudnn(
-            on_tensor_cores("fused_conv_relu_tf32", reference_channels, in_tf32(torch_channels_relu)), cudnn_relu_tf32
-        ),
-        "half": with_cudnn(in_halves("fused_conv_relu_half", reference_halves, torch_halves_relu), cudnn_relu_halves),
+        "tf32": TF32,
+        "half": HALF,
+        "half_wgmma": in_halves_by_maps(HALF),
     },
 )  # fmt: skip

@@ -29,7 +29,7 @@ from prism_bench.case import Device
 from prism_bench.peer import Peer
 
 from ..include import lt_products
-from ..include.fused_product import operand
+from ..include.fused_product import linear_of_thirds
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE
@@ -122,25 +122,7 @@ spec = KernelSpec(
         ),
     ),
     variants={
-        "three_bfloat16": Variant(
-            "tensor cores, each operand the sum of three bfloat16, FP32 sums and bias",
-            arguments=(
-                operand("x", "batch inputs", "three_bfloat16"), operand("w", "w_rows w_cols", "three_bfloat16"),
-                In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
-            ),
-            rules=(TENSOR_RULE,),
-            requires=required,
-            launch=tensor_launch(TRIPLE),
-            arithmetic="tensor",
-            tolerance=normwise(1e-5),
-            golden=(),
-            edges=(
-                *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
-                *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Tiny", "Square", "Thirds")),
-                Workload(batch=130, inputs=40, outputs=37, layout="out_in"),
-            ),
-            budgets=tuple(Budget("peer_ratio", at_least=1.8, label=label) for label in ("S1", "S2")),
-        ),
+        "three_bfloat16": linear_of_thirds(tensor_launch(TRIPLE)),
         "half": Variant(
             "tensor cores, half operands, FP32 sums and bias",
             arguments=(

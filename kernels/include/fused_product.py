@@ -1,16 +1,17 @@
 """How generated products are launched, and their operands: float32, or what the tensor cores take."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from prism_bench import In, Launch, Workload, normal
+from prism_bench import Budget, In, Launch, Out, Size, Variant, Workload, normal, normwise
 from prism_bench.arguments import Array
 from prism_bench.case import Device
 from prism_bench.domain import real
 
 from .bfloat import BFLOATS, FLOAT8S
 from .gemm_tile import on_tiles
-from .tensor_tile import TRIPLE, Operands, on_tensor_tiles, warpgroup_tiles
+from .tensor_tile import TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, required, warpgroup_tiles
 
 FINITE = replace(real(), finite=True)  # an infinity is no sum of bfloat16
 # Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 and e4m3 travel as unsigned integers.
@@ -40,6 +41,30 @@ def tensor_edges(precision: str, rows: str, cols: str, depth: str) -> tuple[Work
     """A tile and a ragged one along either side, by each tile that takes such operands; the names are those of axes."""
     tiles = ("Compact", "Tiny", widest(precision), *warpgroup_tiles(ELEMENTS[precision][0]))
     return tuple(Workload(**{rows: 136, cols: 272, depth: 48, "tile": tile}) for tile in tiles)
+
+
+def linear_of_thirds(launch: Callable[..., Any], **turned: Any) -> Variant:
+    """The variant of a linear layer in sums of three bfloat16; `turned` belong to the edge in the other layout."""
+    precision = "three_bfloat16"
+    return Variant(
+        "tensor cores, each operand the sum of three bfloat16, FP32 sums and bias",
+        arguments=(
+            operand("x", "batch inputs", precision), operand("w", "w_rows w_cols", precision),
+            In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
+        ),
+        rules=(TENSOR_RULE,),
+        requires=required,
+        launch=launch,
+        arithmetic="tensor",
+        tolerance=normwise(1e-5),
+        golden=(),
+        edges=(
+            *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
+            *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Tiny", "Square", "Thirds")),
+            Workload(batch=130, inputs=40, outputs=37, layout="out_in", **turned),
+        ),
+        budgets=tuple(Budget("peer_ratio", at_least=1.8, label=label) for label in ("S1", "S2")),
+    )  # fmt: skip
 
 
 def product_launch(

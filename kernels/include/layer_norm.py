@@ -36,17 +36,21 @@ ROWS_TUNE = Tune(
 )
 
 
+def row_constants(cols: int, block: int) -> dict[str, int]:
+    """Threads of a row's block, items of each and the width of an access; no items where registers do not hold it."""
+    items = next((i for i in (4, 8, 16, 32) if i * block >= cols), 0) if cols <= 16_384 else 0
+    return {"threads": block if items else 1024, "items": items, "width": 4 if cols % 4 == 0 else 1}
+
+
 def by_rows(rows: int, cols: int, block: int, once: str, twice: str) -> Launch:
     """A block per row, the fewest registers that hold it.
 
     `once` names the entry, {} standing for the items of a thread, the width of an access and the threads at most;
     `twice` that for rows that are read twice.
     """
-    items = next((i for i in (4, 8, 16, 32) if i * block >= cols), None)
-    if items is None or cols > 16_384:
-        return Launch(rows, 1024, entry=twice)
-    width = 4 if cols % 4 == 0 else 1
-    return Launch(rows, block, entry=once.format(f"{items}, {width}, {max(256, block)}"))
+    threads, items, width = row_constants(cols, block).values()
+    entry = once.format(f"{items}, {width}, {max(256, block)}") if items else twice
+    return Launch(rows, threads, entry=entry)
 
 
 def normalised(x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float, xp: ArrayModule) -> AnyArray:

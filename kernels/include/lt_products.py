@@ -30,9 +30,7 @@ class Form:
     epilogue: Epilogue = ""
 
 
-def product(
-    nvmath: ModuleType, a: Any, b: Any, bias: Any | None = None, form: Form | None = None
-) -> Callable[[], Any]:
+def product(nvmath: ModuleType, a: Any, b: Any, bias: Any | None = None, form: Form | None = None) -> Callable[[], Any]:
     """Return a call that computes epilogue(a b + bias) in FP32 by the fastest algorithm.
 
     Parameters

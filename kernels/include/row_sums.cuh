@@ -15,6 +15,16 @@ __device__ inline Share row_share(long long count) {
     return {begin, begin + size < count ? begin + size : count};
 }
 
+/// f(x, slot) for the four elements of a vector of each array.
+template <int ARRAYS, class F>
+__device__ void visit_slots(const float4 (&v)[ARRAYS], F f) {
+    float x[4][ARRAYS];
+#pragma unroll
+    for (int j = 0; j < ARRAYS; ++j) x[0][j] = v[j].x, x[1][j] = v[j].y, x[2][j] = v[j].z, x[3][j] = v[j].w;
+#pragma unroll
+    for (int slot = 0; slot < 4; ++slot) f(x[slot], slot);
+}
+
 /// f(x, slot) for the four elements of COUNT vectors blockDim.x apart; x[j] is the element of from[j].
 template <int COUNT, int ARRAYS, class F>
 __device__ void visit_vectors(const float* const (&from)[ARRAYS], long long at, F f) {
@@ -24,14 +34,7 @@ __device__ void visit_vectors(const float* const (&from)[ARRAYS], long long at, 
 #pragma unroll
         for (int j = 0; j < ARRAYS; ++j) v[k][j] = load4_streamed(from[j] + 4 * (at + k * blockDim.x));
 #pragma unroll
-    for (int k = 0; k < COUNT; ++k) {
-        float x[4][ARRAYS];
-#pragma unroll
-        for (int j = 0; j < ARRAYS; ++j)
-            x[0][j] = v[k][j].x, x[1][j] = v[k][j].y, x[2][j] = v[k][j].z, x[3][j] = v[k][j].w;
-#pragma unroll
-        for (int slot = 0; slot < 4; ++slot) f(x[slot], slot);
-    }
+    for (int k = 0; k < COUNT; ++k) visit_slots(v[k], f);
 }
 
 /// Calls f(x, slot) for all i < n of this block's share of the row; x[j] is the i-th element of the j-th array, slot is
@@ -69,15 +72,8 @@ __device__ void visit_row_settled(long long n, F f, After after, const Arrays*..
             for (int j = 0; j < ARRAYS; ++j)
                 if (there(k)) v[k][j] = load4_streamed(from[j] + 4 * (at + k * apart));
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; ++k) {
-            if (!there(k)) continue;
-            float x[4][ARRAYS];
-#pragma unroll
-            for (int j = 0; j < ARRAYS; ++j)
-                x[0][j] = v[k][j].x, x[1][j] = v[k][j].y, x[2][j] = v[k][j].z, x[3][j] = v[k][j].w;
-#pragma unroll
-            for (int slot = 0; slot < 4; ++slot) f(x[slot], slot);
-        }
+        for (int k = 0; k < AT_ONCE; ++k)
+            if (there(k)) visit_slots(v[k], f);
     };
     const auto tile = [&](long long at, long long apart, auto there) {
         if constexpr (STEPS == 1) {

@@ -57,9 +57,7 @@ def attention_peers(by_heads: Callable[..., Any], joined: Callable[[Any], Any]) 
         Turns such an output into the shape of the kernel's.
     """
 
-    def cudnn(
-        torch: ModuleType, q: Any, k: Any, v: Any, heads: int, scale: float, causal: int, masked: int
-    ) -> Any:
+    def cudnn(torch: ModuleType, q: Any, k: Any, v: Any, heads: int, scale: float, causal: int, masked: int) -> Any:
         if masked:
             raise ValueError(f"cuDNN's attention is a peer without a mask only: {NO_MASK} here")
         names = import_module("torch.nn.attention")

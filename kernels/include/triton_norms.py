@@ -6,9 +6,12 @@ import triton.language as tl
 
 @triton.jit
 def centred_row(values, inside, cols):
-    """Return the row without its mean; the mean of the rest is removed too, because a large mean is rounded."""
+    """Return the row without its mean; the mean of the rest is removed too, because a large mean is rounded.
+
+    The division is correctly rounded, so that nothing remains of a constant row.
+    """
     rest = tl.where(inside, values - tl.sum(values, 0) / cols, 0.0)
-    return tl.where(inside, rest - tl.sum(rest, 0) / cols, 0.0)
+    return tl.where(inside, rest - tl.div_rn(tl.sum(rest, 0), cols * 1.0), 0.0)
 
 
 @triton.jit

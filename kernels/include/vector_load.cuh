@@ -66,6 +66,9 @@ template <int UNROLL, class Tile>
 __device__ void walk(long long count, Tile tile, unsigned int block = blockIdx.x, unsigned int blocks = gridDim.x) {
     const long long width = static_cast<long long>(blocks) * blockDim.x;
     long long begin = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#pragma unroll 1  // two tiles at once take more registers than full occupancy leaves
+#endif
     for (; begin + UNROLL * width <= count; begin += UNROLL * width)
         tile(begin + static_cast<long long>(block) * UNROLL * blockDim.x + threadIdx.x, blockDim.x, Whole{});
     const long long at = begin + static_cast<long long>(block) * blockDim.x + threadIdx.x;

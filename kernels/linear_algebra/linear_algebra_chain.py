@@ -60,6 +60,7 @@ ROW_TILE = (16, 256, 256)  # rows, columns and bytes of depth of a tile of whole
 SMALLEST_TILE = min(rows for rows, *_ in TILES.values())
 ONE_BLOCK_ROWS = Rule(f"cols <= {IN_REGISTERS}, a row that a block holds", lambda cols: cols <= IN_REGISTERS)
 
+
 def arguments(dtype: str, domain: Domain | None = None) -> tuple[Any, ...]:
     """Inputs, outputs, what the separate launches hand on, and sizes and factors; x and w in `dtype`."""
     inputs = (In("x", "rows inputs", dtype, domain=domain), In("w", "inputs cols", dtype, normal(0, 0.02), domain),
@@ -109,6 +110,7 @@ def half_baseline(
 
 
 LAYER = ("x", "w", "bias", "logits", "rows", "cols", "inputs")
+
 
 def layer(rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device) -> Launch:
     """The fused product on the FMA units."""

@@ -1,5 +1,6 @@
 #include "activations.cuh"
 #include "half_convolution.cuh"
+#include "streamed_convolution.cuh"
 #include "vector_load.cuh"
 
 // Y[i, j] = sum over u, v of T[u, v] X[i s + u - p, j s + v - p], zero outside the image (the taps are not flipped).
@@ -267,4 +268,17 @@ __global__ void __launch_bounds__(T::THREADS, 1)
     const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
                                out_cols,    k_rows,       k_cols, stride, padding, dilation};
     HalfConvolution<T>(sizes, x, taps, batch, reinterpret_cast<unsigned short*>(on_chip)).convolve(bias, y, Identity{});
+}
+
+// The same with the images as tensor maps, by warpgroup instructions.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    conv2d_half_streamed(__grid_constant__ const TensorMap x, __grid_constant__ const TensorMap taps, const __half* bias,
+                         __grid_constant__ const TensorMap y, int channels_in, int channels_out, int groups, int rows,
+                         int cols, int out_rows, int out_cols, int k_rows, int k_cols, int stride, int padding,
+                         int dilation, int batch) {
+    extern __shared__ uint4 on_chip[];
+    const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
+                               out_cols,    k_rows,       k_cols, stride, padding, dilation};
+    convolve_streamed<T>(sizes, x, taps, bias, y, batch, on_chip, Identity{});
 }

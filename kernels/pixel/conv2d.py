@@ -29,7 +29,7 @@ from ..include.convolution import (
     torch_channels,
     torch_shifts,
 )
-from ..include.half_convolution import correlated_halves, in_halves, torch_halves
+from ..include.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
 
 # Memory and the FMA rate take about the same time. Bursts of rows in the grid's order are fastest although few warps
 # fit on an SM; rows one by one or through cp.async move fewer bytes a second. Tiles short enough for more bandwidth
@@ -89,6 +89,8 @@ SOBEL = [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]
 guide = Workload(rows=256, cols=256, k=3)
 columns = {"x": lambda cols: np.arange(cols) % 256}
 
+HALF = in_halves("conv2d_half", correlated_halves, torch_halves)
+
 spec = KernelSpec(
     entry="conv2d<3, true>",
     arguments=ONE,
@@ -125,7 +127,8 @@ spec = KernelSpec(
     ),
     variants={
         "channels": channels("conv2d_channels", correlated_channels, torch_channels),
-        "half": in_halves("conv2d_half", correlated_halves, torch_halves),
+        "half": HALF,
+        "half_wgmma": in_halves_by_maps(HALF),
         "naive": Variant(
             "one thread per output", launch=lambda out_rows, out_cols: any_taps("conv2d_any", out_rows, out_cols),
             only_labels=("S0", "S1"), traffic_factor=None,

@@ -10,8 +10,6 @@ import triton.language as tl
 from prism_bench import Launch, Rule, Tune, Variant, Workload
 from prism_bench.case import Device
 
-from ..include.half_product import EDGES
-
 # Rows, columns, depth, warps, stages of the ring.
 TILES = ("128x256x64x8x3", "128x128x64x4x4", "128x128x64x8x3", "64x128x64x4x3", "128x256x64x8x2")
 LAYOUTS = ("nn", "nt", "tn", "tt")
@@ -104,6 +102,6 @@ variant = Variant(
     "in Triton: persistent programs, tensor descriptors",
     rules=(Rule("layout is nn, nt, tn or tt", lambda layout: layout in LAYOUTS),),
     launch=launch,
-    edges=(*EDGES, Workload(m=512, n=512, k=80), Workload(m=1536, n=2816, k=80)),  # the last fills 132 processors
+    more_edges=(Workload(m=512, n=512, k=80), Workload(m=1536, n=2816, k=80)),  # the last fills 132 processors
     tune=Tune(blocks=("auto", *TILES), rules=(Rule("a ring that shared memory holds", fitting),)),
 )

@@ -5,8 +5,6 @@ import triton.language as tl
 
 from prism_bench import Launch, Tune, Variant, Workload
 
-from ..include.te_points import EDGES
-
 
 @triton.jit
 def te_count_neighbors_y(
@@ -36,6 +34,6 @@ variant = Variant(
     "in Triton: a block of points with all others, a block at a time",
     entry="te_count_neighbors_y",
     launch=launch,
-    edges=(*EDGES, Workload(n=272), Workload(n=272, dx=3, dy=3, points=32)),
+    more_edges=(Workload(n=272), Workload(n=272, dx=3, dy=3, points=32)),
     tune=Tune(points=(32, 16, 64), others=(128, 64, 256), default={"points": lambda n: 16 if n <= 16_384 else 32}),
 )

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 from prism_bench.case import Case, Device
 from prism_bench.catalogue.listing import CaseListing
-from prism_bench.errors import unknown
+from prism_bench.errors import PrismBenchError, SpecError, unknown
 from prism_bench.kernel import KernelSpec
 from prism_bench.naming import chosen, read_case
 from prism_bench.workload import LABELS
@@ -46,7 +47,16 @@ class Catalogue:
     @cached_property
     def listing(self) -> CaseListing:
         """All cases of the kernels."""
-        return CaseListing(self.kernels, self.aliases)
+        broken = {one.path.stem: str(one) for one in self.problems if one.path.stem not in self.kernels}
+        return CaseListing(self.kernels, self.aliases, broken)
+
+    def refuse_nothing(self, task: str) -> NoReturn:
+        """Raise the error for a choice of no case: the specs that cannot be used where no kernel is left at all."""
+        if self.problems and not self.kernels:
+            first, *others = self.problems
+            more = f" (and {len(others)} more, above)" if others else ""
+            raise SpecError(f"no kernel is left to {task}: {first}{more}")
+        raise PrismBenchError(f"no case is left to {task}: every filter and label together exclude all of them")
 
     @property
     def families(self) -> tuple[str, ...]:

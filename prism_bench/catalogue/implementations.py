@@ -1,7 +1,8 @@
 """Forms of a kernel in other languages: the files `softmax.<language>.py` next to a spec, each a variant.
 
 Such a file defines its kernel and `variant = Variant("meaning", entry=..., launch=...)` with what differs from the
-spec, as variants within the spec do. It is read without importing its compiler.
+spec, as variants within the spec do. It has the spec's edges, without what they pin of the spec's
+tuning space, and its own `more_edges`. It is read without importing its compiler.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,9 +16,12 @@ from prism_bench.languages.language import language, language_in
 from prism_bench.languages.placeholders import Placeholder, reading_builtins
 from prism_bench.spec_modules import execute
 from prism_bench.spec_parts import no_launch
+from prism_bench.workload import Edge, Workload
 
 # What an implementation does not inherit from the spec, whose CUDA C++ it belongs to.
 OWN: Mapping[str, Any] = {"tune": None, "options": (), "requires": None, "budgets": (), "cards": (), "callable": None}
+
+MORE_EDGES = "more_edges"  # of a form, which no spec has as a field
 
 
 def implementations(path: Path) -> Iterator[tuple[str, Path]]:
@@ -37,8 +41,20 @@ def with_implementation(spec: KernelSpec, name: str, path: Path, module: str) ->
         raise SpecError("defines no 'variant = Variant(...)'")
     own = OWN if "callable" not in declared.changes else {**OWN, "launch": no_launch, "entry": ""}
     changes = {**own, **declared.changes, "source": path, "language": name}
+    changes["edges"] = (*changes.get("edges", _unpinned(spec)), *changes.pop(MORE_EDGES, ()))
     _refuse_placeholders(changes)
     return replace(spec, variants={**spec.variants, name: Variant(declared.meaning, **changes)})
+
+
+def _unpinned(spec: KernelSpec) -> tuple[Workload | Edge, ...]:
+    """Return the spec's edges, each once, without what they pin of the spec's tuning space: a form has its own."""
+    tuned = set(spec.tune.values) if spec.tune else set[str]()
+
+    def free(workload: Workload) -> Workload:
+        return Workload(**{axis: value for axis, value in workload.items() if axis not in tuned})
+
+    edges = (replace(one, workload=free(one.workload)) if isinstance(one, Edge) else free(one) for one in spec.edges)
+    return tuple(dict.fromkeys(edges))
 
 
 def _refuse_placeholders(changes: Mapping[str, object]) -> None:

@@ -1,11 +1,11 @@
 """Cases of a catalogue's kernels: the timed ones, and edges and golden data, by name and by filter."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from prism_bench.case import Case
-from prism_bench.errors import unknown
+from prism_bench.errors import SpecError, unknown
 from prism_bench.kernel import KernelSpec
 from prism_bench.regimes import regime_edges
 from prism_bench.workload import LABELS, Edge, Workload
@@ -13,10 +13,14 @@ from prism_bench.workload import LABELS, Edge, Workload
 
 @dataclass(frozen=True)
 class CaseListing:
-    """Every case of `kernels` and their variants; `aliases` are other names of kernels."""
+    """Every case of `kernels` and their variants; `aliases` are other names of kernels.
+
+    `broken` are the problems of specs that cannot be used, by the name that the kernel would have.
+    """
 
     kernels: Mapping[str, KernelSpec]
     aliases: Mapping[str, str]
+    broken: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def families(self) -> tuple[str, ...]:
@@ -73,6 +77,8 @@ class CaseListing:
             return
         if kernel in self.kernels and variant:
             self.kernels[kernel].with_variant(variant)
+        elif (bare := kernel.partition("[")[0]) in self.broken:
+            raise SpecError(f"'{bare}' cannot be used: {self.broken[bare]}")
         elif kernel not in self.kernels and word not in self.families:
             cases = list(self.timed_by_name) if "[" in word else []
             raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families, *cases])

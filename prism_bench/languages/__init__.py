@@ -13,9 +13,10 @@ from prism_bench.languages.building import (
     request_of,
     source_hash,
 )
+from prism_bench.languages.code_facts import code_facts
 from prism_bench.languages.language import Language, MachineCode, language, names
 
 __all__ = [
-    "BuildRequest", "BuiltCode", "BuiltKernel", "Language", "MachineCode", "build", "build_request", "language",
-    "names", "request_of", "source_hash",
+    "BuildRequest", "BuiltCode", "BuiltKernel", "Language", "MachineCode", "build", "build_request", "code_facts",
+    "language", "names", "request_of", "source_hash",
 ]  # fmt: skip

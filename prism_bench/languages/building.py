@@ -12,7 +12,7 @@ from prism_bench.card import LaunchCard
 from prism_bench.case import Case, Device
 from prism_bench.compilation import compile_source, compiler_of, sass_hash
 from prism_bench.compilation import source_hash as cuda_hash
-from prism_bench.compilation.code import Resources
+from prism_bench.compilation.code import Resources, code_bytes
 from prism_bench.compilation.elf import check_card
 from prism_bench.compilation.python_source import python_hash, python_texts
 from prism_bench.compilation.tools import measured_resources
@@ -76,6 +76,19 @@ class BuiltCode:
         paths = dict.fromkeys(kernel.path for kernel in self.kernels.values())
         found = sorted(sass_hash(path.read_bytes()) for path in paths)
         return found[0] if len(found) == 1 else hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
+
+    @property
+    def code_bytes(self) -> int:
+        """The size of the instructions of all kernels, those of one file together."""
+        symbols: dict[Path, list[str]] = {}
+        for kernel in self.kernels.values():
+            symbols.setdefault(kernel.path, []).append(kernel.symbol)
+        return sum(code_bytes(path.read_bytes(), own) for path, own in symbols.items())
+
+    @property
+    def seconds(self) -> float:
+        """What the compiler took, whether now or when the cached files were made."""
+        return sum({kernel.path: kernel.seconds for kernel in self.kernels.values()}.values())
 
     @property
     def resources(self) -> dict[str, Resources]:

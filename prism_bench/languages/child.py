@@ -68,7 +68,8 @@ class LanguageService:
     def _emulated(self, question: EmulateQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
         guarded = GuardedArrays(arrays)
         values = [one.item() if index in question.scalars else one for index, one in enumerate(guarded.arrays)]
-        self._language.emulate(self._module(question.file), InterpretedLaunch(question.instance, question.grid, values))
+        launch = InterpretedLaunch(question.instance, question.grid, question.block, values)
+        self._language.emulate(self._module(question.file), launch)
         complaint = guarded.complaint([one.name for one in question.instance.passed])
         if complaint:
             raise VerificationFailed(f"{question.file}: {question.instance}: {complaint}")
@@ -98,13 +99,7 @@ def real_module(path: Path) -> ModuleType:
 def main(descriptor: str, suffix: str) -> None:
     """Serve until there is nobody to ask, and over a compiler that never ends only as long as the parent is there."""
     end_with(int(descriptor))
-    channel, service = FrameChannel.inherited(int(descriptor)), LanguageService(language(suffix))
-    while True:
-        try:
-            frame = channel.receive(QUESTIONS)
-        except EOFError:
-            return
-        channel.send(*service.reply(frame))
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, LanguageService(language(suffix)).reply)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
 from prism_bench.card import LaunchCard
 from prism_bench.errors import BackendUnavailable, SpecError, unknown
-from prism_bench.instance import Instance
+from prism_bench.instance import Constant, Instance
 from prism_bench.libraries import Library
 
 _LOADERS = Path(__file__).parent / "loaders"
@@ -28,10 +28,11 @@ class MachineCode:
 
 @dataclass(frozen=True)
 class InterpretedLaunch:
-    """A launch for a language's interpreter: the instance, its grid, and the arguments in order, arrays of NumPy."""
+    """A launch for a language's interpreter: instance, grid and block, and the arguments in order, arrays of NumPy."""
 
     instance: Instance
     grid: tuple[int, int, int]
+    block: tuple[int, int, int]
     values: list[Any] = field(default_factory=list[Any])
 
 
@@ -41,7 +42,7 @@ class Language(ABC):
     `title` is its name in text, `library` its package. `modules` are the top-level modules that a kernel's file may
     import and that are not imported while the catalogue is read: there they are placeholders, except for what
     `stand_ins` has by dotted name, such as `triton.cdiv`. `variables` are set in the process that
-    compiles, `interpreter_variables` too in the one that interprets.
+    compiles, `interpreter_variables` too in the one that interprets, which takes launches of `most_threads`.
     """
 
     title: ClassVar[str]
@@ -50,6 +51,7 @@ class Language(ABC):
     stand_ins: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     variables: ClassVar[Mapping[str, str]] = {}
     interpreter_variables: ClassVar[Mapping[str, str]] = {}
+    most_threads: ClassVar[int | None] = None
 
     @abstractmethod
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
@@ -78,6 +80,21 @@ class Language(ABC):
         if not hasattr(module, name):
             raise SpecError(f"{module.__file__}: no kernel '{name}', which the spec launches")
         return getattr(module, name)
+
+
+def with_globals(function: FunctionType, constants: Mapping[str, Constant]) -> FunctionType:
+    """Return the function with a launch's constants as globals; a SpecError where its file defines no such global."""
+    unknown = [name for name in constants if name not in function.__globals__]
+    if unknown:
+        raise SpecError(
+            f"{function.__name__}: its file defines no global {', '.join(unknown)}, a constant of the launch"
+        )
+    made = FunctionType(
+        function.__code__, {**function.__globals__, **constants}, function.__name__, function.__defaults__
+    )
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+    made.__annotations__ = function.__annotations__
+    return made
 
 
 @cache

@@ -22,6 +22,7 @@ class EmulateQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fiel
     file: str
     instance: Instance
     grid: tuple[int, int, int]
+    block: tuple[int, int, int]
     scalars: tuple[int, ...]
 
 

@@ -14,6 +14,7 @@ from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.languages import build_request, names, source_hash
 from prism_bench.languages.language import Language, language
 from prism_bench.libraries import Library
+from prism_bench.workload import Workload
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,3 +125,29 @@ def test_an_interpreter_that_this_numpy_refuses_is_named(monkeypatch, triton, nu
     reason = language("triton").not_emulated()
     assert (reason is None) == runs
     assert runs or f"NumPy {numpy}" in reason
+
+
+def test_a_form_adds_edges_to_those_of_its_spec(copy):
+    file = copy / "small" / "scaled.triton.py"
+    text = file.read_text().replace("import Launch, Tune, Variant", "import Launch, Tune, Variant, Workload")
+    file.write_text(text.replace('    "in Triton",\n', '    "in Triton",\n    more_edges=(Workload(n=4096 + 7),),\n'))
+    found = discover(copy)
+    assert () == found.problems
+    spec = found.kernels["scaled"]
+    assert (*spec.edges, Workload(n=4103)) == spec.with_variant("triton").edges
+
+
+def test_the_guide_has_what_each_language_can():
+    page = (ROOT / "docs" / "pages" / "guides" / "languages.md").read_text()
+    rows = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| ")}
+    for name in names():
+        spoken = language(name)
+        row = rows[spoken.title]
+        assert (f"`scale.{name}.py`" in row, f"`{spoken.library.extra}`" in row) == (True, True)
+        assert (type(spoken).not_emulated is Language.not_emulated) == ("| nothing |" in row)
+
+
+def test_softmax_has_at_least_six_implementations():
+    found = {case.kernel for case in discover(ROOT / "kernels").cases(["softmax"], ("S0",))}
+    assert {"softmax", *(f"softmax:{name}" for name in names())} <= found
+    assert len(found) >= 6

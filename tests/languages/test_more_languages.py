@@ -1,20 +1,33 @@
-"""cuTile, Numba-CUDA and the CuTe DSL: cubins with launch cards, without a GPU; complaints with their place."""
+"""cuTile, Numba-CUDA, the CuTe DSL and Warp: cubins with launch cards, without a GPU; complaints with their place."""
 
 import shutil
+import sys
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 
+from prism_bench.backends import open_backend
+from prism_bench.backends.emulator import refusal
 from prism_bench.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import elf_entries
-from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
 from prism_bench.languages import build, build_request, language
+from prism_bench.languages.loaders import numba as numba_loader
+from prism_bench.libraries import Library
+from prism_bench.run.verification import passed, verify
 
 CATALOGUE = Path(__file__).parent / "more"
-LANGUAGES = ("tile", "numba", "cute")
+LANGUAGES = ("tile", "numba", "cute", "warp")
 ARRAY = [8] * 7  # of Numba: two owners, elements, bytes of one, data, length, stride
-SIZES = {"tile": [8, 4, 4, 8, 4, 4, 4, 4], "numba": [*ARRAY, *ARRAY, 4, 4], "cute": [8, 8, 4, 4]}
+SIZES = {
+    "tile": [8, 4, 4, 8, 4, 4, 4, 4],
+    "numba": [*ARRAY, *ARRAY, 4, 4],
+    "cute": [8, 8, 4, 4],
+    "warp": [24, 56, 56, 4, 4],  # the extents of a launch, two arrays with their shapes
+}
 
 
 @pytest.fixture(params=LANGUAGES)
@@ -58,7 +71,7 @@ def test_reading_the_catalogue_imports_no_compiler():
 
 def test_a_cubin_has_a_card_that_agrees_with_it(suffix):
     (kernel,) = _built(suffix).kernels.values()
-    assert SIZES[suffix] == [one.nbytes for one in kernel.card.parameters]
+    assert SIZES[suffix] == [size for _, size in kernel.card.extents]
     assert kernel.symbol in elf_entries(kernel.path.read_bytes())
 
 
@@ -74,8 +87,57 @@ def test_code_that_does_not_compile_is_told_with_its_file(suffix, tmp_path):
         _built(suffix, folder)
 
 
-@pytest.mark.parametrize("suffix", ["tile", "numba"], indirect=True)  # the CuTe DSL compares them itself
+@pytest.mark.parametrize("suffix", ["tile", "numba", "warp"], indirect=True)  # the CuTe DSL compares them itself
 def test_a_launch_that_does_not_fit_the_function_is_refused(suffix, tmp_path):
-    folder = _changed(tmp_path, suffix, "n, factor", "factor")
+    folder = _changed(tmp_path, suffix, "n: wp.int32, factor" if suffix == "warp" else "n, factor", "factor")
     with pytest.raises(SpecError, match="the launch passes x, y, n, factor"):
         _built(suffix, folder)
+
+
+@pytest.mark.parametrize("suffix", ["numba", "warp"], indirect=True)
+def test_a_form_runs_without_a_gpu_where_its_language_can(suffix):
+    case = discover(CATALOGUE).anywhere(f"scaled:{suffix}[n=1001]")
+    assert passed(verify(open_backend("emulator"), case, (0,)))
+
+
+@pytest.mark.parametrize("suffix", ["numba", "warp"], indirect=True)
+def test_a_form_that_writes_behind_its_output_is_found_without_a_gpu(suffix, tmp_path):
+    folder = _changed(tmp_path, suffix, "if first + item < n", "if first + item < n + 1")
+    with pytest.raises(VerificationFailed):
+        verify(open_backend("emulator"), discover(folder).anywhere(f"scaled:{suffix}[n=1001]"), (0,))
+
+
+def test_a_launch_of_too_many_threads_for_a_simulator_is_named(monkeypatch):
+    monkeypatch.setattr(Library, "is_installed", lambda self: True)
+    monkeypatch.setattr(type(language("numba")), "most_threads", 100)
+    case = discover(CATALOGUE).anywhere("scaled:numba[n=1001]")
+    assert "a launch has 512 threads; Numba-CUDA interprets at most 100" in (refusal(case) or "")
+
+
+def test_a_type_that_warps_function_does_not_have_is_refused(tmp_path):
+    if not language("warp").library.is_installed():
+        pytest.skip("Warp is not installed")
+    folder = _changed(tmp_path, "warp", "factor: wp.float32", "factor: wp.int32")
+    with pytest.raises(SpecError, match="'factor' is one int32; the launch passes 'factor', one float32"):
+        _built("warp", folder)
+
+
+@pytest.mark.parametrize("suffix", ["cute"], indirect=True)
+def test_dynamic_shared_memory_is_a_constant_of_the_launch(suffix, tmp_path):
+    folder = _changed(tmp_path, suffix, '{"threads": 128}', '{"threads": 128, "shared": 4096}')
+    path = folder / "small" / "scaled.cute.py"
+    text = path.read_text().replace(
+        "threads: cutlass.Constexpr)", "threads: cutlass.Constexpr, shared: cutlass.Constexpr)"
+    )
+    path.write_text(text)
+    (kernel,) = _built(suffix, folder).kernels.values()
+    assert (4096, 4096) == (kernel.card.shared, kernel.resources.shared_bytes)
+
+
+def test_numba_finds_the_name_that_numpy_has_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", ModuleType("numba"))
+    monkeypatch.setitem(sys.modules, "numba.cuda", ModuleType("numba.cuda"))
+    monkeypatch.setattr(np, "row_stack", None, raising=False)  # is put back afterwards, or taken away again
+    monkeypatch.delattr(np, "row_stack")
+    numba_loader._numba_cuda()
+    assert vars(np)["row_stack"] is np.vstack

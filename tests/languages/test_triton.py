@@ -14,6 +14,7 @@ from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.languages import build, build_request, language
 from prism_bench.languages.compiler_process import ask
+from prism_bench.studies.compile_against import since_catalogue
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -108,3 +109,18 @@ def test_a_compiler_that_takes_too_long_is_ended_and_another_takes_its_place(mon
         build(_request())
     monkeypatch.undo()
     assert build(_request()).kernels
+
+
+def test_another_kernel_of_the_same_file_is_no_change_and_its_own_one_is(tmp_path):
+    old, new = (Path(shutil.copytree(CATALOGUE, tmp_path / name)) for name in ("old", "new"))
+    file = new / "small/scaled.triton.py"
+    file.write_text("# a remark\n" + file.read_text())
+    assert ([], []) == since_catalogue(discover(old), discover(new), (), ("80", "90"))
+    file.write_text(file.read_text().replace("factor * tl.load", "factor + tl.load"))
+    changes, complaints = since_catalogue(discover(old), discover(new), (), ("80", "90"))
+    assert ({("scaled:triton", "80"), ("scaled:triton", "90")}, []) == (
+        {(one.kernel, one.architecture) for one in changes}, complaints,
+    )  # fmt: skip
+    entries = [entry for one in changes for entry in one.entries]
+    assert entries
+    assert all(entry.before and entry.after and entry.before.resources.registers > 0 for entry in entries)

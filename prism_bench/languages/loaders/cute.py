@@ -2,12 +2,14 @@
 
 A launch names a host function with `@cute.jit` that launches one kernel and passes its own arguments on in their order:
 arrays as pointers to global memory, scalars as numbers. `constants` of the launch are the host function's
-`cutlass.Constexpr` parameters, by name and behind the others. Its grid is the spec's; host code that computes what the
-kernel takes, such as descriptors of tensor maps, needs a callable.
+`cutlass.Constexpr` parameters, by name and behind the others; one called `shared` is the dynamic shared memory of a
+block, in bytes. Its grid is the spec's; host code that computes what the kernel takes, such as descriptors of tensor
+maps, needs a callable.
 """
 
 import tempfile
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +29,14 @@ _TYPES = {
 }  # fmt: skip
 # Its code for these architectures uses their own instructions, and runs on no later one.
 _SPECIFIC = {"90": "sm_90a", "100": "sm_100a", "103": "sm_103a", "120": "sm_120a"}
+_BUILDS = ("cu12", "cu13")  # the wheel asks for cu12 itself, its extra for cu13
+
+
+def _is_there(distribution: str) -> bool:
+    try:
+        return bool(version(distribution))
+    except PackageNotFoundError:
+        return False
 
 
 class CuteDsl(Language):
@@ -35,6 +45,11 @@ class CuteDsl(Language):
     title = "CuTe DSL"
     library = Library("cute", "cutlass", "nvidia-cutlass-dsl", "torch", extra="cute")
     modules = ("cutlass",)
+
+    def require_installed(self) -> str:
+        """Return the version, with the CUDA that the compiler was built for: `4.8.1 (cu13)`; both make other code."""
+        built = [name for name in _BUILDS if _is_there(f"nvidia-cutlass-dsl-libs-{name}")]
+        return f"{super().require_installed()} ({', '.join(built) or 'no compiler'})"
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
         """Compile the kernel that a host function launches; the card has its pointers and scalars."""
@@ -74,7 +89,8 @@ def _card(cubin: bytes, instance: Instance, architecture: str) -> LaunchCard:
         raise SpecError(f"{instance.function} launches {len(entries)} kernels; a launch of a spec is one")
     ((symbol, entry),) = entries.items()
     parameters = tuple(CardParameter(_kind(passed), passed.name) for passed in instance.passed)
-    return LaunchCard(symbol, architecture, parameters, block=entry.block or (0, 0, 0))
+    shared = instance.constants.get("shared", 0)
+    return LaunchCard(symbol, architecture, parameters, block=entry.block or (0, 0, 0), shared=int(shared or 0))
 
 
 def _kind(passed: Passed) -> Kind:

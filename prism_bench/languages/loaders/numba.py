@@ -10,11 +10,13 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from prism_bench.card import CardParameter, Kind, LaunchCard
 from prism_bench.compilation.elf import elf_entries
-from prism_bench.errors import CompilationFailed, SpecError
-from prism_bench.instance import Constant, Instance, Passed
-from prism_bench.languages.language import Language, MachineCode
+from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
+from prism_bench.instance import Instance, Passed
+from prism_bench.languages.language import InterpretedLaunch, Language, MachineCode, with_globals
 from prism_bench.libraries import Library
 
 _OPTIONS = ("fastmath", "max_registers", "opt")
@@ -26,6 +28,8 @@ class NumbaCuda(Language):
     title = "Numba-CUDA"
     library = Library("numba", "numba_cuda", "numba-cuda", "cupy", extra="numba")
     modules = ("numba",)
+    interpreter_variables = {"NUMBA_ENABLE_CUDASIM": "1"}
+    most_threads = 2048  # each is one of Python's
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
         """Compile an instance to a cubin; of an array the card has seven words, and two more for each further axis."""
@@ -33,10 +37,10 @@ class NumbaCuda(Language):
         options = {name: value for name, value in instance.constants.items() if name in _OPTIONS}
         constants = {name: value for name, value in instance.constants.items() if name not in _OPTIONS}
         try:
-            cuda = import_module("numba.cuda")
+            cuda = _numba_cuda()
             types = tuple(_type(passed) for passed in instance.passed)
             number = int(architecture.rstrip("af"))
-            ptx, _ = cuda.compile(_with_globals(function, constants), types, cc=divmod(number, 10), output="ptx",
+            ptx, _ = cuda.compile(with_globals(function, constants), types, cc=divmod(number, 10), output="ptx",
                                   device=False, abi="numba", **options)  # fmt: skip
             cubin = _linked(ptx, architecture)
         except SpecError:
@@ -44,6 +48,32 @@ class NumbaCuda(Language):
         except Exception as error:  # whatever typing, lowering and the linker raise is about this kernel
             raise CompilationFailed(_words(function, instance, error)) from error
         return MachineCode(cubin, _card(cubin, instance, architecture))
+
+    def not_emulated(self) -> str | None:
+        """Return why Numba's simulator cannot run here, or None."""
+        if not self.library.is_installed():
+            return "its simulator comes with Numba-CUDA, which is not installed (pip install 'prism-bench[numba]')"
+        return None
+
+    def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
+        """Run a launch in Numba's simulator, block after block, with a thread of Python for each thread."""
+        instance = launch.instance
+        found = self.function_of(module, instance.function)
+        function = _python_function(getattr(found, "fn", found), instance)
+        constants = {name: value for name, value in instance.constants.items() if name not in _OPTIONS}
+        kernel = _numba_cuda().jit(with_globals(function, constants))
+        try:
+            with np.errstate(all="ignore"):  # of its scalars, which are NumPy's
+                kernel[launch.grid, launch.block](*launch.values)
+        except Exception as error:  # whatever a kernel raises when it is simulated is about this kernel
+            raise VerificationFailed(_words(function, instance, error)) from error
+
+
+def _numba_cuda() -> Any:
+    """Return `numba.cuda`. Up to 0.30 it asks for a name of `numpy.vstack` that NumPy 2.5 has no more."""
+    if not hasattr(np, "row_stack"):
+        setattr(np, "row_stack", np.vstack)  # noqa: B010 - NumPy is typed without it
+    return import_module("numba.cuda")
 
 
 def _python_function(found: Any, instance: Instance) -> FunctionType:
@@ -56,18 +86,6 @@ def _python_function(found: Any, instance: Instance) -> FunctionType:
         given = ", ".join(one.name for one in instance.passed) or "none"
         raise SpecError(f"{instance.function} takes the arguments {', '.join(names)}; the launch passes {given}")
     return function
-
-
-def _with_globals(function: FunctionType, constants: dict[str, Constant]) -> FunctionType:
-    """Return the function with the launch's constants as globals, which Numba compiles in."""
-    unknown = [name for name in constants if name not in function.__globals__]
-    if unknown:
-        raise SpecError(
-            f"{function.__name__}: its file defines no global {', '.join(unknown)}, a constant of the launch"
-        )
-    made = FunctionType(function.__code__, function.__globals__ | constants, function.__name__, function.__defaults__)
-    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
-    return made
 
 
 def _type(passed: Passed) -> Any:

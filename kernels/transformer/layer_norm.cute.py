@@ -1,0 +1,32 @@
+"""Layer norm of rows in the CuTe DSL: a block per row, read once where its registers hold it, else three times."""
+
+import cutlass
+import cutlass.cute as cute
+
+from prism_bench import Launch, Variant, Workload
+
+from ..include.cute_norms import launch_rows
+from ..include.layer_norm import ROWS_TUNE, row_constants
+
+
+@cute.jit
+def layer_norm(
+    x: cute.Pointer, gamma: cute.Pointer, beta: cute.Pointer, y: cute.Pointer, cols: cutlass.Int32,
+    eps: cutlass.Float32, threads: cutlass.Constexpr, items: cutlass.Constexpr, width: cutlass.Constexpr,
+):  # fmt: skip
+    """Launch a block per row; without items rows are read three times."""
+    launch_rows((x, gamma, beta, y), cols, eps, items > 0, (threads, items, width, ""))
+
+
+def launch(batch: int, length: int, cols: int, block: int) -> Launch:
+    constants = row_constants(cols, block)
+    return Launch(batch * length, constants["threads"], constants=constants)
+
+
+variant = Variant(
+    "in the CuTe DSL: a block per row",
+    entry="layer_norm",
+    launch=launch,
+    tune=ROWS_TUNE,
+    more_edges=(Workload(length=3, cols=128),),
+)

@@ -1,0 +1,265 @@
+"""Attention in the CuTe DSL, as FlashAttention does it: a block of queries walks over the keys once.
+
+Scores are scaled by log2(e) and weighted by exp2; the running maximum of a query to which no key is open is -inf, and
+its weights are zero. Keys and values of the next step are copied while this one is computed.
+"""
+
+from typing import Any
+
+import cutlass
+import cutlass.cute as cute
+
+from prism_bench import Launch, Rule, Tune, Variant, Workload
+
+from ..include.cute_rows import added, higher
+from ..include.cute_tiles import fill_tile, tile_layout
+
+LOG2E = 1.4426950408889634
+INFINITY = float("inf")
+
+
+@cute.jit
+def quad_reduced(value: cutlass.Float32, merge: cutlass.Constexpr):
+    """Return what the four lanes that share rows of sums have, merged."""
+    for step in cutlass.range_constexpr(2):
+        value = merge(value, cute.arch.shuffle_sync_bfly(value, offset=1 << step))
+    return value
+
+
+@cute.jit
+def close_keys(scores: cute.Tensor, coordinates: cute.Tensor, mask: cute.Pointer, place: Any, flags: cutlass.Constexpr):
+    """Add the mask to scores, and close keys behind the last one or, if causal, behind the query.
+
+    `place` has the first query, the first key, their number and the scale, which scores have where there is a mask.
+    """
+    causal, masked = flags
+    query, key, length, scale = place
+    for at in cutlass.range_constexpr(cute.size(scores)):
+        row, col = query + coordinates[at][0], key + coordinates[at][1]
+        if cutlass.const_expr(masked):
+            bias = cutlass.Float32(0)
+            if row < length and col < length:
+                bias = mask[cutlass.Int64(row) * length + col]
+            scores[at] = scores[at] * scale + bias * LOG2E
+        closed = col >= length
+        if cutlass.const_expr(causal):
+            closed = closed or col > row
+        if closed:
+            scores[at] = -cutlass.Float32.inf
+
+
+@cute.jit
+def weigh_row(scores: cute.Tensor, sums: cute.Tensor, state: Any, row: cutlass.Constexpr, scale: cutlass.Float32):
+    """Turn a row of scores into weights relative to the row's maximum so far, and scale its sums to that."""
+    tops, totals = state
+    half, part = row % 2, row // 2
+    top = tops[row]
+    for at in cutlass.range_constexpr(2 * cute.size(scores, mode=[2])):
+        top = higher(top, scores[(at % 2, half), part, at // 2])
+    top = quad_reduced(top, higher)
+    shift = top
+    if top == -INFINITY:
+        shift = cutlass.Float32(0)
+    rescale = cute.arch.exp2((tops[row] - shift) * scale)
+    below = -shift * scale
+    total = totals[row] * rescale
+    for at in cutlass.range_constexpr(2 * cute.size(scores, mode=[2])):
+        place = ((at % 2, half), part, at // 2)
+        weight = cute.arch.exp2(cute.math.fma(scores[place], scale, below))
+        scores[place] = weight
+        total += weight
+    for at in cutlass.range_constexpr(2 * cute.size(sums, mode=[2])):
+        place = ((at % 2, half), part, at // 2)
+        sums[place] = sums[place] * rescale
+    tops[row] = top
+    totals[row] = total
+
+
+@cute.jit
+def as_operand(weights: cute.Tensor):
+    """Return weights as the first operand of a product: two instructions' columns are one's depth."""
+    half = cute.make_rmem_tensor(weights.layout, cutlass.Float16)
+    half.store(weights.load().to(cutlass.Float16))
+    parts = cute.logical_divide(half.layout, (None, None, 2))
+    shape = ((parts.shape[0], parts.shape[2][0]), parts.shape[1], parts.shape[2][1])
+    stride = ((parts.stride[0], parts.stride[2][0]), parts.stride[1], parts.stride[2][1])
+    return cute.make_tensor(half.iterator, cute.make_layout(shape, stride=stride))
+
+
+@cute.jit
+def multiply(mma: cute.TiledMma, sums: cute.Tensor, left: Any, right: Any, steps: cutlass.Constexpr):
+    """Add a product of operands to sums: registers, with what is copied to them step by step, from where and how."""
+    for step in cutlass.range_constexpr(steps):
+        for _, copies in (left, right):
+            if cutlass.const_expr(copies is not None):
+                copy, source, target = copies
+                cute.copy(copy, source[None, None, step], target[None, None, step])
+        cute.gemm(mma, sums, left[0][None, None, step], right[0][None, None, step], sums)
+
+
+@cute.jit
+def store_row(sums: cute.Tensor, o: cute.Pointer, total: cutlass.Float32, place: Any, constants: cutlass.Constexpr):
+    """Store a row's sums over its total; zeros where no key was open."""
+    row, whole, coordinates = constants
+    begin, width = place
+    total = quad_reduced(total, added)
+    factor = cutlass.Float32(1) / (cutlass.Float32(1) if total == 0.0 else total)
+    pair = cute.make_rmem_tensor(2, cutlass.Float16)
+    for at in cutlass.range_constexpr(cute.size(sums, mode=[2])):
+        lane = coordinates[(0, row % 2), row // 2, at][1]
+        for each in cutlass.range_constexpr(2):
+            pair[each] = (sums[(each, row % 2), row // 2, at] * factor).to(cutlass.Float16)
+        if cutlass.const_expr(whole):
+            if lane < width:
+                target = cute.make_tensor(o + cute.assume(begin + lane, divby=2), cute.make_layout(2))
+                cute.autovec_copy(pair, target)
+        else:
+            for each in cutlass.range_constexpr(2):
+                if lane + each < width:
+                    o[begin + lane + each] = pair[each]
+
+
+@cute.kernel
+def attend(
+    q: cute.Pointer, k: cute.Pointer, v: cute.Pointer, mask: cute.Pointer, o: cute.Pointer, heads: cutlass.Int32,
+    length: cutlass.Int32, width: cutlass.Int32, scale: cutlass.Float32, mma: cute.TiledMma,
+    constants: cutlass.Constexpr,
+):  # fmt: skip
+    """Attend for the block's queries of one head: products and weights for a tile of keys at a time."""
+    (queries, keys, depth), causal, masked, whole = constants
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    threads, tiles = mma.size, (length + queries - 1) // queries
+    tile, head = block % tiles, block // tiles
+    first = (tiles - 1 - tile) * queries  # the longest first where causal
+    stride = cutlass.Int64(heads) * width
+    base = cutlass.Int64(head // heads) * length * stride + head % heads * width
+    if cutlass.const_expr(whole):
+        base, stride = cute.assume(base, divby=8), cute.assume(stride, divby=8)
+    memory = cute.arch.get_dyn_smem(cutlass.Float16, 128)
+    one = cute.make_tensor(memory, tile_layout(queries, depth, 1, True))[None, None, 0]
+    others = cute.make_tensor(memory + queries * depth, tile_layout(keys, depth, 2, True))
+    values = cute.make_tensor(memory + (queries + 2 * keys) * depth, tile_layout(depth, keys, 2, False))
+    mine = mma.get_slice(thread)
+    scores = cute.make_rmem_tensor(mma.partition_shape_C((queries, keys)), cutlass.Float32)
+    sums = cute.make_rmem_tensor(mma.partition_shape_C((queries, depth)), cutlass.Float32)
+    held = [
+        mma.make_fragment_A(mine.partition_A(one)),
+        mma.make_fragment_B(mine.partition_B(others)[None, None, None, 0]),
+        mma.make_fragment_B(mine.partition_B(values)[None, None, None, 0]),
+    ]
+    atoms = [
+        cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x8x16bOp(turned, 4), cutlass.Float16) for turned in (False, True)
+    ]
+    load_one, load_other = cute.make_tiled_copy_A(atoms[0], mma), cute.make_tiled_copy_B(atoms[0], mma)
+    load_value = cute.make_tiled_copy_B(atoms[1], mma)
+    from_one = load_one.get_slice(thread).partition_S(one)
+    from_others = load_other.get_slice(thread).partition_S(others)
+    from_values = load_value.get_slice(thread).partition_S(values)
+    to_one, to_other, to_value = (
+        copy.get_slice(thread).retile(part) for copy, part in zip((load_one, load_other, load_value), held, strict=True)
+    )
+    coordinates = mine.partition_C(cute.make_identity_tensor((queries, keys)))
+    rows = 2 * cute.size(sums, mode=[1])
+    tops, totals = (cute.make_rmem_tensor(rows, cutlass.Float32) for _ in range(2))
+    tops.fill(-INFINITY)
+    totals.fill(0.0)
+    sums.fill(0.0)
+    end = cutlass.min(length, first + queries) if causal else length
+    steps = (end + keys - 1) // keys
+    deep, flat = (threads, True, whole), (threads, False, whole)
+    fill_tile(one, q + base, stride, (first, 0, length, width), deep)
+    fill_tile(others[None, None, 0], k + base, stride, (0, 0, length, width), deep)
+    fill_tile(values[None, None, 0], v + base, stride, (0, 0, width, length), flat)
+    cute.arch.cp_async_commit_group()
+    factor = scale * LOG2E
+    left = cutlass.Float32(1) if masked else factor  # to scale in the exponential
+    for step in cutlass.range(steps, unroll=1):
+        slot, key = step % 2, step * keys
+        cute.arch.cp_async_wait_group(0)
+        cute.arch.sync_threads()
+        if step + 1 < steps:
+            fill_tile(others[None, None, 1 - slot], k + base, stride, (key + keys, 0, length, width), deep)
+            fill_tile(values[None, None, 1 - slot], v + base, stride, (0, key + keys, width, length), flat)
+        cute.arch.cp_async_commit_group()
+        scores.fill(0.0)
+        keyed = (held[1], (load_other, from_others[None, None, None, slot], to_other))
+        multiply(mma, scores, (held[0], (load_one, from_one, to_one)), keyed, depth // 16)
+        if masked or key + keys > length or (causal and key + keys > first):
+            close_keys(scores, coordinates, mask, (first, key, length, factor), (causal, masked))
+        for row in cutlass.range_constexpr(rows):
+            weigh_row(scores, sums, (tops, totals), row, left)
+        valued = (held[2], (load_value, from_values[None, None, None, slot], to_value))
+        multiply(mma, sums, (as_operand(scores), None), valued, keys // 16)
+    lanes = mine.partition_C(cute.make_identity_tensor((queries, depth)))
+    for row in cutlass.range_constexpr(rows):
+        query = first + lanes[(0, row % 2), row // 2, 0][0]
+        if query < length:
+            store_row(sums, o, totals[row], (base + query * stride, width), (row, whole, lanes))
+
+
+@cute.jit
+def multi_head_attention(
+    q: cute.Pointer, k: cute.Pointer, v: cute.Pointer, mask: cute.Pointer, o: cute.Pointer, heads: cutlass.Int32,
+    length: cutlass.Int32, width: cutlass.Int32, scale: cutlass.Float32, causal: cutlass.Constexpr,
+    masked: cutlass.Constexpr, whole: cutlass.Constexpr, queries: cutlass.Constexpr, keys: cutlass.Constexpr,
+    depth: cutlass.Constexpr, warps: cutlass.Constexpr, shared: cutlass.Constexpr,
+):  # fmt: skip
+    """Launch `attend`: warps share the queries."""
+    instruction = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    grid = cute.make_layout((warps, 1, 1))
+    mma = cute.make_tiled_mma(instruction, grid, permutation_mnk=(16 * warps, 16, 16))
+    constants = (queries, keys, depth), causal, masked, whole
+    kernel: Any = attend(q, k, v, mask, o, heads, length, width, scale, mma, constants)
+    kernel.launch(grid=(1, 1, 1), block=(32 * warps, 1, 1), smem=shared)
+
+
+def padded(model: int, heads: int) -> int:
+    return next(depth for depth in (16, 32, 64, 128, 256) if heads * depth >= model)
+
+
+def fitting(queries: int, keys: int, warps: int, model: int, heads: int) -> bool:
+    """Sums and scores in the registers of their threads."""
+    return queries % (16 * warps) == 0 and queries * (padded(model, heads) + keys) <= 192 * 32 * warps
+
+
+def launch(
+    batch: int, heads: int, length: int, width: int, causal: int, masked: int, queries: int, keys: int, warps: int
+) -> Launch:
+    depth = padded(width, 1)
+    flags = {"causal": bool(causal), "masked": bool(masked), "whole": width % 8 == 0}
+    shared = 2 * depth * (queries + 4 * keys)
+    sizes = {"queries": queries, "keys": keys, "depth": depth, "warps": warps, "shared": shared}
+    return Launch(batch * heads * -(-length // queries), 32 * warps, constants=flags | sizes)
+
+
+variant = Variant(
+    "in the CuTe DSL: online softmax over tiles of keys",
+    entry="multi_head_attention",
+    launch=launch,
+    edges=(
+        Workload(batch=0, heads=2, length=5, model=16),
+        Workload(batch=1, heads=3, length=1, model=3),
+        Workload(batch=2, heads=2, length=70, model=80, causal=1),
+        Workload(batch=1, heads=1, length=129, model=9, masked=1),
+        Workload(batch=2, heads=3, length=130, model=192),
+        Workload(batch=1, heads=1, length=67, model=72, causal=1, masked=1),
+        Workload(batch=1, heads=5, length=140, model=640, causal=1),
+        Workload(batch=1, heads=1, length=33, model=200, scaling=0.5),
+        Workload(batch=2, heads=2, length=77, model=128, causal=1),
+        Workload(batch=1, heads=2, length=80, model=128),
+        *(Workload(batch=1, heads=16, length=144, model=model, queries=128) for model in (1024, 2048)),
+        *(Workload(batch=1, heads=16, length=272, model=model) for model in (1024, 2048)),
+    ),
+    tune=Tune(
+        queries=(128, 64),
+        keys=(64, 32, 128),
+        warps=(4, 8),
+        default={
+            "queries": lambda length, model, heads: 64 if length <= 256 or model > 128 * heads else 128,
+            "keys": lambda model, heads: 32 if model > 128 * heads else 64,
+            "warps": lambda length, model, heads: 8 if length > 256 and 64 * heads < model <= 128 * heads else 4,
+        },
+        rules=(Rule("sums and scores in the registers of their threads", fitting),),
+    ),
+)
