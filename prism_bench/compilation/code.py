@@ -41,6 +41,15 @@ def sass_hash(cubin: bytes, leaving_out: Collection[str] = ()) -> str:
     return digest.hexdigest()[:16]
 
 
+def code_bytes(cubin: bytes, symbols: Collection[str]) -> int:
+    """Return the size of the instructions of these entries, in bytes."""
+    from elftools.elf.elffile import ELFFile
+
+    wanted = {f"{_TEXT}{symbol}" for symbol in symbols}
+    sections = ELFFile(io.BytesIO(cubin)).iter_sections()
+    return sum(section.data_size for section in sections if section.name in wanted)
+
+
 def data_hash(cubin: bytes) -> str:
     """Return a hash of the constants and initial values that come with the code, without the space for arguments."""
     from elftools.elf.elffile import ELFFile

@@ -3,19 +3,24 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prism_bench.files import shared_with
-from prism_bench.sources.device_side import DeviceSide, device_side
 from prism_bench.toolchain import toolchain_of
+
+if TYPE_CHECKING:
+    from prism_bench.sources.device_side import DeviceSide
 
 _PLACE = re.compile(r'^#line (\d+) ".*?([^"/\\]+)"$', re.MULTILINE)
 
 
-def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> DeviceSide | None:
+def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> "DeviceSide | None":
     """Return the device side of a source; None where it holds no host code.
 
     SpecError, with the line in the way, where it cannot separate the two.
     """
+    from prism_bench.sources.device_side import device_side  # a parser that only a source to compile needs
+
     return device_side(source, toolchain_of(options).folders, entries, shared_with(source))
 
 

@@ -45,7 +45,7 @@ def check_card(card: LaunchCard, cubin: bytes) -> None:
     if card.entry not in entries:
         raise SpecError(f"launch card: the cubin has no entry '{card.entry}'; it has {', '.join(entries) or 'none'}")
     found = entries[card.entry]
-    carded = tuple(zip(card.offsets, (one.nbytes for one in card.parameters), strict=True))
+    carded = card.extents
     if carded != found.parameters:
         raise SpecError(
             f"launch card of '{card.entry}': its parameters have {_text(carded)}; those of the cubin have "

@@ -60,7 +60,7 @@ def compile_source(
     make = _by_nvcc if chosen.compiler == "nvcc" else _by_nvrtc
     job = make(source, tuple(entries), architecture, chosen)
     path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{job.key}.cubin"
-    kept = _from_cache(path)
+    kept = kept_program(path)
     if cache and kept:
         return kept
     started = time.perf_counter()
@@ -139,11 +139,25 @@ def source_hash(source: Path) -> str:
     """
     if is_prebuilt(source):
         return hashlib.sha256(source.read_bytes()).hexdigest()
-    text = source.read_text()
-    digest = hashlib.sha256(without_comments(text).encode())
-    for part in _included(source, text):
-        digest.update(without_comments(part).encode())
+    digest = hashlib.sha256()
+    for text in cuda_texts(source):
+        digest.update(without_comments(text).encode())
     return digest.hexdigest()
+
+
+def cuda_texts(source: Path) -> Iterator[str]:
+    """Yield the text of a source, then those of the catalogue's own headers that it includes, directly or not."""
+    text = source.read_text()
+    yield text
+    yield from _included(source, text)
+
+
+def cuda_files(source: Path) -> tuple[Path, ...]:
+    """Return a source, then the catalogue's own headers that it includes, directly or not; machine code alone."""
+    if is_prebuilt(source):
+        return (source,)
+    folders = (source.parent, *shared_with(source))
+    return (source, *(path for path, _ in _reached(source, source.read_text(), folders, set())))
 
 
 def content_hash(source: Path) -> str:
@@ -187,22 +201,23 @@ def _included(source: Path, text: str, folders: Sequence[Path] = ()) -> Iterator
 
     They are next to it, among what its catalogue shares, or in `folders`.
     """
-    return _reached(source, text, (source.parent, *folders, *shared_with(source)), set())
+    return (body for _, body in _reached(source, text, (source.parent, *folders, *shared_with(source)), set()))
 
 
-def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) -> Iterator[str]:
+def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield path and text of each header."""
     for bracket, name in _INCLUDE.findall(text):
         found = first_in((path.parent, *folders) if bracket == '"' else folders[1:], name)
         header = found and found.resolve()
         if header and header not in seen:
             seen.add(header)
             body = header.read_text("utf-8", "replace")
-            yield body
+            yield header, body
             yield from _reached(header, body, folders, seen)
 
 
-def _from_cache(path: Path) -> Compiled | None:
-    """Return what was kept, or None where nothing was or it cannot be read."""
+def kept_program(path: Path) -> Compiled | None:
+    """Return the program that the cache holds at `path`; None where it holds none that can be read."""
     try:
         facts = json.loads(path.with_suffix(".json").read_text())
         kept = Compiled(path, facts["lowered"], resources(facts["log"]), facts["log"], facts["seconds"], cached=True)

@@ -8,9 +8,14 @@ from pathlib import Path
 from prism_bench.files import family_folder, first_in, shared_with
 
 
+def python_files(source: Path) -> tuple[Path, ...]:
+    """Return a kernel's file, then the catalogue's own files that it imports, directly or not."""
+    return tuple(path for path, _ in _found(source))
+
+
 def python_texts(source: Path) -> tuple[str, ...]:
-    """Return the text of a kernel's file, then those of the catalogue's own files that it imports, directly or not."""
-    return tuple(text for _, text in _reached(source, (family_folder(source), *shared_with(source)), set()))
+    """Return the texts of those files."""
+    return tuple(text for _, text in _found(source))
 
 
 def python_hash(source: Path) -> str:
@@ -19,6 +24,10 @@ def python_hash(source: Path) -> str:
     for text in python_texts(source):
         digest.update(ast.dump(ast.parse(text)).encode())
     return digest.hexdigest()
+
+
+def _found(source: Path) -> Iterator[tuple[Path, str]]:
+    return _reached(source, (family_folder(source), *shared_with(source)), set())
 
 
 def _reached(path: Path, folders: Sequence[Path], seen: set[Path]) -> Iterator[tuple[Path, str]]:

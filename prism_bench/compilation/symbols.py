@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from prism_bench.errors import CompilationFailed
+from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.mangling import demangled, function_of, same_function, without_template
 
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
@@ -31,6 +31,45 @@ def entry_symbols(cubin: bytes) -> tuple[str, ...]:
         if other & _ENTRY:
             found.append(names[name : names.index(b"\0", name)].decode())
     return tuple(found)
+
+
+def undefined_symbols(cubin: bytes) -> tuple[str, ...] | None:
+    """Return the functions and variables that a cubin uses and does not have; None where it is no ELF file for a GPU.
+
+    What the compiler reserves (`.nv.`) is left out.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        table: Any = file.get_section_by_name(".symtab")
+        names = [symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"]
+    except (ELFError, AttributeError, KeyError, ValueError, AssertionError):
+        return None
+    return tuple(name for name in names if name and not name.startswith(".nv."))
+
+
+def variable_symbols(cubin: bytes) -> dict[str, int]:
+    """Return the variables of a cubin that keep their content from launch to launch, with their bytes.
+
+    SpecError where it is no ELF file for a GPU.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        sections = {number: section.name for number, section in enumerate(file.iter_sections())}
+        return {
+            symbol.name: symbol["st_size"]
+            for symbol in file.get_section_by_name(".symtab").iter_symbols()
+            if symbol["st_info"]["type"] == "STT_OBJECT"
+            and symbol["st_size"]
+            and sections.get(symbol["st_shndx"], "").startswith(".nv.global")
+        }
+    except (ELFError, AttributeError, KeyError, ValueError) as error:
+        raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
 
 
 def lowered_names(cubin: bytes, entries: Sequence[str], source: str) -> dict[str, str]:

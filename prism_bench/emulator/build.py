@@ -103,6 +103,13 @@ def _compile(compiler: Compiler, mode: str, options: list[str], source: Path, co
     return complaint([compiler.command, *rest]) if "PCH" in words else words
 
 
+def prepared(mode: str) -> tuple[Path, ...]:
+    """Return what every build of a mode shares, made where it is missing: runtime and precompiled header."""
+    compiler = find_compiler()
+    folders = (Path(option.removeprefix("-I")) for option in _prelude(compiler, mode))
+    return (_runtime(compiler, mode), *folders)
+
+
 def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
     """Return the option that makes g++ find the precompiled header, which halves the time of a small kernel."""
     if compiler.is_clang:

@@ -94,23 +94,13 @@ class ChildService:
             return Refusal.of(error), ()
 
 
-def serve(channel: FrameChannel, service: ChildService) -> None:
-    """Answer questions until the parent closes its end."""
-    while True:
-        try:
-            frame = channel.receive(QUESTIONS)
-        except EOFError:
-            return
-        channel.send(*service.reply(frame))
-
-
 def main(descriptor: str, kind: str) -> None:
     """Serve until there is nobody to ask, and over a launch that never ends only as long as the parent is there."""
     end_with(int(descriptor))
     guarded = kind == "guarded"
     if not guarded:
         report_crashes()
-    serve(FrameChannel.inherited(int(descriptor)), ChildService(guarded))
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, ChildService(guarded).reply)
 
 
 if __name__ == "__main__":

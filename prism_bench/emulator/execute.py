@@ -7,7 +7,7 @@ import numpy as np
 
 from prism_bench.emulator.arguments import Arguments
 from prism_bench.emulator.buffers import DeviceBuffer
-from prism_bench.emulator.library import BuiltSource, RawAccess, RawFinding
+from prism_bench.emulator.library import NO_OFFSET, BuiltSource, RawAccess, RawFinding
 from prism_bench.emulator.locate import locate
 from prism_bench.emulator.report import Access, LaunchFinding, LaunchReport
 from prism_bench.emulator.request import LaunchRequest
@@ -52,7 +52,8 @@ def _findings(library: BuiltSource, raw: list[RawFinding]) -> Iterator[LaunchFin
     for finding in raw:
         accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])
         argument = finding.argument if finding.argument >= 0 else None
-        yield LaunchFinding(finding.kind.decode(), finding.message.decode(), accesses, argument)
+        offset = None if finding.offset == NO_OFFSET else finding.offset
+        yield LaunchFinding(finding.kind.decode(), finding.message.decode(), accesses, argument, offset)
 
 
 def _access(raw: RawAccess, places: Mapping[int, tuple[str, int]]) -> Access:

@@ -80,12 +80,16 @@ class RawAccess(ctypes.Structure):
     ]
 
 
+NO_OFFSET = -(1 << 63)
+
+
 class RawFinding(ctypes.Structure):
     """A finding in the runtime's own layout."""
 
     _fields_ = [
         ("kind", ctypes.c_char * 32),
         ("message", ctypes.c_char * 1024),
+        ("offset", ctypes.c_int64),
         ("argument", ctypes.c_int32),
         ("count", ctypes.c_int32),
         ("accesses", RawAccess * 2),

@@ -85,7 +85,10 @@ class Module:
         Return the findings; SpecError where the arguments do not fit the kernel or the device.
         `isolate` runs it in a child process, which a crash ends instead of this one; address mode always does.
         """
-        request = LaunchRequest(entry, three(grid), three(block), **options)
+        return self.run(LaunchRequest(entry, three(grid), three(block), **options), arguments, isolate=isolate)
+
+    def run(self, request: LaunchRequest, arguments: Sequence[object], *, isolate: bool = False) -> LaunchReport:
+        """Run a kernel as `launch` does, with its configuration as one value."""
         with self._lock:
             if isolate or self._library is None:
                 return self._in_child().launch(request, arguments)

@@ -18,6 +18,7 @@ _REASONS = (
     ("dynamic parallelism", r"<<<"),
     ("8-bit and smaller floating types", r"\b__nv_fp[468]\w*|\bcuda_fp[468]\.h\b"),
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
+    ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
     ("inline PTX", r"\basm\s*(?:volatile\s*)?\("),
 )  # fmt: skip
 _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")

@@ -27,12 +27,17 @@ class Access:
 
 @dataclass(frozen=True)
 class LaunchFinding:
-    """Something wrong with a launch. `argument` is the index of the kernel's argument that it is about, if any."""
+    """Something wrong with a launch.
+
+    `argument` is the index of the kernel's argument that it is about, if any, and `offset` the byte in it, negative
+    before its beginning.
+    """
 
     kind: str
     message: str
     accesses: tuple[Access, ...] = ()
     argument: int | None = None
+    offset: int | None = None
 
     @property
     def file(self) -> str:

@@ -2,7 +2,8 @@
 
 Project includes replace their `#include`, system includes move to the top, and the rest is put into an unnamed
 namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function.
-Two things cannot be expressed with macros and are rewritten: `extern __shared__` and `extern "C"`.
+Three things cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, and `return;`, which
+notes that the thread leaves before the end: barriers wait for every thread that has not.
 """
 
 import re
@@ -25,6 +26,7 @@ _DYNAMIC_SHARED = re.compile(
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
+_RETURN = re.compile(r"\breturn\s*;(?!\s*\n\})")  # one before a function's last brace leaves nothing out
 _SYMBOL = re.compile(
     r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
 )
@@ -168,7 +170,11 @@ class _Flattener:
 
 def _rewrite(text: str) -> str:
     """Replace what macros cannot express; every newline stays."""
-    return _C_LINKAGE.sub(_plain_linkage, _declare_shared(text))
+    return _RETURN.sub(_noted_return, _C_LINKAGE.sub(_plain_linkage, _declare_shared(text)))
+
+
+def _noted_return(match: re.Match[str]) -> str:
+    return "{ ::cuda_cpu::leave_early(); return; }" + "\n" * match[0].count("\n")
 
 
 def _declare_shared(text: str) -> str:

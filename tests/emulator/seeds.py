@@ -49,6 +49,10 @@ SEEDS = (
     Seed("barrier_for_grid_sync", _RACE, grid=2, cooperative=True),
     Seed("unwritten_shared", {"fast": "outputs", "race": "unwritten shared read"}),
     Seed("divergent_barrier", dict.fromkeys(("fast", "race", "address"), "divergent barrier")),
+    *(
+        Seed(name, dict.fromkeys(("fast", "race", "address"), "divergent barrier"))
+        for name in ("skipped_barrier", "skipped_barrier_in_loop", "skipped_syncwarp", "skipped_vote")
+    ),
     Seed("shuffle_against_barrier", _HANG),
     Seed("shuffle_from_exited_lane", dict.fromkeys(("fast", "race", "address"), "undefined lane")),
     Seed("missing_pipeline_wait", {"fast": "outputs", "race": "unwritten shared read"}),

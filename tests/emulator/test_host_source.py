@@ -131,6 +131,7 @@ NOT_EMULATED = {
     "thread block clusters": "auto c = cg::this_cluster();",
     "tensor memory accelerator": 'asm("x"); const CUtensorMap* map;',
     "wgmma": "wgmma::f();",
+    "named barriers": "__barrier_sync_count(1, 64);",
     "mbarrier": "__mbarrier_init(p, 1);",
     "textures or surfaces": "tex2D<float>(t, x, y);",
     "dynamic parallelism": "child<<<1, 32>>>();",

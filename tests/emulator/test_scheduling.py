@@ -49,6 +49,21 @@ def test_threads_that_ended_are_not_waited_for(module):
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("entry, left", [("early_exit_in_a_function", 0), ("returns_after_a_barrier", 2)])
+def test_a_thread_that_returns_leaves_barriers_to_the_others(module, order, entry, left):
+    y = np.zeros(64, np.int32)
+    assert module.launch(entry, 1, 64, [y], order=order).is_clean
+    assert y.tolist() == [1] * 48 + [left] * 16
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_lanes_outside_of_the_mask_are_not_missed(module, order):
+    y = np.zeros(64, np.int32)
+    assert module.launch("part_of_a_warp", 1, 64, [y], order=order).is_clean
+    assert y.tolist() == ([1] * 8 + [0] * 24) * 2
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_spin_wait_on_a_volatile_flag_ends(module, order):
     flag, y = np.zeros(1, np.int32), np.zeros(1, np.int32)
     assert module.launch("flag_in_block", 1, 96, [flag, y], order=order).is_clean

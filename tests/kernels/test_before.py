@@ -2,10 +2,9 @@
 
 import pytest
 
-from prism_bench.catalogue import default_folder, discover
 from prism_bench.kernel import KernelSpec
+from tests.built_in import CATALOGUE
 
-CATALOGUE = discover(default_folder())
 FORMS = dict(CATALOGUE.kernels)
 FORMS |= {
     f"{name}:{variant}": spec.with_variant(variant)

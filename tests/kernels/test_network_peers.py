@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.cuda.torch_case import prepared_call
-from prism_bench.catalogue import discover
 from prism_bench.peer import Peer
 from prism_bench.peer_cache import forget_kept_choices
+from tests.built_in import CATALOGUE
 from tests.kernels.lt_stand_in import COSTS, Clock, CublasLt, tensor, torch_stand_in
 
-CATALOGUE = discover()
 SPECS = {case.kernel: case.spec for case in CATALOGUE.cases()}
 LIBRARIES = ("flash_attn", "flashinfer", "liger", "nvmath", "quack")
 PEERS = [(kernel, spec.peer(name)) for kernel, spec in SPECS.items() for name in spec.peers]

@@ -1,6 +1,6 @@
 """The random kernels' references draw from the distributions they name; the kernels are held to their very draws."""
 
-import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy import stats
 from prism_bench import byname
 from tests.built_in import CATALOGUE
 
-PHILOX = sys.modules["prism_bench_catalogue.include.philox"]
+PHILOX = import_module("prism_bench_catalogue.include.philox")
 UNLIKELY = 1e-4  # of the fixed seeds below
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prism_bench.catalogue import discover
 from prism_bench.peer import Peer
+from tests.built_in import CATALOGUE
 
-CATALOGUE = discover()
 SPECS = {case.kernel: case.spec for case in CATALOGUE.cases()}
 PEERS = [(kernel, name, spec.peer(name)) for kernel, spec in SPECS.items() for name in spec.peers]
 LONGEST_TEXT = 160

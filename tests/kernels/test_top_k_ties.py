@@ -7,12 +7,12 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case
-from prism_bench.catalogue import default_folder, discover
 from prism_bench.inputs import Fill
 from prism_bench.run.verification import compare_outputs
 from prism_bench.workload import Workload
+from tests.built_in import CATALOGUE
 
-SPEC = discover(default_folder()).kernel("top_k_sampling")
+SPEC = CATALOGUE.kernel("top_k_sampling")
 TIES = Fill(lambda rng, count, axes: rng.choice([-1.0, 0.0, 2.0], count), "ties")
 LOGITS = replace(SPEC.array("logits"), fill=TIES)
 CASE = Case(replace(SPEC, arguments=(LOGITS, *SPEC.arguments[1:])), Workload(rows=4, vocabulary=300, k=120), "S0")

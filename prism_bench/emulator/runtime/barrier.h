@@ -20,9 +20,25 @@ inline void check_divergence(Block& block, Site site) {
     add_access(finding, access_of(scheduler.current, site));
 }
 
+// A thread that returned has exited, and a barrier does without it. One that went around a barrier to the kernel's end has
+// not: the barrier is in a branch that this thread did not take, which CUDA leaves undefined.
+inline void check_skipped(const Block& block) {
+    if (!block.ran_past || already_found("divergent barrier", block.barrier_site)) return;
+    const Thread* waiting = nullptr;
+    for (const Thread& thread : block.threads)
+        if (thread.state == State::AtBlockBarrier && !waiting) waiting = &thread;
+    const uint3 t = block.first_past->index;
+    Finding* finding = add_finding("divergent barrier",
+                                   "%u threads of the block wait at __syncthreads, and %u went past it to the end of the kernel, "
+                                   "first thread (%u, %u, %u); every thread that has not returned must reach it",
+                                   block.at_barrier, block.ran_past, t.x, t.y, t.z);
+    add_access(finding, access_of(waiting, block.barrier_site));
+}
+
 // Called whenever a thread has arrived or ended: threads that ended are not waited for.
 inline void open_block_barrier(Block& block) {
     if (!block.at_barrier || block.at_barrier != block.alive) return;
+    check_skipped(block);
     block.at_barrier = 0;
     block.barrier_true = block.predicates_true;
     block.barrier_seen = block.predicates_seen;
@@ -37,6 +53,7 @@ static void arrive_at_block_barrier(Site site, const char* name) {
     if (block.at_barrier++) check_divergence(block, site);
     else block.barrier_site = site;
     Thread* self = scheduler.current;
+    self->returned = false;
     self->state = State::AtBlockBarrier;
     open_block_barrier(block);
     if (self->state == State::Ready) suspend(State::Ready, name, site);

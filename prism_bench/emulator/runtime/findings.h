@@ -31,6 +31,7 @@ inline Finding* add_finding(const char* kind, const char* format, ...) {
     if (findings.size() >= most_findings) return nullptr;
     Finding finding{};
     finding.argument = -1;
+    finding.offset = no_offset;
     snprintf(finding.kind, sizeof finding.kind, "%s", kind);
     va_list arguments;
     va_start(arguments, format);

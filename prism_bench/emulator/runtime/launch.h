@@ -24,6 +24,7 @@ inline void finish(Thread& thread) {
     Block& block = *thread.block;
     thread.state = State::Finished;
     --block.alive;
+    if (!thread.returned && !block.ran_past++) block.first_past = &thread;
     watchdog.idle_ticks = 0;
     scheduler.progressed = true;
     if (thread.copies) drop_copies(thread);
@@ -77,18 +78,19 @@ inline void start_block(Block& block, uint64_t number) {
     const size_t count = block.threads.size();
     block.index = {uint32_t(number % grid[0]), uint32_t(number / grid[0] % grid[1]), uint32_t(number / (uint64_t(grid[0]) * grid[1]))};
     block.number = number;
-    block.next_new = block.ready_head = block.ready_count = block.at_barrier = block.at_grid = block.spinning = 0;
+    block.next_new = block.ready_head = block.ready_count = block.at_barrier = block.at_grid = block.spinning = block.ran_past = 0;
     block.predicates_true = block.predicates_seen = 0;
     block.alive = static_cast<uint32_t>(count);
     for (Thread& thread : block.threads) {
         thread.state = State::New;
+        thread.returned = false;
         thread.waiting_for = "";
         thread.spun_at = 0;
     }
     for (size_t w = 0; w < block.warps.size(); ++w) {
         const size_t lanes = count - 32 * w;
         block.warps[w].present = lanes >= 32 ? ~0u : (1u << lanes) - 1;
-        block.warps[w].finished = 0;
+        block.warps[w].finished = block.warps[w].ran_past = 0;
         block.warps[w].gatherings.clear();
     }
     if (scheduler.request.order == 2) shuffle_order(block.order.data(), count);

@@ -37,6 +37,7 @@ struct Thread {
     uint3 index{};
     uint32_t rank = 0;
     State state = State::New;
+    bool returned = false;  // by a `return` since its last barrier: it has exited, and barriers do without it
     const char* waiting_for = "";
     Site site{};
     uint64_t spun_at = 0;  // where in the kernel's code a loop was last seen: as an access's code
@@ -45,6 +46,7 @@ struct Thread {
 struct Warp {
     unsigned present = 0;
     unsigned finished = 0;
+    unsigned ran_past = 0;  // the lanes that ended at the kernel's last brace
     std::vector<Gathering> gatherings;
 };
 
@@ -58,6 +60,8 @@ struct Block {
     uint32_t ready_head = 0, ready_count = 0;
     uint32_t next_new = 0;
     uint32_t alive = 0;
+    uint32_t ran_past = 0;  // threads that ended at the kernel's last brace
+    const Thread* first_past = nullptr;
     uint32_t at_barrier = 0;
     uint32_t at_grid = 0;
     uint32_t spinning = 0;
@@ -100,9 +104,12 @@ struct Access {
     char file[256];
 };
 
+constexpr int64_t no_offset = INT64_MIN;
+
 struct Finding {
     char kind[32];
     char message[1024];
+    int64_t offset;  // of the first byte in the argument; negative before its beginning, no_offset where unknown
     int32_t argument;
     int32_t accesses;
     Access access[2];

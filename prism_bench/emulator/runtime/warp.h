@@ -21,6 +21,19 @@ inline size_t join(Warp& warp, unsigned mask, const char* name, Combine combine,
     return warp.gatherings.size() - 1;
 }
 
+// A lane that the mask names must call it too, unless it has returned.
+inline void check_skipped_lanes(const Warp& warp, const Gathering& gathering) {
+    const unsigned skipped = gathering.mask & warp.ran_past;
+    if (!skipped || already_found("divergent barrier", gathering.site)) return;
+    Finding* finding = add_finding("divergent barrier",
+                                   "%s with mask 0x%08x: lane %d is in the mask and went past it to the end of the kernel; "
+                                   "every lane of the mask that has not returned must call it",
+                                   gathering.name, gathering.mask, __builtin_ctz(skipped));
+    const Block& block = *scheduler.current->block;
+    const uint32_t first = static_cast<uint32_t>(&warp - block.warps.data()) * 32 + static_cast<uint32_t>(__builtin_ctz(gathering.arrived));
+    add_access(finding, access_of(&block.threads[first], gathering.site));
+}
+
 // Computes and lets the lanes go when every living lane of the mask is there.
 inline bool complete(Block& block, uint32_t warp_number, size_t which) {
     Warp& warp = block.warps[warp_number];
@@ -28,6 +41,7 @@ inline bool complete(Block& block, uint32_t warp_number, size_t which) {
     Gathering gathering = warp.gatherings[which];
     warp.gatherings[which] = warp.gatherings.back();
     warp.gatherings.pop_back();
+    check_skipped_lanes(warp, gathering);
     gathering.combine(gathering);
     if (!strcmp(gathering.name, "__syncwarp")) observe_warp_barrier(block, warp_number, gathering.arrived);
     observe_warp_step(block, warp_number);
@@ -41,6 +55,7 @@ void warp_collective(unsigned mask, const char* name, void* slot, Combine combin
     Thread* self = scheduler.current;
     Warp& warp = warp_of(self);
     const unsigned lane = self->rank & 31;
+    self->returned = false;
     if (!(mask >> lane & 1)) {
         char text[160];
         snprintf(text, sizeof text, "%s: lane %u calls it with mask 0x%08x, which does not name that lane", name, lane, mask);
@@ -57,6 +72,7 @@ void warp_collective(unsigned mask, const char* name, void* slot, Combine combin
 inline void leave_warp(Block& block, const Thread& thread) {
     Warp& warp = block.warps[thread.rank >> 5];
     warp.finished |= 1u << (thread.rank & 31);
+    if (!thread.returned) warp.ran_past |= 1u << (thread.rank & 31);
     for (size_t i = warp.gatherings.size(); i-- > 0;)
         if (i < warp.gatherings.size()) complete(block, thread.rank >> 5, i);
 }

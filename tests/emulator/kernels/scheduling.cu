@@ -12,6 +12,29 @@ __global__ void early_exit(int* y) {
     y[threadIdx.x] = 1;
 }
 
+__device__ void leaves(int* y, int first) {
+    if (threadIdx.x >= first) return;
+    __syncthreads();
+    y[threadIdx.x] = 1;
+}
+
+__global__ void early_exit_in_a_function(int* y) { leaves(y, 48); }
+
+// Lanes that a mask does not name may be elsewhere, or have ended.
+__global__ void part_of_a_warp(int* y) {
+    if ((threadIdx.x & 31) < 8) {
+        __syncwarp(0xffu);
+        y[threadIdx.x] = __any_sync(0xffu, 1);
+    }
+}
+
+__global__ void returns_after_a_barrier(int* y) {
+    __syncthreads();
+    if (threadIdx.x >= 48) { y[threadIdx.x] = 2; return; }
+    y[threadIdx.x] = 1;
+    __syncthreads();
+}
+
 __global__ void flag_in_block(volatile int* flag, int* y) {
     if (threadIdx.x == 0) {
         while (*flag == 0) {}

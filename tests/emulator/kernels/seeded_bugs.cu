@@ -147,6 +147,31 @@ __global__ void divergent_barrier(const float* x, float* y) {
     y[threadIdx.x] = x[threadIdx.x];
 }
 
+__global__ void skipped_barrier(const float* x, float* y) {
+    if (threadIdx.x < 40 || IS_FIXED) {
+        __syncthreads();  // BUG
+        y[threadIdx.x] = x[threadIdx.x];
+    }
+}
+
+__global__ void skipped_barrier_in_loop(const float* x, float* y) {
+    for (unsigned i = threadIdx.x; i < (IS_FIXED ? 64 + threadIdx.x : 70); i += 32) {
+        __syncthreads();  // BUG
+        y[i & 63] = x[i & 63];
+    }
+}
+
+__global__ void skipped_syncwarp(const float* x, float* y) {
+    if ((threadIdx.x & 31) < 20 || IS_FIXED) {
+        y[threadIdx.x] = x[threadIdx.x];
+        __syncwarp();  // BUG
+    }
+}
+
+__global__ void skipped_vote(const float* x, float* y) {
+    if ((threadIdx.x & 31) < 20 || IS_FIXED) y[threadIdx.x] = __any_sync(0xffffffffu, x[threadIdx.x] > 0);  // BUG
+}
+
 __global__ void shuffle_against_barrier(const float* x, float* y) {
     float value = x[threadIdx.x];
     if (IS_FIXED || threadIdx.x >= 16) value = __shfl_sync(0xffffffffu, value, 3);  // BUG

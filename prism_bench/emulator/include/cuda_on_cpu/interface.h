@@ -36,6 +36,9 @@ void block_barrier(Site site);
 int block_barrier_reduce(int kind, int predicate, Site site);
 void grid_barrier(Site site);
 
+// The caller is about to `return`; written before each such statement of a kernel's source.
+void leave_early();
+
 unsigned lane_index();
 unsigned living_lanes();
 

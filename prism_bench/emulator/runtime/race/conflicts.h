@@ -41,6 +41,7 @@ inline void report_race(const Watch& watch, size_t offset, uint32_t segment, uin
                                    touch.is_write ? "write" : "read", offset, name_of(watch).c_str());
     if (!finding) return;
     finding->argument = watch.argument;
+    finding->offset = static_cast<int64_t>(offset);
     add_access(finding, access_by(order.segments[segment], code, was_write));
     add_access(finding, access_by(order.segments[touch.segment], touch.code, touch.is_write));
 }
@@ -104,11 +105,12 @@ inline void check_bytes(Watch& watch, size_t offset, size_t bytes, const Touch& 
     }
 }
 
-inline void report_outside(const char* message, int argument, const Touch& touch, uint64_t what) {
+inline void report_outside(const char* message, int argument, const Touch& touch, uint64_t what, int64_t offset = no_offset) {
     if (!first_time(touch.code, what)) return;
     Finding* finding = add_finding("out of bounds", "%s", message);
     if (!finding) return;
     finding->argument = argument;
+    finding->offset = offset;
     add_access(finding, access_by(order.segments[touch.segment], touch.code, touch.is_write));
 }
 

@@ -96,7 +96,7 @@ static void outside_global(const volatile char* at, size_t bytes, const Touch& t
     }
     snprintf(text, sizeof text, "%s of %zu bytes %zu byte(s) %s of %s, which has %zu bytes", verb, bytes, std::min(past, early),
              past <= early ? "past the end" : "before the beginning", name_of(*nearest).c_str(), nearest->bytes);
-    report_outside(text, nearest->argument, touch, 3);
+    report_outside(text, nearest->argument, touch, 3, at - nearest->begin);
 }
 
 static void pass(Watch& watch, const volatile char* at, size_t bytes, const Touch& touch) {
