@@ -1,8 +1,8 @@
 """Prism Bench: honest times for CUDA kernels.
 
-The words that a kernel's spec is written in, and `benchmark`, `prepare` and `load`. Each is fetched on first use:
-`benchmark` brings a device with it and `load` pandas, and a command must guard itself against signals before it loads
-anything.
+The words that a kernel's spec is written in, and `benchmark`, `prepare`, `load` and public functions of extensions,
+such as `judge`. Each is fetched on first use: `benchmark` brings a device with it and `load` pandas, and a command must
+guard itself against signals before it loads anything.
 """
 
 from importlib import import_module
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from prism_bench.budget import Budget
     from prism_bench.called import KernelCall
     from prism_bench.card import CardParameter, LaunchCard
+    from prism_bench.extensions.judge.judging import judge as judge  # the module is absent where the extension is
     from prism_bench.inputs import constant, integers, normal, uniform
     from prism_bench.kernel import (
         Chain,
@@ -128,6 +129,10 @@ def __getattr__(name: str) -> object:
         return globals()[name]
     if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
         return import_module(f"{__name__}.{name}")
+    offered = None if name.startswith("_") else import_module("prism_bench.extension").public_function(name)
+    if offered is not None:
+        globals()[name] = offered
+        return offered
     raise AttributeError(f"module 'prism_bench' has no attribute '{name}'")
 
 

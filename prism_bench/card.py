@@ -22,12 +22,15 @@ class CardParameter:
     """One parameter of the machine code, in order.
 
     `value` is what is passed: the name of an argument, or a fact of one, `x.shape.0`, `x.stride.0` (in elements),
-    `x.bytes.0` (stride in bytes), `x.size` or `x.itemsize`. A `hidden` parameter is the compiler's own: the first of
-    them points to the card's scratch memory where it has some, the others are null. One without a value is zero.
+    `x.bytes.0` (stride in bytes), `x.size`, `x.itemsize` or `x.axes`; a fact of the launch, `launch.grid.0`,
+    `launch.blocks`, `launch.block` (threads of one) or `launch.threads`; or a number. One without a value is zero.
+    A `hidden` parameter is the compiler's own: the first of them points to the card's scratch memory where it has
+    some, the others are null. One that is `joined` is the next member of the structure that the one before it began.
     """
 
     kind: Kind
     value: str = ""
+    joined: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -59,6 +62,8 @@ class LaunchCard:
         Bytes of dynamic shared memory.
     scratch_bytes, scratch_align : int
         Global memory for each block of the grid that the first hidden parameter points to.
+    linear : bool
+        Whether the code numbers its blocks along x alone: a grid of several axes is launched as their product.
     attributes : mapping
         What else the compiler reports of the code.
     cubin : Path, optional
@@ -73,6 +78,7 @@ class LaunchCard:
     shared: int = 0
     scratch_bytes: int = 0
     scratch_align: int = 1
+    linear: bool = False
     attributes: Mapping[str, bool | int | float | str | None] = field(
         default_factory=dict[str, "bool | int | float | str | None"]
     )
@@ -99,12 +105,31 @@ class LaunchCard:
         return replace(self, parameters=tuple(filled))
 
     @property
-    def offsets(self) -> tuple[int, ...]:
-        """Where each parameter begins: at multiples of their sizes."""
-        found: list[int] = []
-        end = 0
+    def structures(self) -> tuple[tuple[CardParameter, ...], ...]:
+        """The parameters as the ELF file counts them: each alone, or with those that are joined to it."""
+        found: list[list[CardParameter]] = []
         for one in self.parameters:
-            begin = -(-end // one.nbytes) * one.nbytes
-            found.append(begin)
-            end = begin + one.nbytes
+            if one.joined and found:
+                found[-1].append(one)
+            else:
+                found.append([one])
+        return tuple(map(tuple, found))
+
+    @property
+    def extents(self) -> tuple[tuple[int, int], ...]:
+        """Where each of `structures` begins, and its bytes, all as C lays them out."""
+        found: list[tuple[int, int]] = []
+        end = 0
+        for members in self.structures:
+            align = max(one.nbytes for one in members)
+            begin = _up(end, align)
+            end = begin
+            for one in members:
+                end = _up(end, one.nbytes) + one.nbytes
+            end = _up(end, align)
+            found.append((begin, end - begin))
         return tuple(found)
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
 
 from prism_bench.errors import ExtraMissing
@@ -26,6 +27,14 @@ def extras_named() -> Generator[None]:
         if name not in EXTRAS:
             raise
         raise ExtraMissing(without(name)) from error
+
+
+def is_installed(module: str) -> bool:
+    """Return whether the library can be found, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def without(module: str) -> str:

@@ -1,5 +1,6 @@
 """KernelSpec: what one kernel computes and how it is launched. The words that a spec is written in are here too."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from prism_bench.launch import Launch, Requirement, TensorMap, Zero
 from prism_bench.peer import Peer
 from prism_bench.rule import Rule
 from prism_bench.spec_parts import (
+    CUDA,
     Golden,
     SpecChecks,
     SpecConfiguration,
@@ -43,6 +45,7 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
     of `libraries.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at` gives for other libraries
     why they are no peers: what they offer instead.
     `arithmetic` names the ceiling of the operations: `fp32`, `tensor` or `fp64`.
+    `least_precision` is for `prism-bench judge`: arithmetic below it, such as `tf32` below `fp32`, is refused.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.
     `before` is for a form that is kept to compare with: the name of the kernel or `kernel:variant` that replaces it. It
@@ -69,10 +72,26 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
         missing = sorted(set(self.only_labels or ()) - set(self.workloads))
         if missing:
             raise SpecError(f"{self.label_in_errors}: only_labels names {', '.join(missing)}, which has no workload")
+        self._check_tolerances()
         complaints = (chain.complaint(self.arguments, self.variants) for chain in self.chains)
         complaint = next(filter(None, complaints), None)
         if complaint:
             raise SpecError(f"{self.label_in_errors}: {complaint}")
+
+    def _check_tolerances(self) -> None:
+        """Raise a SpecError for a tolerance that is a plain number: it does not say of what."""
+        by_output: dict[str, Any] = (
+            dict(self.tolerance) if isinstance(self.tolerance, Mapping) else {"": self.tolerance}
+        )
+        for output, tolerance in by_output.items():
+            if not isinstance(tolerance, Tolerance):
+                of = f" of '{output}'" if output else ""
+                number = tolerance if isinstance(tolerance, int | float) else 1e-5
+                raise SpecError(
+                    f"{self.label_in_errors}: tolerance{of} is {tolerance!r}, which does not say of what; write "
+                    f"Tolerance('relative', relative={number}), absolute({number}), normwise({number}), elementwise() "
+                    f"or another one of prism_bench"
+                )
 
     @property
     def source_path(self) -> Path | None:
@@ -85,6 +104,11 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
         if self.source is None:
             raise SpecError(f"{self.label_in_errors} has no source: load it from a catalogue")
         return Path(self.source)
+
+    @property
+    def written_in(self) -> str:
+        """The language of its file by the suffix, `cuda` or `triton`; `callable` where Python launches it otherwise."""
+        return "callable" if self.callable is not None and self.language == CUDA else self.language
 
     @property
     def label_in_errors(self) -> str:

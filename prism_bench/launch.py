@@ -17,16 +17,22 @@ class TensorMap:
 
     The kernel has it as `const __grid_constant__ TensorMap` (tensor_map.cuh) and copies boxes of `lines` rows of 128
     bytes of the buffer as a matrix; 16-byte pieces are swizzled within the lines of a box. With `tf32` floats are
-    rounded to TF32 on the way.
+    rounded to TF32 on the way. With `box`, boxes have so many elements along each of the array's dimensions; pieces are
+    swizzled only where the rows of a box are 128 bytes.
     """
 
     name: str
     lines: int = 64
     tf32: bool = False
+    box: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.lines <= 256:
             raise SpecError(f"TensorMap: {self.name}: a box has 1 to 256 lines, not {self.lines}")
+        if len(self.box) > 5 or not all(1 <= extent <= 256 for extent in self.box):
+            raise SpecError(
+                f"TensorMap: {self.name}: a box has 1 to 256 elements in up to 5 dimensions, not {self.box}"
+            )
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Library:
         try:
             return version(self.distribution)
         except PackageNotFoundError:
-            names = _distributions().get(self.module.partition(".")[0], ())
+            names = distributions_of(self.module.partition(".")[0])
             return version(names[0]) if names else None
 
     @property
@@ -69,6 +69,11 @@ LIBRARIES: Mapping[str, Library] = {
         Library("jax", "jax", "jax", "cupy"),
     )
 }
+
+
+def distributions_of(module: str) -> list[str]:
+    """Return the names of the distributions that install a top-level module, without importing it."""
+    return _distributions().get(module, [])
 
 
 @cache

@@ -35,9 +35,21 @@ def _workload(text: str, known: Workload, parameters: Mapping[str, Any]) -> Work
     if not set(known) <= set(written) <= set(usual):
         return None
     try:
-        return Workload(**{axis: type(usual[axis])(value) for axis, value in written.items()})
+        return Workload(**{axis: _value(value, usual[axis]) for axis, value in written.items()})
     except ValueError:
         return None
+
+
+def _value(text: str, usual: Any) -> Any:
+    """Return the value that a name has as text, of the type of the usual one; ValueError where it is none.
+
+    Where that is None, it may be a number too.
+    """
+    if isinstance(usual, bool):
+        return ("False", "True").index(text) == 1
+    if usual is None:
+        return None if text == "None" else float(text)
+    return type(usual)(text)
 
 
 def chosen(case: Case, text: str) -> Case:

@@ -103,9 +103,12 @@ class CodeFile(Struct, frozen=True, gc=False):
     sass: Text | None = None
     language: Text | None = None
     compiler: Text | None = None
+    source: Text | None = None
     registers: Count | None = None
     spill_bytes: Count | None = None
     shared_bytes: Count | None = None
+    code_bytes: Count | None = None
+    compile_seconds: Seconds | None = None
     launches: Count | None = None
     lanes: Count | None = None
     entries: list[Text] = []

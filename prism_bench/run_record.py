@@ -26,8 +26,8 @@ A record is one JSON object (stored compressed, see `store/`):
         before         name of the form that replaces this one, which is kept to compare with; absent elsewhere
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         configuration  what of the launch may be tuned, as it was launched: {name: value}
-        code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call,
-                       plan (every launch in short)
+        code           `record_schema.CodeFile`: sass and source are hashes of the machine code and of what the compiler
+                       got, launches those of a call, plan every launch in short
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
         peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,

@@ -6,7 +6,7 @@ KernelSpec inherits the fields of all of them, so that a spec is written as one 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from prism_bench.arguments import Array, FilledArray, Scalar
 from prism_bench.budget import Budget
@@ -21,6 +21,7 @@ from prism_bench.variant import Chain, Variant
 from prism_bench.workload import Edge, Workload
 
 CUDA = "cuda"  # the language of a `.cu` file; the others are named by the suffix of a kernel's file
+ArithmeticPrecision = Literal["fp8", "half", "tf32", "fp32", "fp64"]  # the lowest first
 HostSteps = Launch | Zero | tuple[Launch | Zero, ...] | list[Launch | Zero]
 
 
@@ -82,6 +83,7 @@ class SpecChecks:
     tolerance: Tolerance | Mapping[str, Tolerance] = field(default_factory=elementwise)
     peers: Mapping[str, Peer | Callable[..., Any]] = field(default_factory=dict[str, Peer | Callable[..., Any]])
     peer_tolerance: Tolerance | None = None
+    least_precision: ArithmeticPrecision | None = None
     looked_at: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def peer(self, name: str) -> Peer:

@@ -1,4 +1,4 @@
-"""Short texts for seconds, bytes, hertz and operations. Inside, the package uses SI units."""
+"""Short texts for counts, seconds, bytes, hertz and operations. Inside, the package uses SI units."""
 
 import math
 
@@ -10,6 +10,11 @@ _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, 
 def time_text(seconds: float | None) -> str:
     """Return a text such as `1.18 us`, a dash for None."""
     return _small(seconds, "s")
+
+
+def count_text(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a text such as `1 case` or `3 cases`; `plural` is the noun's plural where it is not the noun and an s."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def duration_text(seconds: float) -> str:

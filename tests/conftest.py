@@ -8,6 +8,10 @@ import pytest
 
 from tests.wheel import installed_wheel
 
+for _size in ("COLUMNS", "LINES"):  # GNU readline, which pytest imports, exports them without any terminal
+    os.environ.pop(_size, None)
+    os.unsetenv(_size)
+
 SAMPLES = "PRISM_BENCH_SAMPLES"  # a folder of other people's profiler captures
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.errors import UsageError
+from prism_bench.errors import SpecError, UsageError
 from prism_bench.files import default_folder
 
 TOYS = Path(__file__).parent / "toys"
@@ -135,6 +135,11 @@ def test_an_alias_cannot_hide_a_kernel(folder):
 @pytest.mark.parametrize(
     ("field", "message"),
     [
+        (
+            "tolerance=1e-5",
+            "tolerance is 1e-05, which does not say of what; write Tolerance('relative', relative=1e-05)",
+        ),
+        ("tolerance={'y': 1e-5}", "tolerance of 'y' is 1e-05, which does not say of what"),
         ("edges=(Workload(m=3),)", "names 'n', which is no axis"),
         ("rules=(Rule('n > 5', lambda n: n > 5),)", r"planted[n=3]: needs n > 5"),
         ("rules=(Rule('n > 5', lambda m: m > 5),)", "planted: rule 'n > 5' asks for 'm'"),
@@ -155,6 +160,21 @@ def test_a_spec_that_contradicts_itself_is_named_and_left_out(folder, field, mes
     plant(folder, SPEC.replace("import In", "import Golden, Rule, Variant, In") + f"    {field},\n)")
     assert message in the_problem(folder).message
     assert "planted" not in discover(folder).kernels
+
+
+def test_a_choice_of_a_broken_spec_gets_its_problem(folder):
+    plant(folder, SPEC + "    tolerance=1e-5,\n)")
+    for word in ("planted", "planted:other", "planted[n=3]"):
+        with pytest.raises(SpecError, match=r"'planted' cannot be used: .*planted\.py: .* tolerance is 1e-05"):
+            discover(folder).cases([word])
+
+
+def test_a_catalogue_of_nothing_but_broken_specs_names_them(tmp_path):
+    (tmp_path / "arith").mkdir()
+    for name in ("one", "other"):
+        plant(tmp_path, SPEC + "    tolerance=1e-5,\n)", name)
+    with pytest.raises(SpecError, match=r"no kernel is left to run: .*one\.py: .* 1e-05.* \(and 1 more, above\)"):
+        discover(tmp_path).refuse_nothing("run")
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.catalogue import discover
 from prism_bench.libraries import LIBRARIES, Library
 from prism_bench.report.terminal.cases import cases_json
+from tests.built_in import CATALOGUE
 
 ROOT = Path(__file__).parents[1]
 STRONG = [library for library in LIBRARIES.values() if library.is_strong]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-CATALOGUE = discover()
 SPECS = [case.spec for case in {case.kernel: case for case in CATALOGUE.cases()}.values()]
 
 

@@ -61,9 +61,9 @@ def test_it_is_short():
 
 def test_the_printed_table_is_what_the_command_prints():
     text = README.read_text()
-    (record,) = re.findall(r"prism-bench show (\S+\.json\.gz)", text)
-    command = [sys.executable, "-m", "prism_bench", "show", record]
-    environment = {**os.environ, "COLUMNS": "200"}
+    (record,) = re.findall(r"prism-bench show --all (\S+\.json\.gz)", text)
+    command = [sys.executable, "-m", "prism_bench", "show", "--all", record]
+    environment = {**os.environ, "COLUMNS": "160"}
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment).stdout
     printed = [" ".join(line.split()) for line in shown.splitlines()]
     (table,) = re.findall(r"```\n(kernel +label.*?)```", text, re.DOTALL)

@@ -15,7 +15,7 @@ HOUSE = Path(__file__).resolve().parent.parent
 # damaged files, and data for the site's own scripts, whose numbers orjson makes null.
 OWN_WAYS = {
     "strict_json.py": "json.dumps", "fusion/literals.py": "json.dumps", "analysis/gate/baselines.py": "json.dumps",
-    "exchange/asv_out.py": "json.dumps", "files.py": "json.dumps", "store/cache.py": "orjson.dumps",
+    "exchange/asv_out.py": "json.dumps", "files.py": "json.dumps", "store/parquet.py": "orjson.dumps",
     "report/site/page.py": "orjson.dumps", "report/site/sides.py": "orjson.dumps",
     "report/site/series_data.py": "orjson.dumps", "studies/bending.py": "json.dumps",
     "studies/record_mutations.py": "json.dumps", "studies/record_fuzz.py": "json.dumps",

@@ -8,7 +8,7 @@ from typing import Any
 
 from prism_bench.api.progress import Step
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measure import ClockGate, Criterion, claims
+from prism_bench.measure import ClockGate, Criterion, work_signs
 from prism_bench.measurement import Measurement
 from prism_bench.originals import refuse_replaced
 from prism_bench.run.measuring import measure_metric
@@ -68,9 +68,9 @@ class _Checked:
         notes = [*inspection.notes, *self._levels(found.samples)]
         step("checking")
         cold, problem = self._compared(found.median or 0.0, floors)
-        _refuse(claims.at_overhead(cold, floors.nothing, floors.launch))
+        _refuse(work_signs.at_overhead(cold, floors.nothing, floors.launch))
         _refuse(problem)
-        self._refuse_claims(found)
+        self._refuse_rates(found)
         if cold < NEAR_OVERHEAD * floors.launch:
             notes.append(f"near launch overhead: an empty kernel takes {time_text(floors.launch)}")
         return replace(found, notes=(*found.notes, *notes))
@@ -79,7 +79,7 @@ class _Checked:
         """Return samples of the metric, more where a single one is odd: it may be alone, or of a second level."""
         once = self._timers[metric]()
         found = measure_metric(metric, self._subject.name, once, CRITERION, ClockGate())[0]
-        if claims.levels(found.samples) or not claims.has_odd_sample(found.samples):
+        if work_signs.levels(found.samples) or not work_signs.has_odd_sample(found.samples):
             return found
         more = measure_metric(metric, self._subject.name, once, MORE, ClockGate())[0]
         clocks = ((*found.clocks[0], *more.clocks[0]),) if found.clocks and more.clocks else found.clocks
@@ -91,27 +91,29 @@ class _Checked:
         if self._subject.metric == "cold_time":
             once = partial(self._harness.timed, self._subject.function, cold=False)
             warm = median(once().seconds for _ in range(CHECKED_SAMPLES))
-            return seconds, claims.less_work_when_cold(seconds, warm, warming)
+            return seconds, work_signs.less_work_when_cold(seconds, warm, warming)
         alone = self._timed("cold_time")  # a graph holds many calls, and its time is their mean
         self._levels(alone.samples)
         cold = alone.median or 0.0
-        problem = claims.less_work_when_hot(cold, seconds, floors.launch, warming)
-        return cold, problem or claims.less_work_when_cold(cold, seconds, warming)
+        problem = work_signs.less_work_when_hot(cold, seconds, floors.launch, warming)
+        return cold, problem or work_signs.less_work_when_cold(cold, seconds, warming)
 
     def _levels(self, samples: Sequence[float]) -> list[str]:
         """Return a note where samples have two levels; MeasurementInvalid where those are two kinds of work."""
-        found = claims.levels(samples)
+        found = work_signs.levels(samples)
         if found and found.is_other_work:
             raise MeasurementInvalid(
                 f"{found}: the call does not do the same work every time, or something else works on the device"
             )
         return [str(found)] if found else []
 
-    def _refuse_claims(self, found: Measurement) -> None:
+    def _refuse_rates(self, found: Measurement) -> None:
         bounds, subject, seconds = self._bounds, self._subject, found.median or 0.0
         held = bounds.l2_bytes if subject.metric == "hot_time" else 0
-        _refuse(claims.too_many_bytes(subject.bytes, seconds, bounds.bus, held, bounds.cache_bandwidth(found.clock)))
-        _refuse(claims.too_many_operations(subject.flops, seconds, bounds.operations(found.clock)))
+        _refuse(
+            work_signs.too_many_bytes(subject.bytes, seconds, bounds.bus, held, bounds.cache_bandwidth(found.clock))
+        )
+        _refuse(work_signs.too_many_operations(subject.flops, seconds, bounds.operations(found.clock)))
 
 
 def _refuse(problem: str | None) -> None:

@@ -1,5 +1,6 @@
 """Backends touch the device. They are found by file name, opened by name, and loaded only then."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -9,12 +10,15 @@ from prism_bench.errors import BackendUnavailable, unknown
 __all__ = ["Backend", "Runnable", "names", "open_backend", "open_default"]
 
 _HERE = Path(__file__).parent
+_OPENS = re.compile(r"^(def|from \S+ import) open_backend\b", re.MULTILINE)
 
 
 def names() -> tuple[str, ...]:
     """Every backend's name."""
-    found = {path.stem for path in _HERE.glob("*.py")} | {path.parent.name for path in _HERE.glob("*/__init__.py")}
-    return tuple(sorted(found - {"__init__", "base", "guard", "interpreted"}))
+    modules = {path.stem: path for path in _HERE.glob("*.py") if path != Path(__file__)}
+    packages = {path.parent.name: path for path in _HERE.glob("*/__init__.py")}
+    opened = (name for name, path in {**modules, **packages}.items() if _OPENS.search(path.read_text()))
+    return tuple(sorted(opened))
 
 
 def open_backend(name: str) -> Backend:

@@ -1,34 +1,34 @@
 """The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked."""
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from time import perf_counter
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Backend, Runnable, TimerFactories
-from prism_bench.backends.guard import HostGuard
+from prism_bench.backends.base import Backend, Runnable
+from prism_bench.backends.element_words import finding_text
+from prism_bench.backends.host import HostRunnable
+from prism_bench.backends.host_code import HostModule, code_of, defines_of, host_module
 from prism_bench.backends.interpreted import InterpretedRunnable, not_interpreted
 from prism_bench.case import Case, Device
-from prism_bench.compilation.device_code import cut_source
-from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, compile_source, not_emulated
+from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
-from prism_bench.emulator.module import Module
-from prism_bench.emulator.report import LaunchFinding
+from prism_bench.emulator.request import LaunchRequest, three
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.extras import host_special
-from prism_bench.files import shared_with, writable_cache
+from prism_bench.files import writable_cache
 from prism_bench.inputs import InputArray
-from prism_bench.kernel import Array, Edge, InOut, KernelSpec, Launch, Zero
+from prism_bench.kernel import Array, Edge, KernelSpec, Launch, Zero
 from prism_bench.mangling import function_of
-from prism_bench.measurement import Sample
 from prism_bench.spec_parts import CUDA
-from prism_bench.toolchain import is_prebuilt, toolchain_of
+from prism_bench.toolchain import is_prebuilt
+
+MOST_FINDINGS = 4  # of one case, one a line
 
 
 def open_backend() -> "EmulatorBackend":
@@ -49,17 +49,16 @@ def refusal(case: Case) -> str | None:
         return needed.what
     if is_prebuilt(case.spec.source_file):
         return "it is machine code"
-    code, folders = _code(case.spec, (case.spec.entry,))
+    code, folders = code_of(case.spec.source_file, (case.spec.entry,), case.spec.options)
     return not_emulated(code, folders)
 
 
-class EmulatorRunnable(Runnable):
+class EmulatorRunnable(HostRunnable):
     """A case compiled for the CPU. `reports` holds one LaunchReport per launch of the latest call."""
 
     def __init__(self, backend: "EmulatorBackend", case: Case, inputs: Mapping[str, InputArray]) -> None:
         self.case, self._backend = case, backend
-        steps = case.plan.steps(backend.device)
-        self.steps = tuple(step for step in steps if isinstance(step, Zero) or not step.is_empty)
+        self.steps = tuple(self.launched_steps(backend.device))
         self._module = self._compiled()
         self.reports = ()
         self.reset(inputs)
@@ -69,73 +68,37 @@ class EmulatorRunnable(Runnable):
         found = self._complaints()
         if found:
             where = f"{self.case.name} on emulator ({self._backend.mode})"
-            raise VerificationFailed(f"{where}: " + "; ".join((self._with_lines() or found)[:4]))
+            raise VerificationFailed(f"{where}: " + "\n".join((self._with_lines() or found)[:MOST_FINDINGS]))
 
     def _complaints(self, *, placed: bool = False) -> list[str]:
-        """Return the latest call's findings as text with argument names; only those with a line if `placed`."""
+        """Return the latest call's findings as text, one for each place; only those with a line if `placed`."""
         launches = [step for step in self.steps if isinstance(step, Launch)]
-        return [
-            self._words(finding, step)
-            for step, report in zip(launches, self.reports, strict=False)
-            for finding in report.findings
-            if finding.accesses or not placed
-        ]
-
-    def _words(self, finding: LaunchFinding, step: Launch) -> str:
-        if finding.argument is None:
-            return str(finding)
-        return f"{finding} (argument {finding.argument} is '{self._names(step)[finding.argument]}')"
+        found: dict[object, str] = {}
+        for step, report in zip(launches, self.reports, strict=False):
+            for one in report.findings:
+                if one.accesses or not placed:
+                    at = one.kind, one.argument, tuple(access.place for access in one.accesses) or one.message
+                    found.setdefault(at, finding_text(one, self.case, self.names_of(step)))
+        return list(found.values())
 
     def _with_lines(self) -> list[str]:
         """Return findings with their lines: repeat a fast call that damaged a buffer with every access watched."""
         if self._backend.mode != "fast" or self._complaints(placed=True):
             return []
-        watching = EmulatorBackend("race", self._backend.order, self._backend.seed, isolate=True)
-        with watching.prepare(self.case, self.inputs) as again, suppress(VerificationFailed):
+        with self._backend.watching().prepare(self.case, self.inputs) as again, suppress(VerificationFailed):
             again()
         return again._complaints(placed=True)
 
-    def _names(self, step: Launch) -> tuple[str, ...]:
-        """Return the names of the arguments of a launch, in order."""
-        return step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
-
     def reset(self, inputs: Mapping[str, InputArray]) -> None:
         self.inputs = inputs
-        self._buffers = {array.name: DeviceBuffer(self._laid_out(array, inputs)) for array in self.case.spec.arrays}
+        self._buffers = {array.name: DeviceBuffer(self.laid_out(array, inputs)) for array in self.case.spec.arrays}
 
-    def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
-        return {name: self._buffers[name].array.reshape(self.case.sizes.shape(name)) for name in names}
-
-    def restore(self) -> None:
-        for array in self.case.spec.inputs:
-            if isinstance(array, InOut):
-                self._buffers[array.name].array[...] = self._laid_out(array, self.inputs)
-
-    def guard(self, key: int) -> HostGuard:
-        spec = self.case.spec
-        arrays = {array.name: self._buffers[array.name].array for array in spec.arrays}
-        in_place = [array.name for array in spec.inputs if isinstance(array, InOut)]
-        return HostGuard(
-            {output.name: arrays[output.name] for output in spec.outputs}, in_place=in_place, key=key,
-            scratch=[arrays[array.name] for array in spec.arrays if array.scratch],
-            inputs=[arrays[array.name] for array in spec.inputs if array.name not in in_place],
-        )  # fmt: skip
+    def buffer(self, name: str) -> np.ndarray:
+        return self._buffers[name].array
 
     def _share(self, name: str, other: Runnable, theirs: str) -> None:
         assert isinstance(other, EmulatorRunnable), "cases share buffers on one backend"
         self._buffers[name] = other._buffers[theirs]
-
-    def put(self, name: str, values: np.ndarray) -> None:
-        self._buffers[name].array[...] = np.reshape(values, self._buffers[name].shape)
-
-    def timers(self) -> TimerFactories:
-        """How long the CPU takes to play the kernel: nothing that a device knows, but two builds can be compared."""
-        return {"wall_time": lambda: self._once}
-
-    def _once(self) -> Sample:
-        before = perf_counter()
-        self()
-        return Sample(perf_counter() - before)
 
     def evidence(self) -> dict[str, Any]:
         launches = sum(isinstance(step, Launch) for step in self.steps)
@@ -144,7 +107,7 @@ class EmulatorRunnable(Runnable):
     def __exit__(self, *exception: object) -> None:
         self._module.close()
 
-    def _compiled(self) -> Module:
+    def _compiled(self) -> HostModule:
         """Compile the library that edges and S0 of the kernel and its variants share, or the case's own."""
         spec = self.case.spec
         own, shared = self._own_entries(), _shared_entries(spec, self._backend.device)
@@ -156,10 +119,9 @@ class EmulatorRunnable(Runnable):
                 raise
             return self._compiled_with(own)  # what another variant gets wrong is no fault of this one
 
-    def _compiled_with(self, entries: tuple[str, ...]) -> Module:
-        spec, mode = self.case.spec, self._backend.mode
-        code, folders = _code(spec, entries)
-        return compile_source(code, folders, tuple(dict.fromkeys(map(function_of, entries))), mode, _defines(spec))
+    def _compiled_with(self, entries: tuple[str, ...]) -> HostModule:
+        spec = self.case.spec
+        return self._backend.build(spec.source_file, entries, spec.options)
 
     def _own_entries(self) -> tuple[str, ...]:
         """Those that the case launches; for a configuration that is not the default those of all others, too."""
@@ -174,23 +136,16 @@ class EmulatorRunnable(Runnable):
             return None
         if step.maps:
             raise BackendUnavailable(f"{self.case.name}: the emulator has no copies by tensor maps (TMA)")
-        values = [self._value(name) for name in self._names(step)]
-        return self._module.launch(
-            function_of(step.entry or self.case.spec.entry), step.grid, step.block, values,
-            shared_bytes=step.shared, cooperative=step.cooperative, order=self._backend.order, seed=self._backend.seed,
-            isolate=self._backend.isolate,
+        values = [self._value(name) for name in self.names_of(step)]
+        request = LaunchRequest(
+            function_of(step.entry or self.case.spec.entry), three(step.grid), three(step.block), step.shared,
+            step.cooperative, self._backend.order, self._backend.seed,
         )  # fmt: skip
+        return self._module.run(request, values, isolate=self._backend.isolate)
 
     def _value(self, name: str) -> Any:
         argument = self.case.spec.argument(name)
         return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
-
-    def _laid_out(self, array: Array, inputs: Mapping[str, InputArray]) -> np.ndarray:
-        if array.reads:
-            return np.asarray(inputs[array.name].on(np)).reshape(self.case.sizes.shape(array.name))
-        content = np.empty(self.case.sizes.shape(array.name), array.dtype)
-        content.reshape(-1).view(np.uint8)[:] = array.first_byte
-        return content
 
 
 class EmulatorBackend(Backend):
@@ -224,6 +179,14 @@ class EmulatorBackend(Backend):
         fast = {f"fast, {order}": EmulatorBackend("fast", order, isolate=self.isolate) for order in ORDERS}
         return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
 
+    def watching(self) -> "EmulatorBackend":
+        """Return the backend that repeats a launch with every access watched, apart from this process."""
+        return EmulatorBackend("race", self.order, self.seed, isolate=True)
+
+    def build(self, source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> HostModule:
+        """Return the code of a source for the CPU in this mode, with the entries that may be launched."""
+        return host_module(source, entries, self.mode, options)
+
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
         reason = refusal(case)
         if reason:
@@ -233,27 +196,15 @@ class EmulatorBackend(Backend):
         return EmulatorRunnable(self, case, inputs)
 
 
-def _code(spec: KernelSpec, entries: tuple[str, ...]) -> tuple[Path | str, tuple[Path, ...]]:
-    """Return what is compiled of the spec's source, and the folders of its headers: the device side of host code."""
-    source, options = spec.source_file, toolchain_of(spec.options)
-    cut = cut_source(source, entries, options.options)
-    return cut.text if cut else source, (*shared_with(source), *options.folders)
-
-
-def _defines(spec: KernelSpec) -> tuple[str, ...]:
-    """Return the definitions among the spec's compiler options; the others are for NVRTC only."""
-    return tuple(option[2:] for option in spec.options if option.startswith("-D"))
-
-
 _SHARED: dict[tuple, tuple] = {}  # by source and definitions: whose entries they are, and the entries
 
 
 def _shared_entries(spec: KernelSpec, device: Device) -> tuple[str, ...]:
     """Return the entries that edges, golden data and S0 launch, for the kernel and its variants in one source."""
-    whole, key = spec.variant_of or spec, (spec.source, _defines(spec))
+    whole, key = spec.variant_of or spec, (spec.source, defines_of(spec.options))
     if key not in _SHARED or _SHARED[key][0] is not whole:
         forms = [whole, *map(whole.with_variant, whole.variants)]
-        alike = [one for one in forms if (one.source, _defines(one)) == key]
+        alike = [one for one in forms if (one.source, defines_of(one.options)) == key]
         _SHARED[key] = whole, tuple(sorted({entry for one in alike for entry in _launched(one, device)}))
     return _SHARED[key][1]
 

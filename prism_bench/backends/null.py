@@ -3,7 +3,8 @@
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the pattern of a case's name or of its task
 (name@block=128). `with_source` of a behaviour holds changes of it by a text in the kernel's source or spec, so that
 two commits differ. A behaviour may hold `seconds` (the median, 1e-6),
-`noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
+`noise` (relative, 0.01), `clock` (Hz), `sass` and `source` (hashes), `compiler` (`NVRTC 13.0`), and faults, each true
+or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
 time), `memory`; and `raises` (the words of an exception). `peers` holds the behaviours of library calls by name; these
@@ -36,7 +37,8 @@ GPU = "PRISM_BENCH_NULL_GPU"
 Behaviour = Mapping[str, Any]  # the behaviour of a case in a script; `_BEHAVIOUR` names its keys
 Script = Mapping[str, Behaviour]
 _BEHAVIOUR = (
-    "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
+    "seconds", "noise", "clock", "sass", "compiler", "source", "wrong",
+    "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
     "hang", "fails", "memory", "raises", "peers", "leaks", "changes", "with_source",
 )  # fmt: skip
 
@@ -111,7 +113,10 @@ class NullRunnable(NumpyRunnable):
         return {"cold_time": lambda: self._sample, "hot_time": self._hot}
 
     def evidence(self) -> dict[str, Any]:
-        return {"sass": self._behaviour.get("sass", "null"), "registers": 0, "spill_bytes": 0, "launches": 1}
+        scripted = self._behaviour
+        known = {name: scripted[name] for name in ("compiler", "source") if name in scripted}
+        facts = {"sass": scripted.get("sass", "null"), "language": self.case.spec.written_in, **known}
+        return {**facts, "registers": 0, "spill_bytes": 0, "launches": 1}
 
     def _hot(self) -> Callable[[], Sample]:
         if self._behaviour.get("fails"):

@@ -2,17 +2,16 @@
 
 import platform
 from collections.abc import Iterable, Mapping
-from time import perf_counter
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Backend, Runnable, TimerFactories
+from prism_bench.backends.base import Backend, Runnable
+from prism_bench.backends.host import WallTimedRunnable
 from prism_bench.case import Case
 from prism_bench.extras import host_special
 from prism_bench.inputs import InputArray
-from prism_bench.measurement import Sample
 from prism_bench.units import bytes_text
 
 REFERENCE_COPIES = 6  # a float32 array, its float64 copy, and the temporaries of a reference
@@ -23,7 +22,7 @@ def open_backend() -> "NumpyBackend":
     return NumpyBackend()
 
 
-class NumpyRunnable(Runnable):
+class NumpyRunnable(WallTimedRunnable):
     """A case's reference on NumPy arrays."""
 
     def __init__(self, case: Case, inputs: Mapping[str, InputArray], special: ModuleType) -> None:
@@ -67,14 +66,6 @@ class NumpyRunnable(Runnable):
     def put(self, name: str, values: np.ndarray) -> None:
         self._inputs[name][...] = np.reshape(values, self.case.sizes.shape(name))
         self._offered |= self.case.correctness.offered({name: self._inputs[name]}, np, self._special)
-
-    def timers(self) -> TimerFactories:
-        return MappingProxyType({"wall_time": lambda: self._once})
-
-    def _once(self) -> Sample:
-        before = perf_counter()
-        self()
-        return Sample(perf_counter() - before)
 
 
 class NumpyBackend(Backend):

@@ -2,66 +2,60 @@
 
 import gc
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import __version__
-from prism_bench.cli import (
-    baseline,
-    bisect,
-    check,
-    comment,
-    compare,
-    compile,
-    digest,
-    doctor,
-    export,
-    exporter,
-    history,
-    import_results,
-    init,
-    list_cases,
-    merge,
-    monitor,
-    nightly,
-    noise,
-    profile,
-    report,
-    run,
-    show,
-    traffic,
-    trend,
-    tune,
-    verify,
-)
-from prism_bench.cli.help import GroupedHelp, command_class
+from prism_bench import __version__, raw_source
+from prism_bench.cli.help import GROUPS, GroupedHelp, command_class
 from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed
 from prism_bench.extras import extras_named
 from prism_bench.interrupts import guarded
 from prism_bench.options.output import complain, guarded_output, os_words, refuse_empty
 
-app = typer.Typer(
-    cls=GroupedHelp,
-    help="Verify and time GPU kernels, keep every sample, and report what changed and why.\n\n"
-    "Exit codes: 0 all well; 1 a finding is bad; 2 the command could not do its work, was interrupted, or could not "
-    "keep its results; 3 what was measured cannot be trusted.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+if TYPE_CHECKING:
+    app: typer.Typer
 
-_CORE = (
-    init,
-    run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, bisect, baseline,
-    noise, show, digest, comment, nightly, history, merge, import_results, export,
-    monitor, exporter,
-)  # fmt: skip
-for module in (*_CORE, *(module for extension in installed() for module in extension.command_modules())):
-    made = command_class(getattr(module, "RENAMED", {}))
-    app.command(module.NAME, cls=made, context_settings=getattr(module, "CONTEXT", None))(module.command)
+_HELP = (
+    "Verify and time GPU kernels, keep every sample, and report what changed and why.\n\n"
+    "Exit codes: 0 all well; 1 a finding is bad; 2 the command could not do its work, was interrupted, or could not "
+    "keep its results; 3 what was measured cannot be trusted."
+)
+_OTHER_MODULES = {"list": "list_cases", "import": "import_results"}  # names that Python or its built-ins have
+
+
+def command_line(only: str | None = None) -> typer.Typer:
+    """Return the command line with all commands, or, so that it starts sooner, with that one of the core alone."""
+    app = typer.Typer(
+        cls=GroupedHelp, help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )  # fmt: skip
+    core = [name for names in GROUPS.values() for name in names]
+    for module in [_core_module(only)] if only in core else [*map(_core_module, core), *_of_extensions()]:
+        made = command_class(getattr(module, "RENAMED", {}))
+        app.command(module.NAME, cls=made, context_settings=getattr(module, "CONTEXT", None))(module.command)
+    app.callback()(_before_commands)
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """Return `app`, the command line with all commands: importing every one of them takes a while."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return command_line()
+
+
+def _core_module(command: str) -> ModuleType:
+    return import_module(f"{__name__}.{_OTHER_MODULES.get(command, command)}")
+
+
+def _of_extensions() -> Iterator[ModuleType]:
+    for extension in installed():
+        yield from extension.command_modules()
 
 
 def _print_version(wanted: bool) -> None:
@@ -75,18 +69,24 @@ _Version = Annotated[
 ]
 
 
-@app.callback()
 def _before_commands(version: _Version = False) -> None:
     """Define the options before any command."""
+
+
+def _kept_elsewhere() -> raw_source.RawSource:
+    from prism_bench.studies.raw_samples import configured_raw
+
+    return configured_raw()
 
 
 @guarded
 def main() -> None:
     """Run the command line; a mistake of the user or the machine ends with one line and an exit code, no traceback."""
+    raw_source.supply(_kept_elsewhere)
     try:
         refuse_empty(sys.argv[1:])
         with guarded_output(), extras_named():
-            app()
+            command_line(only=sys.argv[1] if len(sys.argv) > 1 else None)()
     except PrismBenchError as error:
         complain(str(error))
         sys.exit(error.exit_code)

@@ -1,7 +1,8 @@
 """`prism-bench compare`: whether B is slower than A, as far as the noise floor allows to tell apart."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -187,8 +188,18 @@ class _Selecting:
             return None
         asked = self.option and f"{self.option} is given"
         everything = asked or other_environment(sides.builds) or other_package(sides.builds)
-        with interrupts.allowed(), options.err().status("compiling both sides"):
+        with interrupts.allowed(), _doing("compiling what differs between the sides"):
             return selected(sides.builds, self.backend.device, identity_on(self.backend.name), everything)
+
+
+@contextmanager
+def _doing(words: str) -> Generator[None]:
+    """Show what the command does during the block: as a status on a terminal, elsewhere as a line."""
+    console = options.err()
+    if not console.is_terminal:
+        console.print(words, highlight=False, soft_wrap=True)
+    with console.status(words):
+        yield
 
 
 def _of_builds(
@@ -216,18 +227,19 @@ def _measured(
 ) -> "tuple[RecordComparison, Saver[Records, object]]":
     from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided
     from prism_bench.analysis.compare.selected import with_selection
-    from prism_bench.run.interleave import Growth
+    from prism_bench.run.interleave import Growth, parts_of
 
     key = by_workload if sides.across == "variants" else by_name
     changed = selection.changed if selection else ()
     growth = Growth(looks, lambda records: undecided(judge.compared(*records, key, changed), records, key))
     spent = sum(selection.seconds.values()) if selection else 0.0
     limit = None if effort.limit is None else max(1.0, effort.limit - spent)
+    trusted = selection.names("control") if selection and not selection.everything else ()
     began = time.perf_counter()
-    (a, b), save = pairs.measured(sides.builds, replace(effort, limit=limit), growth)
+    (a, b), save = pairs.measured(sides.builds, replace(effort, limit=limit, trusted=trusted), growth)
     found = judge.compared(a, b, key, changed)
     if selection:
-        seconds = {**selection.seconds, "measuring": time.perf_counter() - began}
+        seconds = {**selection.seconds, **parts_of(time.perf_counter() - began, (a, b))}
         found = with_selection(found, replace(selection, seconds=seconds), (a, b))
     return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete), save
 

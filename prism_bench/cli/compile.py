@@ -63,9 +63,10 @@ def command(
         options.print_json(compile_json(rows, complaints, left_out))
     else:
         options.out().print(compile_table(rows, architectures))
-        for style, messages in (("dim", left_out), ("red", complaints)):
-            for one in messages:
-                options.line(f"{one.kernel}: {one.message}", style)
+        for words in check.together(left_out):
+            options.line(words, "dim")
+        for one in complaints:
+            options.line(f"{one.kernel}: {one.message}", "red")
     raise SystemExit(1 if complaints or found.problems else 0)
 
 
@@ -88,12 +89,14 @@ def _end_against(
 ) -> NoReturn:
     """Print what changed; end with 1 where spills grew, something does not compile, or, if asked, anything changed."""
     from prism_bench.report.terminal.code_changes import changes_json, changes_view
+    from prism_bench.studies.compile_table import without_compiler
 
     fail_on_change, json = ending
     with options.err().status("compiling"):
         changes, complaints = _changes(against, found, words, architectures)
-    options.show(lambda: changes_json(against, changes, complaints),
-                 lambda: changes_view(against, changes, complaints), json=json)  # fmt: skip
+    left_out = without_compiler(found, words)
+    options.show(lambda: changes_json(against, changes, complaints, left_out),
+                 lambda: changes_view(against, changes, complaints, left_out), json=json)  # fmt: skip
     bad = complaints or found.problems or any(one.spills_grew for one in changes) or (fail_on_change and changes)
     raise SystemExit(1 if bad else 0)
 

@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "comment",
         "nightly",
         "history",
+        "store",
         "merge",
         "import",
         "export",

@@ -7,16 +7,18 @@ import typer
 
 from prism_bench import options
 from prism_bench.errors import ResultsError
+from prism_bench.options.shards import add_to_shards
 
 NAME = "import"
 
 
 def command(
     results: Annotated[
-        list[Path], typer.Argument(help="Read this JSON of nvbench, Google Benchmark or asv, or a folder of asv's.")
+        list[Path], typer.Argument(help="Read results of nvbench, Google Benchmark, KernelBench, TritonBench or asv.")
     ],
     format: Annotated[
-        str | None, typer.Option(help="Use the format asv, nvbench or google-benchmark; default: by the content.")
+        str | None,
+        typer.Option(help="Use asv, google-benchmark, kernelbench, nvbench or tritonbench; default: by content."),
     ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
@@ -41,6 +43,7 @@ def command(
             written += [store.add_once(record, runs) for record in found.records]
             left_out += found.left_out
     written = list(dict.fromkeys(written))
+    add_to_shards(written)
     if json:
         options.print_json({"records": [str(path) for path in written], "left_out": left_out})
     else:

@@ -1,5 +1,9 @@
 """`prism-bench list`: the kernels and cases of the catalogue."""
 
+from typing import Annotated
+
+import typer
+
 from prism_bench import options
 
 NAME = "list"
@@ -9,14 +13,20 @@ def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
+    all_cases: Annotated[bool, typer.Option("--all", help="List every case, not a line for each kernel.")] = False,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """List kernels and cases with their bytes and operations."""
-    from prism_bench.report.terminal.cases import cases_json, cases_table
+    """List the kernels, or cases with their bytes and operations.
+
+    Kernels have a line each. Cases are listed where some are chosen (by position, --filter or --label) and with --all.
+    """
+    from prism_bench.report.terminal.cases import cases_json, cases_table, kernels_table
 
     found = options.open_catalogue(catalogue)
-    chosen = found.cases(options.patterns(cases, filter), options.chosen_labels(label))
-    options.show(lambda: cases_json(chosen), lambda: cases_table(chosen), json=json)
+    patterns, labels = options.patterns(cases, filter), options.chosen_labels(label)
+    chosen = found.cases(patterns, labels)
+    table = cases_table if all_cases or patterns or label else kernels_table
+    options.show(lambda: cases_json(chosen), lambda: table(chosen), json=json)
     if found.problems:
         raise SystemExit(1)

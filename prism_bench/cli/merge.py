@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from prism_bench import options
+from prism_bench.options.shards import add_to_shards
 from prism_bench.run_record import RunRecord
 
 NAME = "merge"
@@ -35,6 +36,7 @@ def command(
     record = merge(read)
     cut_short = [origin for origin, part in read if not part.complete]
     place = target.save(record)
+    add_to_shards([place])
     if json:
         options.print_json(_plain(record, place, cut_short))
     else:

@@ -15,6 +15,7 @@ from prism_bench.options import pairs
 from prism_bench.options.announcement import EarlierRecords, RunPlan, announce
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
+from prism_bench.options.shards import add_to_shards
 from prism_bench.options.tuned import TunedOption, configured
 from prism_bench.run_record import RunRecord
 
@@ -97,6 +98,7 @@ def _finish(record: RunRecord, keep: "saving.Saver[RunRecord, Path]", found: Cat
     if not record.cases:
         raise PrismBenchError("the run was ended before anything was measured, so there is no record")
     path = keep.finish(record)
+    add_to_shards([path] if path else [])
     if json:
         options.print_json(view(record, found))
     else:

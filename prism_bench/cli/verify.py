@@ -16,6 +16,7 @@ def command(
     backend: options.BackendOption = None,
     timeout: TimeoutOption = CASE_SECONDS,
     catalogue: options.CatalogueOption = None,
+    verbose: options.VerboseOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Verify kernels on every backend that works here.
@@ -37,7 +38,7 @@ def command(
         with progress_bar() as report:
             settings = Settings(processes=1, lanes=lanes_for(name), timeout=timeout, peers=False)
             records[name] = run(found, name, chosen, settings, report, timed=False, others=edges)
-    options.show(lambda: verification_json(records), lambda: verification_view(records), json=json)
+    options.show(lambda: verification_json(records), lambda: verification_view(records, verbose=verbose), json=json)
     raise SystemExit(_code(records, bool(found.problems)))
 
 

@@ -1,5 +1,6 @@
 """Options that several commands share, and the consoles that they print on."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,6 +44,9 @@ BackendOption = Annotated[
     str | None, typer.Option("--backend", "-b", help="Use the backend cuda, numpy_reference, emulator or null.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print every complaint whole; default: alike ones once, in five lines.")
+]
 LanesOption = Annotated[
     int | None,
     typer.Option(min=1, help="Verify in this many processes before anything is timed; default: by device and cores."),
@@ -61,8 +65,11 @@ TIME_LIMIT, RECORDS = {"--limit-seconds": "--time-limit"}, {"--keep": "--records
 
 
 def out() -> Console:
-    """Return the console of standard output; colour on a terminal or with FORCE_COLOR, never with NO_COLOR."""
-    return plain_console(width=None if sys.stdout.isatty() else 160)
+    """Return the console of standard output: colour on a terminal or with FORCE_COLOR, never with NO_COLOR.
+
+    It is as wide as the terminal, or as COLUMNS; 160 characters in a pipe.
+    """
+    return plain_console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
 
 
 def err() -> Console:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prism_bench import options
 from prism_bench.case import Case
 from prism_bench.run_record import RunRecord
-from prism_bench.units import duration_text
+from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from prism_bench.backends import Backend
@@ -53,14 +53,10 @@ def announce(plan: RunPlan, backend: "Backend", earlier: Iterable[RunRecord], qu
 def _sentence(plan: RunPlan, expected: "Forecast") -> str:
     """Return `745 cases, 3 processes, peers: about 21 min (from the record of 2026-11-22)`."""
     added, processes = len(plan.cases) - plan.chosen, plan.settings.processes
-    cases = _counted(plan.chosen, "case", "cases")
+    cases = count_text(plan.chosen, "case")
     parts = [
-        f"{cases} and {_counted(added, 'ceiling benchmark', 'ceiling benchmarks')}" if added else cases,
-        _counted(processes, "process", "processes"),
+        f"{cases} and {count_text(added, 'ceiling benchmark')}" if added else cases,
+        count_text(processes, "process", "processes"),
         *(["peers"] if plan.settings.peers else []),
     ]
     return f"{', '.join(parts)}: about {duration_text(expected.seconds)} ({expected.source})"
-
-
-def _counted(count: int, one: str, several: str) -> str:
-    return f"{count} {one if count == 1 else several}"

@@ -1,4 +1,4 @@
-"""The progress of a run on standard error: a bar on a terminal, one line a minute elsewhere."""
+"""The progress of a run on standard error: a bar on a terminal; elsewhere a line a minute, and one for each stage."""
 
 import os
 import time
@@ -30,18 +30,22 @@ def progress_bar(expected: "Forecast | None" = None) -> Iterator[Callable[["Even
         return
     rest = TextColumn("{task.fields[left]}") if left else TimeRemainingColumn()
     columns = (
-        TextColumn("process {task.fields[process]}"), BarColumn(bar_width=30), MofNCompleteColumn(),
+        TextColumn("{task.fields[stage]}"), BarColumn(bar_width=30), MofNCompleteColumn(),
         TimeElapsedColumn(), TextColumn("left"), rest, TextColumn("{task.description}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
-        job = bar.add_task("starting", total=None, process=1, left="")
+        job = bar.add_task("starting", total=None, stage="process 1", left="")
 
         def report(event: "Event") -> None:
             words = left(event) if left else ""
             bar.update(job, description=event.task, total=event.total, completed=event.done,
-                       process=event.process + 1, left=words)  # fmt: skip
+                       stage=_stage(event), left=words)  # fmt: skip
 
         yield report
+
+
+def _stage(event: "Event") -> str:
+    return event.stage or f"process {event.process + 1}"
 
 
 def line_seconds() -> float:
@@ -65,15 +69,15 @@ def _time_left(expected: "Forecast") -> Callable[["Event"], str]:
 def _lines(console: Console, left: Callable[["Event"], str] | None) -> Callable[["Event"], None]:
     """Return a function that prints the progress once in a while, so that a log shows how far a job was."""
     began, interval = time.monotonic(), line_seconds()
-    printed = began
+    printed, stage = began, ""
 
     def report(event: "Event") -> None:
-        nonlocal printed
+        nonlocal printed, stage
         now = time.monotonic()
-        if now - printed >= interval:
-            printed = now
+        if now - printed >= interval or event.stage != stage:
+            printed, stage = now, event.stage
             rest = f", about {left(event)} left" if left else ""
-            where = f"process {event.process + 1}, {event.done} of {event.total}{rest}"
+            where = f"{_stage(event)}, {event.done} of {event.total}{rest}"
             text = f"{now - began:.0f} s: {where}: {event.task}"
             console.print(text, highlight=False, soft_wrap=True)
 

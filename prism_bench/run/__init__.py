@@ -1,6 +1,7 @@
 """Runs: verify and measure cases in worker processes, and build run records of the results."""
 
-from prism_bench.run.catalogue_run import run, with_ceilings
+from prism_bench.run.catalogue_run import run
+from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress
 from prism_bench.run.forecast import Forecast, forecast, known_code
 from prism_bench.run.lanes import lanes_for

@@ -2,25 +2,26 @@
 
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from prism_bench import interrupts
 from prism_bench.backends.cuda.torch_cache import forget_choices
 from prism_bench.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import shuffled
-from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
+from prism_bench.measure.limits import measured_limits, peaks_of
 from prism_bench.measure.plausibility import judged
 from prism_bench.monitor.executions import ExecutionJournal, executions_of
 from prism_bench.peer_cache import forget_kept_choices
+from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import Lanes, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import peers_without_time
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks
 from prism_bench.run.places import HERE
-from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order, seconds_of
+from prism_bench.run.record_builder import NOT_TIMED, RunClock, RunSpan, combined, record_order, seconds_of
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
 from prism_bench.run.standby import Standby, libraries_of
@@ -95,7 +96,7 @@ class Run(TaskDriver):
         """Return a worker for each of the timing processes, which imports what the peers that it will time need."""
         libraries = ["cupy", *libraries_of(raced)]
         wanted = [libraries if process < self._settings.peer_processes else ["cupy"] for process in range(processes)]
-        return Standby(wanted if raced else [], self._place)
+        return Standby(wanted if raced else [], self._place, self._catalogue.folder)
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -111,9 +112,18 @@ class Run(TaskDriver):
 
         The process numbered 0 verifies them, if they are not `verified`.
         """
+        self._work(process, self._tasks_of(cases, process), timed, verifies=process == 0 and not verified)
+
+    def verifying(self, cases: list[Case]) -> AbstractContextManager[None]:
+        """Return a block in which a process verifies the cases already; `go_through` takes what it found."""
+        tasks = self._tasks_of(cases, 0)
+        return self.beginning(self._order_for(0, tasks, timed=False, verifies=True)) if tasks else nullcontext()
+
+    def _tasks_of(self, cases: list[Case], process: int) -> list[str]:
+        """Return the tasks of the cases that are right so far, in the order of that process."""
         wrong = self._wrong_at_edges()
         right = [case for case in cases if self._still_right(case, wrong.get((case.spec.name, case.variant)))]
-        self._work(process, self._shuffled(right, process), timed, verifies=process == 0 and not verified)
+        return self._shuffled(right, process)
 
     def begin(self, task: str, process: int) -> None:
         """Report the progress."""
@@ -164,7 +174,7 @@ class Run(TaskDriver):
     def _still_right(self, case: Case, bad: CaseResult | None) -> bool:
         """Return whether every result of the case so far is ok, and there is no `bad` edge of its kernel."""
         if bad and case.name not in self.results:
-            self.results[case.name] = [result_of(case, "wrong", f"not timed, because {bad.reason}")]
+            self.results[case.name] = [result_of(case, "wrong", f"{NOT_TIMED}{bad.reason}")]
         return bad is None and self.is_right(case.name)
 
     def _start_lanes(self, tasks: list[str]) -> None:
@@ -250,7 +260,7 @@ def run(
     if backend == "numpy_reference":  # a variant's reference is its kernel's
         cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
     if not cases:
-        raise PrismBenchError("no case is left to run: every filter and label together exclude all of them")
+        catalogue.refuse_nothing("run")
     clock, due, complete = RunClock(), Due(), True
 
     def reported(progress: Progress) -> None:
@@ -273,27 +283,3 @@ def run(
             keep(driven.record(clock.span(complete=False)))
         raise
     return driven.record(clock.span(complete))
-
-
-def with_ceilings(catalogue: Catalogue, backend: str, cases: Iterable[Case]) -> list[Case]:
-    """Return every case that a timed run measures, each once: on a device the ceiling benchmarks come first."""
-    return list(dict.fromkeys([*(ceiling_cases(catalogue) if backend == "cuda" else ()), *cases]))
-
-
-def ceiling_cases(catalogue: Catalogue) -> list[Case]:
-    """Return the kernels that measure the machine: launch overhead, ceilings, and the proof that caches were cold.
-
-    Each at its smallest and largest workload; those of memory at every one, since which size and pattern is quickest
-    differs from device to device. Of other patterns only reads have the smallest: in the cache they too prove it cold.
-    """
-    ceilings = [case for case in catalogue.cases() if case.spec.ceiling]
-    kernels = [case for case in ceilings if not case.variant]
-    smallest = {case.kernel: case for case in reversed(kernels)}
-    largest = {case.kernel: case for case in kernels}
-    of_memory = [
-        case
-        for case in ceilings
-        if is_bandwidth(case.spec.ceiling or "")
-        and not (case.variant and case.label == "S0" and case.spec.ceiling != "read_bandwidth")
-    ]
-    return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))

@@ -1,7 +1,8 @@
 """Driver of tasks: sends them to worker processes, collects their results, and survives the workers that die."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,19 +13,23 @@ from prism_bench.run.standby import Standby
 from prism_bench.run_record import CaseResult, decode_case
 from prism_bench.workers.events import WorkerEvent
 from prism_bench.workers.handle import WorkerEnvironment
-from prism_bench.workers.process import WorkerDied, died_at_start, work
+from prism_bench.workers.process import EventWorker, WorkerDied, begun, died_at_start, events_of, work
 
 Side = TypeVar("Side")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: tasks `done` of `total`, the number of the process, and the task that begins."""
+    """How far a run is: tasks `done` of `total`, the number of the process, and the task that begins.
+
+    `stage` is what this part of the run does, where that is not plain from the number of the process.
+    """
 
     process: int
     done: int
     total: int
     task: str
+    stage: str = ""
 
 
 class TaskDriver:
@@ -44,6 +49,7 @@ class TaskDriver:
         self.monitor: list[dict[str, Any]] = []
         self._task = ""
         self.standby = Standby([])
+        self._ahead: tuple[Mapping[str, object], EventWorker] | None = None
 
     @property
     def has_results(self) -> bool:
@@ -101,8 +107,24 @@ class TaskDriver:
     def send(self, order: Mapping[str, object], process: int) -> list[str]:
         """Send an order to one worker; return the tasks that are done with, one of them perhaps lost."""
         finished: list[str] = []
-        self.follow(work(order, self._timeout, self._place, self.standby.take()), process, finished)
+        known, worker = self._ahead or (None, None)
+        if worker and known == order:
+            self._ahead = None
+            self.follow(events_of(worker, self._timeout), process, finished)
+        else:
+            self.follow(work(order, self._timeout, self._place, self.standby.take()), process, finished)
         return finished
+
+    @contextmanager
+    def beginning(self, order: Mapping[str, object]) -> Generator[None]:
+        """Let a worker begin with an order, whose events `send` takes when it sends the same order within the block."""
+        self._ahead = order, begun(order, self._place, self.standby.take())
+        try:
+            yield
+        finally:
+            if self._ahead:
+                self._ahead[1].end()
+            self._ahead = None
 
     def follow(self, events: Iterable[WorkerEvent | WorkerDied], process: int, finished: list[str]) -> None:
         """Take all events; a task whose worker died is lost."""

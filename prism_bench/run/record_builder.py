@@ -14,6 +14,8 @@ from prism_bench.measurement import Measurement, merged
 from prism_bench.peer import PeerFacts
 from prism_bench.run_record import CaseResult, RunRecord
 
+NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge
+
 BUILT_IN = "built-in"  # the name of this package's catalogue in records
 
 

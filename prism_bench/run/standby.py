@@ -1,12 +1,13 @@
-"""Workers that are started before they are needed, and import the libraries of peers until they get their order.
+"""Workers that are started before they are needed, and import and read the catalogue until they get their order.
 
-An import takes seconds, and must not fall between two cases that are timed: these processes import while others
-compile and verify. They open no device before they have an order.
+That takes seconds, and must not fall between two cases that are timed: these processes do it while others compile and
+verify. They open no device before they have an order.
 """
 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from prism_bench.case import Case
 from prism_bench.run.places import HERE
@@ -16,17 +17,23 @@ from prism_bench.workers.process import EventWorker, WorkerDied
 
 
 class Standby(AbstractContextManager["Standby"]):
-    """A worker for each list of `libraries`, imported in that order; those that nobody took end with the block."""
+    """A worker for each list of `libraries`, imported in that order; those that nobody took end with the block.
 
-    def __init__(self, libraries: Sequence[Sequence[str]], place: WorkerEnvironment = HERE) -> None:
-        self._libraries, self._place = libraries, place
+    With a `catalogue` they read its specs, too.
+    """
+
+    def __init__(
+        self, libraries: Sequence[Sequence[str]], place: WorkerEnvironment = HERE, catalogue: Path | None = None
+    ) -> None:
+        self._libraries, self._place, self._catalogue = libraries, place, catalogue
         self._workers: deque[EventWorker] = deque()
 
     def __enter__(self) -> "Standby":
         for names in self._libraries:
             worker = EventWorker(self._place)
             self._workers.append(worker)
-            worker.send(json_line({"libraries": list(names)}))
+            catalogue = {"catalogue": str(self._catalogue.resolve())} if self._catalogue else {}
+            worker.send(json_line({"libraries": list(names), **catalogue}))
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends import Backend, Runnable
+from prism_bench.backends.element_words import unwritten_words
 from prism_bench.case import Case
 from prism_bench.correctness import Allowance
 from prism_bench.extras import host_special
@@ -40,7 +41,10 @@ class ReferenceOutput:
 class KnownReference:
     """Reference of a case on its present inputs, kept for the kernel and the peers that are compared with it."""
 
+    _case: Case | None = None
+    _seed: int | None = None
     _inputs: Mapping[str, InputArray] | None = None
+    _xp: ModuleType | None = None
     _outputs: dict[str, ReferenceOutput] = field(default_factory=dict[str, ReferenceOutput])
 
     @staticmethod
@@ -50,19 +54,33 @@ class KnownReference:
 
     def outputs(self, backend: Backend, case: Case, inputs: Mapping[str, InputArray]) -> dict[str, ReferenceOutput]:
         """Return the reference's outputs by name, evaluated on the host where that is quick, else on the device."""
-        if self._inputs is inputs:
+        xp, special = _place(backend, case)
+        if self._inputs is inputs and self._xp is xp:
             return self._outputs
         self._inputs, self._outputs = None, {}  # before the next ones, which need the memory
-        found = _evaluated(case, inputs, *_place(backend, case))
+        found = _evaluated(case, inputs, xp, special)
         if sum(one.nbytes for one in found.values()) <= KEPT_BYTES:
-            self._inputs, self._outputs = inputs, found
+            self._inputs, self._outputs, self._xp = inputs, found, xp
         return found
 
+    def inputs(self, case: Case, seed: int) -> Mapping[str, InputArray]:
+        """Return the case's inputs of a seed: the very ones whose reference is kept, where these are they."""
+        if self._inputs is not None and self._case is case and self._seed == seed:
+            return self._inputs
+        self._case, self._seed = case, seed
+        return case.inputs(seed)
 
-def verify(backend: Backend, case: Case, seeds: Sequence[int] = (0, 1)) -> list[Entry]:
-    """Run the case once per seed and compare every output whole; return an entry per seed and output."""
-    with backend.prepare(case, case.inputs(seeds[0])) as runnable:
-        return verify_prepared(backend, runnable, seeds)
+
+def verify(
+    backend: Backend, case: Case, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None
+) -> list[Entry]:
+    """Run the case once per seed and compare every output whole; return an entry per seed and output.
+
+    `known` keeps the last seed's reference for another backend on the same case.
+    """
+    known = known or KnownReference()
+    with backend.prepare(case, known.inputs(case, seeds[0])) as runnable:
+        return verify_prepared(backend, runnable, seeds, known)
 
 
 def verify_prepared(
@@ -108,7 +126,7 @@ def _one_seed(
 ) -> list[Entry]:
     """Compare one launch whole; random poison is for kernels that wait for the usual one."""
     case = runnable.case
-    inputs = case.inputs(seed)
+    inputs = known.inputs(case, seed)
     runnable.reset(inputs)
     guard = runnable.guard(0) if random_poison else None
     if guard:
@@ -116,10 +134,21 @@ def _one_seed(
     runnable()
     outputs = runnable.arrays(output.name for output in case.spec.outputs)
     entries = compare_outputs(backend, case, inputs, outputs, seed, known=known)
+    if not guard:
+        entries = [_explained(backend, case, outputs, entry) for entry in entries]
     changed = _changed_input(backend, runnable, inputs)
     if changed:
         entries.append({"seed": seed, "output": changed, "passed": False, "error": f"input {changed} was changed"})
     return entries
+
+
+def _explained(backend: Backend, case: Case, outputs: Mapping[str, Any], entry: Entry) -> Entry:
+    """Return a failed entry with the reason where elements of the output were never written."""
+    if entry["passed"] or entry.get("error"):
+        return entry
+    xp, _ = _place(backend, case)
+    words = unwritten_words(case, entry["output"], _bring(outputs[entry["output"]], xp), xp, backend.device)
+    return {**entry, "error": words} if words else entry
 
 
 def compare_outputs(

@@ -1,6 +1,6 @@
 """Measuring worker: reads its order, one JSON line, from standard input, and writes events to standard output.
 
-A line that names `libraries` may come before the order: they are imported until it arrives.
+A line that names `libraries` may come before the order: they are imported until it arrives, and a `catalogue` is read.
 An order that is `open` is followed by tasks, one a line; among them may be another order for the rest, of which the
 peers to avoid and to check count. Standard input stays open until the end; where it closes
 before, the parent is gone, and the worker ends too. The events are `workers.events.WorkerEvent`. A kernel that crashes
@@ -13,8 +13,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 
 from prism_bench.backends import open_backend
+from prism_bench.backends.cuda.device import open_cupy
 from prism_bench.backends.cuda.library_state import import_ahead
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
@@ -41,7 +43,7 @@ def main() -> None:
     backend.report_crashes()
     facts = backend.facts()
     write({"facts": facts, "protocol": {"version": PROTOCOL}})
-    settings, catalogue = from_plain(order["settings"]), discover(order["catalogue"])
+    settings, catalogue = from_plain(order["settings"]), _catalogue(order["catalogue"])
     ahead = order.get("ahead")
     if backend.name == "cuda" and ahead:
         compile_ahead(_cases(catalogue, ahead), backend.device, lambda: write({"compiled": 1}))
@@ -72,10 +74,25 @@ def _order(write: Callable[[WorkerEvent], None]) -> MeasuringOrder:
         for name in order["libraries"]:
             with suppress(Exception):  # it is imported again by its peers, which report why they have no time
                 import_ahead(name)
+        if order.get("catalogue"):
+            with suppress(Exception):  # the order names it again, and what is wrong is reported then
+                _bind_clock(order["libraries"])
+                _catalogue(order["catalogue"])
         gc.freeze()  # a collection of all that was imported takes half a second, also between timed calls
         write({"imported": len(order["libraries"])})
         order = json.loads(sys.stdin.readline())
     return order
+
+
+@cache
+def _catalogue(folder: str) -> Catalogue:
+    return discover(folder)
+
+
+def _bind_clock(libraries: Sequence[str]) -> None:
+    """Bind what the clock of CuPy calls, before a spec is imported, which could replace it; opens no device."""
+    if "cupy" in libraries:
+        open_cupy()
 
 
 class PeerSteps:

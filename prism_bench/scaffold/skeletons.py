@@ -8,7 +8,9 @@ from pathlib import Path
 
 from prism_bench.errors import UsageError
 from prism_bench.scaffold.writing import PlannedFile
-from prism_bench.sources import FoundKernel, Skeleton, scan, skeleton
+from prism_bench.sources.found import FoundKernel, Skeleton
+from prism_bench.sources.scan import scan
+from prism_bench.sources.skeleton import skeleton
 
 DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command
 

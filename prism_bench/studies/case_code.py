@@ -11,10 +11,12 @@ from pathlib import Path
 
 from prism_bench.analysis.compare.selection import CodeIdentity
 from prism_bench.arguments import Array
+from prism_bench.called import as_call
 from prism_bench.case import Case
 from prism_bench.compilation import nvrtc_version
 from prism_bench.compilation.code import data_hash, resources, sass_hash
 from prism_bench.compilation.disassembly import CompiledEntry
+from prism_bench.compilation.imported import distribution_word, imported_words
 from prism_bench.compilation.program import content_hash
 from prism_bench.compilation.python_source import python_texts
 from prism_bench.errors import BackendUnavailable, PrismBenchError, described
@@ -167,9 +169,13 @@ class CodeReader:
 
 
 def _callable_text(spec: KernelSpec) -> list[str]:
-    """Return hashes of the files that a callable may be written in; none where the spec has no callable."""
-    files = [file for file in (spec.file, spec.source_path) if file] if spec.callable is not None else []
-    return [source_hash(file) for file in files]
+    """Return what a callable is known by: its files, what they import, its library; nothing without a callable."""
+    if spec.callable is None:
+        return []
+    files = list(dict.fromkeys(file for file in (spec.file, spec.source_path) if file))
+    library = as_call(spec.callable).library
+    python = [file for file in files if file.suffix == ".py"]
+    return [*map(source_hash, files), *imported_words(python), distribution_word(library.module.partition(".")[0])]
 
 
 def job_of(request: BuildRequest, content: str | None = None) -> CodeJob:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from prism_bench.analysis.build_identity import BuildIdentity, build_change
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.code import Resources
 from prism_bench.compilation.code_difference import EntryDifference, EntryFacts
@@ -10,6 +11,7 @@ from prism_bench.compilation.disassembly import code_differences
 from prism_bench.errors import UsageError
 from prism_bench.host_plan import Device
 from prism_bench.languages import BuildRequest, BuiltCode, build_request
+from prism_bench.languages.code_facts import source_identity
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.studies.case_code import CaseCode, CodeJob, Outcome, compiled_jobs, job_of, machine_code
 from prism_bench.studies.compile_table import CompileRow, Complaint, device_of, kernel_of, launched, missing_compiler
@@ -92,19 +94,23 @@ def since_record(record: RunRecord, catalogue: Catalogue, filters: Sequence[str]
     built = compiled_jobs(jobs.values())
     outcomes = {name: built[job] for name, job in jobs.items()}
     complaints = [Complaint(name, one) for name, one in outcomes.items() if isinstance(one, str)]
-    return list(_recorded(known, outcomes)), complaints
+    sources = {name: source_identity(job.request) for name, job in jobs.items()}
+    return list(_recorded(known, outcomes, sources)), complaints
 
 
 def _device(case: CaseResult | None) -> Device | None:
     return device_of(str(case.code["architecture"]).removeprefix("sm_")) if case else None
 
 
-def _recorded(known: Mapping[str, CaseResult], outcomes: Mapping[str, Outcome]) -> Iterator[CodeChange]:
+def _recorded(
+    known: Mapping[str, CaseResult], outcomes: Mapping[str, Outcome], sources: Mapping[str, str | None]
+) -> Iterator[CodeChange]:
     for name, built in outcomes.items():
         code = known[name].code
         if isinstance(built, BuiltCode) and built.sass != code["sass"]:
             one = EntryDifference(name, _recorded_facts(code), _largest(built), {}, None)
-            note = "a record has the resources of a case, and no instructions"
+            change = build_change(BuildIdentity.of(code), BuildIdentity(built.language, built.compiler, sources[name]))
+            note = "a record has the resources of a case, and no instructions" + (f"; {change.words}" if change else "")
             yield CodeChange(name, str(code["architecture"]).removeprefix("sm_"), (one,), note)
 
 

@@ -1,7 +1,7 @@
 """Every kernel through the compiler for several architectures, without a device; what each entry takes, as a table."""
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from prism_bench.spec_parts import CUDA
 from prism_bench.studies.csv_table import write_table as write_csv
 
 ARCHITECTURES = ("80", "90", "100", "120")
+_NAMED = 3  # kernels in one line
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
 
 
@@ -132,9 +133,25 @@ def left_out(
         chosen.setdefault(case.kernel, []).append(case)
     reasons = ((name, one, [case.plan.refusal(device_of(one)) for case in cases]) for name, cases in chosen.items()
                for one in architectures)  # fmt: skip
-    languages = {name: cases[0].spec.language for name, cases in chosen.items()}
-    absent = [Complaint(name, why) for name, one in languages.items() if one != CUDA and (why := missing_compiler(one))]
-    return absent + [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
+    return without_compiler(catalogue, filters) + [
+        Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)
+    ]
+
+
+def without_compiler(catalogue: Catalogue, filters: Sequence[str] = ()) -> list[Complaint]:
+    """Return the variants whose compiler is not installed here, and why."""
+    languages = {case.kernel: case.spec.language for case in [*catalogue.cases(filters), *catalogue.edges(filters)]}
+    return [Complaint(name, why) for name, one in languages.items() if one != CUDA and (why := missing_compiler(one))]
+
+
+def together(complaints: Iterable[Complaint]) -> Iterator[str]:
+    """Yield each message once, with the kernels that it is about."""
+    kernels: dict[str, list[str]] = {}
+    for one in complaints:
+        kernels.setdefault(one.message, []).append(one.kernel)
+    for message, own in kernels.items():
+        named = ", ".join(own[:_NAMED]) + (f" and {len(own) - _NAMED} more" if len(own) > _NAMED else "")
+        yield f"{named}: {message}"
 
 
 def device_of(architecture: str) -> Device:

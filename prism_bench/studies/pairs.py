@@ -18,7 +18,8 @@ Records = tuple[RunRecord, RunRecord]
 class PairEffort:
     """How two builds are measured: the backend, processes a side, a limit in seconds, and a folder for the records.
 
-    With `tuned`, launches follow this machine's choices.
+    With `tuned`, launches follow this machine's choices. The cases `trusted` are not verified: their machine code,
+    launches and inputs are those of the other side.
     """
 
     backend: str
@@ -26,6 +27,7 @@ class PairEffort:
     limit: float | None = None
     keep: Path | None = None
     tuned: bool = False
+    trusted: tuple[str, ...] = ()
 
 
 def measure_pair(
@@ -51,7 +53,8 @@ def measure_pair(
 
     save: Saver[Records, object] = Saver(write)
     records = interleaved(
-        (first, second), effort.backend, settings, report, limit=effort.limit, keep=save, growth=growth
-    )
+        (first, second), effort.backend, settings, report, limit=effort.limit, keep=save, growth=growth,
+        trusted=effort.trusted,
+    )  # fmt: skip
     save.finish(records)
     return named(records), save

@@ -160,5 +160,5 @@ def _kernel(
 
 
 def _point(case: str, subject: str, code: str, value: float, clock: float) -> dict:
-    return {"case": case, "metric": "cold_time", "subject": subject, "code": code, "doubt": "", "value": value,
-            "clock": clock, "samples": 60, "throttled": 0}  # fmt: skip
+    return {"case": case, "metric": "cold_time", "subject": subject, "code": code, "build": "", "doubt": "",
+            "value": value, "clock": clock, "samples": 60, "throttled": 0}  # fmt: skip

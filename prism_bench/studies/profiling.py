@@ -24,7 +24,7 @@ from prism_bench.profilers.chips import counters as chip_counters
 from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.catalogue_run import ceiling_cases
+from prism_bench.run.ceilings import ceiling_cases
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.session import result_of
 from prism_bench.run_record import CaseResult, JsonTable, RunRecord, Status

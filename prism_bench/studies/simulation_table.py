@@ -17,7 +17,7 @@ from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.simulated_verdicts import FORMS, Design, Form, Suite, generated, judged_suite
 
 PLANTED = (1.02, 1.05, 1.10)
-DESIGNS = (Design(3, 3, False), Design(5, 5, False), Design(5, 5, True), Design(5, 15, False), Design(5, 15, True))
+DESIGNS = (Design(3, 3, False), Design(5, 5, False), Design(5, 5, True), Design(3, 15, False), Design(3, 15, True))
 SEED = 20261122
 
 

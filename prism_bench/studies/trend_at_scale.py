@@ -31,7 +31,7 @@ from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.ledger import NightlyRun
 from prism_bench.workers.child import environment
 
-NOISE = 0.005
+NOISE, FIRST = 0.005, datetime(2024, 1, 1, 3)
 MACHINE = "nvidia-h200"
 
 
@@ -49,10 +49,10 @@ def model(cases: int) -> dict[str, Any]:
     return {**plain, "cases": named}
 
 
-def record(day: int, folder: Path, cases: int) -> Path:
-    """Write the record of one day; return its path."""
+def record(day: int, folder: Path, cases: int, first: datetime = FIRST) -> Path:
+    """Write the record of one day after the `first`; return its path."""
     rng, plain = random.Random(day), model(cases)
-    created = datetime(2024, 1, 1, 3) + timedelta(days=day)
+    created = first + timedelta(days=day)
     moved = []
     for case in plain["cases"]:  # the samples of a measurement are all longer or shorter by the same share
         factors = [(one, 1 + rng.gauss(0, NOISE)) for one in case["measurements"]]

@@ -2,7 +2,7 @@
 
 import select
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -46,6 +46,18 @@ class FrameChannel:
         if not self.has_data(timeout):
             raise TimeoutError(f"no message within {timeout:.3g} s")
         return read_frame(self._fill, decoder, largest)
+
+    def serve(
+        self, decoder: msgspec.json.Decoder[Message],
+        reply: Callable[[Frame[Message]], tuple[object, Sequence[np.ndarray]]],
+    ) -> None:  # fmt: skip
+        """Answer each frame by `reply`, a message and its arrays, until the other end is closed."""
+        while True:
+            try:
+                frame = self.receive(decoder)
+            except EOFError:
+                return
+            self.send(*reply(frame))
 
     def has_data(self, timeout: float | None = 0.0) -> bool:
         """Return whether there is something to receive (or an end) within `timeout` seconds; None waits for it."""

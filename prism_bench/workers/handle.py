@@ -12,6 +12,7 @@ from typing import TypedDict, Unpack
 
 from prism_bench.workers.channel import FrameChannel
 from prism_bench.workers.child import ending, environment
+from prism_bench.workers.jail import Jail
 
 START_SECONDS = 180.0  # until a worker's first message
 
@@ -22,16 +23,27 @@ class WorkerEnvironment:
 
     Without a `root` the worker imports what this process does. Python looks into the current folder first, so the
     worker of another checkout runs in that folder. `explain` finds the cause of a death in the text of standard error.
+    In a `jail` it has the variables that are given here, and none of this process.
     """
 
     program: str
     root: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     explain: Callable[[str], object | None] = lambda text: None
+    jail: Jail | None = None
 
     def view(self) -> dict[str, str]:
         """Return all environment variables of the worker."""
-        return {**environment(self.root), **self.variables}
+        inherited = environment(self.root)
+        if self.jail:
+            return self.jail.variables({"PYTHONPATH": inherited["PYTHONPATH"], **self.variables})
+        return {**inherited, **self.variables}
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """Return the command that starts the worker with `arguments`."""
+        if self.jail:
+            return self.jail.command(self.program, arguments)
+        return [sys.executable, "-m", self.program, *arguments]
 
 
 class WorkerStreams(TypedDict, total=False):
@@ -55,11 +67,11 @@ class WorkerProcess:
         self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
     ) -> None:
         self._stderr, self._explain = tempfile.TemporaryFile(), where.explain
+        self._is_jailed = where.jail is not None
         if streams.get("stdout") == subprocess.STDOUT:
             streams["stdout"] = self._stderr.fileno()
-        command = [sys.executable, "-m", where.program, *arguments]
         self._process = subprocess.Popen(
-            command, stderr=self._stderr, env=where.view(), cwd=where.root, process_group=0, **streams
+            where.command(arguments), stderr=self._stderr, env=where.view(), cwd=where.root, process_group=0, **streams
         )
 
     @property
@@ -74,7 +86,8 @@ class WorkerProcess:
     def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit status, minus the signal's number where a signal ended it; None after `timeout` seconds."""
         try:
-            return self._process.wait(timeout)
+            status = self._process.wait(timeout)
+            return 128 - status if self._is_jailed and status > 128 else status  # as bubblewrap reports a signal
         except subprocess.TimeoutExpired:
             return None
 

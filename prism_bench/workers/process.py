@@ -120,9 +120,19 @@ def work(
 
     A worker that is `waiting` for an order gets it instead.
     """
+    yield from events_of(begun(order, place, waiting), timeout)
+
+
+def begun(order: Mapping[str, object], place: WorkerEnvironment, waiting: EventWorker | None = None) -> EventWorker:
+    """Return a worker that has its order and works; its events wait until `events_of` yields them."""
     worker = waiting or EventWorker(place)
+    worker.send(json_line(order))
+    return worker
+
+
+def events_of(worker: EventWorker, timeout: float) -> Iterator[WorkerEvent]:
+    """Yield the events of a worker that has an order, and end it; WorkerDied as by `work`."""
     try:
-        worker.send(json_line(order))
         yield from _events(worker, timeout)
     finally:
         worker.end()

@@ -58,7 +58,7 @@ def kernels():
 
 @pytest.fixture(params=["host", "device"])
 def guarded(request, kernels, monkeypatch):
-    monkeypatch.setattr(on_device, "_kernels", lambda cupy, architecture: kernels)
+    monkeypatch.setattr(on_device, "guard_kernels", lambda cupy, architecture: kernels)
     if request.param == "host":
         return HostGuard
     device = SimpleNamespace(sm_count=1, compute_capability=90)

@@ -63,3 +63,21 @@ def test_floats_are_rounded_to_tf32_on_the_way():
     assert driver.asked == (11, 2, 4096, [48, 16], [48 * 4], [32, 32], [1, 1], 0, 3, 2, 0)
     with pytest.raises(SpecError, match="a: only floats are rounded to TF32, not float16"):
         tensor_map(TensorMap("a", tf32=True), buffer((4, 8), "float16"), driver)
+
+
+def test_a_map_has_boxes_of_all_dimensions():
+    """Swizzled where a box's rows are 128 bytes, innermost dimension first."""
+    driver = Driver()
+    tensor_map(TensorMap("x", box=(1, 34, 8, 64)), buffer((2, 5, 6, 16), "float16"), driver)
+    swizzled = (3, 2, 0)
+    assert driver.asked == (1, 4, 4096, [16, 6, 5, 2], [32, 192, 960], [64, 8, 34, 1], [1, 1, 1, 1], 0, *swizzled)
+    tensor_map(TensorMap("x", tf32=True, box=(1, 16, 10, 36)), buffer((2, 3, 5, 8), "float32"), driver)
+    plain = (0, 2, 0)
+    assert driver.asked == (11, 4, 4096, [8, 5, 3, 2], [32, 160, 480], [36, 10, 16, 1], [1, 1, 1, 1], 0, *plain)
+
+
+def test_a_box_has_the_dimensions_of_its_array():
+    with pytest.raises(SpecError, match=r"x: boxes of \(8, 64\) are none of an array of 3 dimensions"):
+        tensor_map(TensorMap("x", box=(8, 64)), buffer((2, 8, 64), "float16"), Driver())
+    with pytest.raises(SpecError, match="1 to 256 elements in up to 5 dimensions"):
+        TensorMap("x", box=(1, 257))

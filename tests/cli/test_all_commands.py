@@ -23,8 +23,8 @@ SILENT = ("exporter",)  # serves instead of reporting
 VERBS = set(
     """
     Add Alert Allow Append Audit Begin Check Choose Compare Compile Copy Count Draw End Evaluate Export Find Give Import
-    Keep Launch Leave List Listen Make Measure Merge Multiply Name Pass Pick Print Profile Put Read Refuse Run Sample
-    Search Serve Set Share Show Sort Store Summarise Time Trace Try Tune Use Verify Watch Write Report
+    Judge Keep Launch Leave List Listen Make Measure Merge Multiply Name Pass Pick Print Profile Put Read Refuse Run
+    Sample Search Serve Set Share Show Sort Store Summarise Time Trace Try Tune Use Verify Watch Write Report
     """.split()
 )
 PARAMETERS = [

@@ -125,7 +125,7 @@ def scripted(name, seconds):
     return f"{SCRIPT}={Path(name).resolve()}"
 
 
-@pytest.mark.parametrize(("words", "count"), [((), 5), (("--processes", "2"), 2),
+@pytest.mark.parametrize(("words", "count"), [((), 3), (("--processes", "2"), 2),
                                               (("--processes", "1", "--most", "3", "--least", "0"), 3)])  # fmt: skip
 def test_processes_are_added_until_a_case_is_decided_or_the_most_are_measured(shell, toys, words, count):
     """Nothing is the same for `--least 0`, so that such a case is measured in as many processes as there may be."""
@@ -243,8 +243,10 @@ def test_only_what_changed_is_measured_and_a_verdict_on_it(shell, foreign, scrip
     assert ("measured", ["code"], "slower") == roles["triple[n=1000]"]
     assert {"same machine code"} == {role for case, (role, _, _) in roles.items() if case.startswith("nothing")}
     assert (1, None) == (found.json["selection"]["changed"], found.json["selection"]["everything"])
-    assert {"reading", "compiling", "measuring"} == set(found.json["selection"]["seconds"])
+    assert {"reading", "compiling", "verifying", "timing", "starting"} == set(found.json["selection"]["seconds"])
     assert ["triple[n=1000]"] == [case.name for case in store.read("kept/b.json.gz").cases if case.measurements]
+    stages = ["compiling what differs between the sides", "verifying, 0 of 6", "pair 1 of 2, ", "pair 2 of 2, "]
+    assert all(stage in found.err for stage in stages), found.err
 
 
 def test_a_comment_is_no_change_and_nothing_is_measured(shell, foreign):

@@ -10,6 +10,7 @@ import pytest
 from prism_bench import store
 from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.errors import BackendUnavailable
+from prism_bench.libraries import Library
 from prism_bench.studies.compile_table import ARCHITECTURES, read_table, write_table
 from tests.report.synthetic import case_result, record_of
 
@@ -123,11 +124,24 @@ def test_against_a_table_the_changed_resources_are_reported(nvrtc, shell, toys, 
 
 
 def test_against_a_record_the_changed_cases_are_reported(nvrtc, shell, history):
-    code = {"sass": "of another kernel", "architecture": "sm_90", "registers": 300, "spill_bytes": 0}
+    code = {"sass": "of another kernel", "architecture": "sm_90", "registers": 300, "spill_bytes": 0,
+            "compiler": "NVRTC 1.0"}  # fmt: skip
     case = replace(case_result("triple"), name="triple[n=1000]", code=code)
     path = store.save(record_of(case), Path("old.json.gz"))
     (change,) = shell(*history, path, "--json").json["changes"]
     assert ("triple[n=1000]", 300) == (change["kernel"], change["code_difference"][0]["registers"][0])
+    assert "; other machine code: NVRTC 1.0 -> " in change["code_note"]
+
+
+def test_a_language_that_is_not_installed_is_one_line_and_its_kernels_are_listed(nvrtc, shell, monkeypatch):
+    monkeypatch.setattr(Library, "is_installed", lambda self: False)
+    languages = Path(__file__).parents[1] / "languages"
+    found = shell("compile", "--catalogue", languages / "catalogue", *HOPPER)
+    assert (0, 1) == (found.code, found.out.count("Triton is not installed (pip install 'prism-bench[triton]')"))
+    more = shell("compile", "--catalogue", languages / "more", *HOPPER, "--against", "HEAD", "--json")
+    left = {one["kernel"]: one["message"] for one in more.json["left_out"]}
+    assert {"scaled:cute", "scaled:numba", "scaled:tile", "scaled:warp"} == set(left)
+    assert "prism-bench[tile]" in left["scaled:tile"]
 
 
 def test_spills_that_grew_end_with_1(nvrtc, shell, history):

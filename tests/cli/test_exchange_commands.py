@@ -74,7 +74,7 @@ def test_programs_learn_where_the_records_are(shell, tmp_path):
 
 def test_a_format_that_is_unknown_is_told(shell, tmp_path):
     found = shell("import", nvbench(tmp_path), "--format", "nvbnch")
-    assert (2, "prism-bench: unknown format 'nvbnch'; did you mean nvbench?\n") == (found.code, found.err)
+    assert (2, True) == (found.code, "unknown format 'nvbnch'; did you mean nvbench" in found.err)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -3,12 +3,29 @@
 import shutil
 
 
-def test_every_case_is_listed_with_its_bytes(shell, toys):
+def test_kernels_are_listed_a_line_each_and_all_cases_on_request(shell, toys):
     found = shell("list", *toys)
     assert 0 == found.code
-    for words in ("double:by_adding", "triple", "nothing", "n=100000", "8.00 kB"):
-        assert words in found.out
     assert "3 kernels, 6 cases" in found.out
+    (double,) = (line for line in found.out.splitlines() if " double " in line)
+    assert "by_adding" in double
+    assert "S0 S1" in double
+    every = shell("list", *toys, "--all").out
+    for words in ("double:by_adding", "triple", "blocks=1", "n=100000", "8.00 kB"):
+        assert words in every
+    assert "n=1000" not in found.out
+
+
+def test_the_name_and_the_label_of_a_case_stay_at_80_columns(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = shell("list", "active_inference_chain").out.splitlines()
+    assert {True} == {len(line) <= 80 for line in lines}
+    rows = [line for line in lines if line.startswith("│")]
+    names, labels = ({row.split("│")[place].strip() for row in rows} for place in (1, 2))
+    assert {"active_inference_chain:full", "active_inferenc…hain:f64_partial"} < names
+    assert {"S0", "S1", "S2"} == labels
+    shortened = [line for line in shell("list").out.splitlines() if "  active_inference_chain " in line]
+    assert 1 == len(shortened)
 
 
 def test_json_is_one_document_with_every_case(shell, toys):

@@ -1,5 +1,6 @@
 """The documentation is built without a network, and no link in it is dead."""
 
+import json
 import re
 import subprocess
 import sys
@@ -8,9 +9,15 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from prism_bench.report.site.page import Page as SitePage
+from prism_bench.report.site.search import FILE as SITE_INDEX
+from prism_bench.report.site.search import search_file
 from tests.docs.blocks import ROOT
+from tests.report.site.browser import installed, opened, violations, window
 
 pytest.importorskip("mkdocs", reason="needs the extra 'docs'")
+
+KINDS = ("index", "tutorial", "reference/python", "reference/catalogue/basic")
 
 
 class Page(HTMLParser):
@@ -33,11 +40,34 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The pages by their files."""
-    folder = tmp_path_factory.mktemp("docs")
+    folder = tmp_path_factory.mktemp("site") / "docs"
+    (folder.parent / "data").mkdir()
+    (folder.parent / SITE_INDEX).write_bytes(
+        search_file([SitePage("kernels/sum", "sum of numbers", {}, words="a < b")])
+    )
     words = ["-m", "mkdocs", "--quiet", "build", "--config-file", "docs/mkdocs.yml", "--site-dir", str(folder)]
     done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
     assert 0 == done.returncode, done.stderr
     return {path: Page(path) for path in folder.rglob("*.html")}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing(site, dark):
+    pytest.importorskip("axe_playwright_python", reason="it brings axe-core")
+    program = installed()
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import sync_playwright
+
+    folder = next(path for path in site if path.name == "tutorial.html").parent
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        with window(browser, dark=dark) as page:
+            for name in KINDS:
+                opened(page, folder, name)
+                page.wait_for_selector(".md-search")
+                assert [] == violations(page), name
+        browser.close()
 
 
 def test_no_link_is_dead(site):
@@ -52,6 +82,12 @@ def test_no_link_is_dead(site):
             if not target.exists() or (place and place not in ("__skip",) and place not in site[target].places):
                 dead.append(f"{path.name}: {link}")
     assert [] == dead
+
+
+def test_the_search_finds_pages_of_the_site_around_it(site):
+    folder = next(path for path in site if path.name == "tutorial.html").parent
+    index = json.loads((folder / "search" / "search_index.js").read_text().removeprefix("var __index = "))["docs"]
+    assert {"location": "../kernels/sum.html", "title": "sum of numbers", "text": "a &lt; b"} == index[-1]
 
 
 def test_nothing_is_loaded_from_a_network(site):

@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from docs.generated import catalogue, commands, pages, python, troubleshooting
+from docs.generated import attacks, catalogue, commands, pages, python, troubleshooting
 from docs.generated.markdown import prose, table
 from docs.generated.said import said
 from prism_bench import errors
+from prism_bench.extensions.judge.defences import DEFENCES
 from prism_bench.metric import MEASURED
 from prism_bench.profilers.failures import FAILURES
 
@@ -76,3 +77,10 @@ def test_markup_in_words_of_the_program_is_words():
     assert r"`a_b` is &lt;x&gt; \* 2" == prose("`a_b` is <x> * 2")
     assert "| a |\n| --- |\n| x\\|y |" == table(("a",), [("x|y",)])
     assert "" == table(("a",), [])
+
+
+def test_every_attack_of_the_museum_has_its_defences(written):
+    page, cards = written["reference/attacks.md"], list(attacks.FOLDER.glob("*.toml"))
+    assert len(cards) > 60
+    assert all(f"| `{card.stem}` |" in page for card in cards)
+    assert all(f"| {name} | {words} |" in page for name, words in DEFENCES.items())

@@ -1,7 +1,7 @@
 """Which kernels measure the machine in every run."""
 
 from prism_bench.measure.cold_proof import COLD_PROOF_BYTES
-from prism_bench.run.catalogue_run import ceiling_cases
+from prism_bench.run.ceilings import ceiling_cases
 from tests.built_in import CATALOGUE
 
 

@@ -1,6 +1,7 @@
 """Two builds measured in turn: the order of processes, what is measured, and what one side's fault costs the other."""
 
 import json
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
-from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings
+from prism_bench.run.catalogue_run import Run
+from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings, parts_of
+from prism_bench.run.measuring import OUT_OF_MEMORY
 from prism_bench.run.places import measuring
 from prism_bench.workers import process
 
@@ -37,22 +40,24 @@ def played(folder, a=None, b=None, *, processes=1, report=lambda _: None, **more
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Both records of a comparison of three processes a side, every process that it started, and its progress."""
-    started, seen, really = [], [], process.work
+    started, seen, really = [], [], process.begun
 
-    def work(order, timeout, place, waiting=None):
+    def begun(order, place, waiting=None):
+        assert order["process"] == 0 or waiting, "only what verifies is started for its order"
         started.append((Path(place.variables[SCRIPT]).stem, order["process"], order["timed"]))
-        yield from really(order, timeout, place)
+        return really(order, place, waiting)
 
     scripts = {"*": {"seconds": 1e-5, "noise": 0}}, {"*": {"seconds": 3e-5, "noise": 0}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_module("prism_bench.run.driver"), "work", work)
+        for module in (process, import_module("prism_bench.run.driver")):
+            patch.setattr(module, "begun", begun)
         records = played(tmp_path_factory.mktemp("whole"), *scripts, processes=3, report=seen.append)
     return records, started, seen
 
 
 def test_the_sides_are_verified_and_then_take_turns(whole):
     _, started, _ = whole
-    assert [("A", 0, False), ("B", 0, False)] == started[:2]
+    assert [("B", 0, False), ("A", 0, False)] == started[:2]  # at the same time
     timed = [("A", 1), ("B", 1), ("B", 2), ("A", 2), ("A", 3), ("B", 3)]
     assert timed == [(name, number) for name, number, _ in started[2:]]
 
@@ -74,6 +79,57 @@ def test_both_records_were_verified_and_measured_by_one_protocol(whole):
     (a, b), _, _ = whole
     assert (1, a.protocol) == (a.protocol["version"], b.protocol)
     assert all(case.verification for record in (a, b) for case in record.cases)
+
+
+def test_cases_that_are_trusted_are_timed_and_not_verified(tmp_path):
+    a, _ = played(tmp_path, processes=2, trusted=("double[n=1000]",))
+    cases = [a.case(name) for name in ("double[n=1000]", "double:by_adding[n=1000]")]
+    assert [("ok", False), ("ok", True)] == [(case.status, bool(case.verification)) for case in cases]
+    assert [2, 2] == [len(case.measurement("cold_time").processes) for case in cases]
+
+
+def test_what_lacked_memory_next_to_the_other_side_is_verified_again_alone(tmp_path, monkeypatch):
+    starved = ["double[n=1000]"]
+
+    def keep(self, task, results):
+        if task in starved:
+            starved.remove(task)
+            results = [replace(one, status="skipped", reason=f"{OUT_OF_MEMORY}: 4 GB") for one in results]
+        really(self, task, results)
+
+    really = Run.keep
+    monkeypatch.setattr(Run, "keep", keep)
+    found = played(tmp_path)
+    assert [["ok", "ok"]] * 2 == [[case.status for case in one.cases] for one in found]
+    assert [] == starved
+
+
+def test_the_worker_that_verifies_ahead_ends_with_an_interrupt(tmp_path, monkeypatch):
+    started, really = [], process.EventWorker.__init__
+
+    def init(self, where):
+        really(self, where)
+        started.append(self)
+
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process.EventWorker, "__init__", init)
+    a, b = played(tmp_path, report=interrupt)
+    assert (False, False) == (a.complete, b.complete)
+    assert (4, []) == (len(started), [one for one in started if one.is_alive()])
+
+
+def test_progress_names_what_is_done(whole):
+    stages = [f"{event.stage} {event.task.partition(':')[0]}" for event in whole[2]]
+    assert ["verifying A", "verifying B", "pair 1 of 3 A", "pair 1 of 3 B", "pair 2 of 3 B", "pair 2 of 3 A",
+            "pair 3 of 3 A", "pair 3 of 3 B"] == list(dict.fromkeys(stages))  # fmt: skip
+
+
+def test_the_parts_of_a_pair_add_up(whole):
+    parts = parts_of(1e3, whole[0])
+    assert (["verifying", "timing", "starting"], 1e3) == (list(parts), pytest.approx(sum(parts.values())))
+    assert 0 < parts["verifying"] and 0 < parts["timing"]
 
 
 def test_progress_counts_both_sides(whole):

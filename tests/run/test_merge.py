@@ -211,7 +211,7 @@ def test_what_filtered_runs_have_in_common_is_joined(play):
 
 
 def test_whatever_every_part_measures_is_known_as_a_ceiling():
-    from prism_bench.run.catalogue_run import ceiling_cases
+    from prism_bench.run.ceilings import ceiling_cases
     from prism_bench.run.session import result_of
     from tests.built_in import CATALOGUE
 

@@ -33,7 +33,7 @@ def test_a_right_case_is_verified_and_timed():
     found = result({})
     assert ("ok", None, 2) == (found.status, found.reason, len(found.verification))
     assert ["cold_time", "launch_time", "hot_time"] == metrics(found)
-    assert {"sass": "null", "registers": 0, "spill_bytes": 0, "launches": 1} == found.code
+    assert {"sass": "null", "language": "cuda", "registers": 0, "spill_bytes": 0, "launches": 1} == found.code
 
 
 def test_later_processes_time_what_the_first_one_verified():

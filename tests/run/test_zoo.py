@@ -14,7 +14,7 @@ from prism_bench.run.verification import complaint, passed, verify
 
 ZOO = discover(Path(__file__).parent.parent / "zoo")
 LIES = {
-    "unwritten": "y[999] is nan",
+    "unwritten": "y[999] was never written",
     "planted_nan": "y[7] is nan",
     "mutated_input": "input x was changed",
     "skipped_calls": "1000 of 1000 elements differ (seed 1)",

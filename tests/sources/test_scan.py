@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.sources import scan
+from prism_bench.sources.scan import scan
 
 PROJECT = Path(__file__).parent / "project"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.sources import scan, skeleton
+from prism_bench.sources.scan import scan
+from prism_bench.sources.skeleton import skeleton
 
 PROJECT = Path(__file__).parent / "project"
 

@@ -25,9 +25,12 @@ POOLS = {
 # Who may start a process that goes on while the caller does something else.
 STARTS = {
     "prism_bench/workers/handle.py": "every worker",
+    "prism_bench/workers/namespaces.py": "what a jail holds, by a worker that becomes it",
+    "prism_bench/workers/confined.py": "a jailed worker's own program, in its place",
     "prism_bench/workers/logged.py": "parts of a nightly run, whole commands whose records and logs are read",
     "prism_bench/profilers/tools.py": "profilers, which are other programs and start ours themselves",
     "prism_bench/extensions/persistent/study.py": "the tests of the executor, killed at a time limit",
+    "prism_bench/studies/store_at_scale.py": "whole commands, each of whose memory is measured",
     "prism_bench/studies/soak.py": "whole commands, which are interrupted and killed to see what they leave behind",
 }
 

@@ -15,6 +15,7 @@ from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.compilation import sass_hash
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.inputs import InputArray
+from prism_bench.languages import source_hash
 from prism_bench.languages.calls import real_call
 
 
@@ -82,7 +83,8 @@ class CudaCalled(CudaRunnable):
     def timers(self) -> TimerFactories:
         """Look at the callable once, then offer the clocks; MeasurementInvalid where it cannot be timed honestly."""
         self()
-        self._notes = Inspector(self._harness).inspect(self).notes
+        if self._known.library.name != XLA:  # its own streams wait through DLPack; the clocks look for late work
+            Inspector(self._harness).inspect(self)
         return self._clocks.timers()
 
     def _capture(self, launches: int) -> Callable[[], object]:
@@ -91,7 +93,10 @@ class CudaCalled(CudaRunnable):
     def evidence(self) -> dict[str, Any]:
         """Return language, library and version, how many launches a call has, and its machine code where known."""
         library, launches = self._known.library, self._clocks.launches()
-        facts: dict[str, Any] = {"language": "callable", "compiler": f"{library.name} {library.installed_version()}"}
+        facts: dict[str, Any] = {
+            "language": self.case.spec.written_in, "compiler": f"{library.name} {library.installed_version()}",
+            "source": source_hash(self.case.spec.source_file)[:16],
+        }  # fmt: skip
         facts |= {"launches": launches} if launches is not None else {}
         return facts | self._machine_code()
 

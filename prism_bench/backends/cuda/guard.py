@@ -33,7 +33,7 @@ class CudaGuard(OutputGuard):
         key: int,
     ) -> None:
         self._cupy, self._blocks = cupy, 4 * device.sm_count
-        self._kernels = _kernels(cupy, str(device.compute_capability))
+        self._kernels = guard_kernels(cupy, str(device.compute_capability))
         self._in_place, self._scratch = set(in_place), list(scratch)
         self._outputs = {name: array for name, array in outputs.items() if array.size}
         self._places = {
@@ -110,7 +110,8 @@ class CudaGuard(OutputGuard):
 
 
 @cache
-def _kernels(cupy: ModuleType, architecture: str) -> dict[str, Any]:
+def guard_kernels(cupy: ModuleType, architecture: str) -> dict[str, Any]:
+    """Return the kernels of `guard.cu` by entry, loaded once."""
     compiled = compile_source(_SOURCE, _ENTRIES, architecture)
     module = cupy.RawModule(path=str(compiled.path))
     return {entry: module.get_function(compiled.lowered[entry]) for entry in _ENTRIES}

@@ -1,13 +1,14 @@
 """A case on the device: buffers, compiled code, and the host plan turned into calls."""
 
 from collections.abc import Callable, Iterable, Mapping
+from math import prod
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from prism_bench.backends.base import Runnable, TimerFactories
-from prism_bench.backends.cuda.carded import block_of, card_values, scratch_bytes
+from prism_bench.backends.cuda.carded import block_of, card_values, launch_facts, scratch_bytes
 from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.graph import captured
 from prism_bench.backends.cuda.guard import CudaGuard
@@ -20,12 +21,13 @@ from prism_bench.case import Case
 from prism_bench.errors import SpecError
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import Array, InOut, Launch, Zero
-from prism_bench.languages import BuiltCode, BuiltKernel, build, build_request
+from prism_bench.languages import BuildRequest, BuiltCode, BuiltKernel, build, build_request, code_facts
 from prism_bench.spec_parts import CUDA
 
 END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
 # Every step of a plan with its kernel, as it was built and as it is loaded; None with a step that is none.
+_Built = tuple[BuiltCode, BuildRequest]
 _Loaded = list[tuple[Launch | Zero, tuple[BuiltKernel, Any] | None]]
 
 
@@ -95,16 +97,8 @@ class CudaRunnable(Runnable):
     def evidence(self) -> dict[str, Any]:
         if self._compiled is None:
             return {"launches": 0}
-        used = [kernel.resources for kernel in self._compiled.kernels.values()]
         return {
-            "sass": self._compiled.sass,
-            "language": self._compiled.language,
-            "compiler": self._compiled.compiler,
-            "architecture": f"sm_{self._device.compute_capability}",
-            "entries": [str(instance) for instance in self._compiled.kernels],
-            "registers": max((one.registers for one in used), default=0),
-            "spill_bytes": sum(one.spill_stores + one.spill_loads for one in used),
-            "shared_bytes": max((one.shared_bytes for one in used), default=0),
+            **code_facts(*self._compiled),
             "launches": len(self._calls),
             "plan": [self._step_text(step) for step in self._steps],
         }
@@ -122,9 +116,9 @@ class CudaRunnable(Runnable):
         elif array.scratch or self._harness.poison:
             buffer.data.memset_async(array.first_byte, buffer.nbytes)
 
-    def _compile(self, cache: bool) -> BuiltCode | None:
+    def _compile(self, cache: bool) -> _Built | None:
         request = build_request(self.case, self._device)
-        return build(request, cache=cache) if request else None
+        return (build(request, cache=cache), request) if request else None
 
     def _share(self, name: str, other: Runnable, theirs: str) -> None:
         assert isinstance(other, CudaRunnable), "cases share buffers on one backend"
@@ -149,14 +143,14 @@ class CudaRunnable(Runnable):
             self._buffers[name] = self._cupy.empty(self.case.sizes.shape(name), self.case.spec.argument(name).dtype)
         self._calls = self._bound(self._kernels)
 
-    def _load(self, built: BuiltCode | None) -> _Loaded:
+    def _load(self, built: _Built | None) -> _Loaded:
         """Every step of the plan with its loaded kernel; None for a step without a kernel."""
         loaded: _Loaded = []
         for step in self._steps:
             if isinstance(step, Zero):
                 loaded.append((step, None))
             elif not step.is_empty and built is not None:
-                kernel = built.kernels[self.case.plan.instance(step)]
+                kernel = built[0].kernels[self.case.plan.instance(step)]
                 loaded.append((step, (kernel, self._function(step, kernel))))
         return loaded
 
@@ -187,7 +181,9 @@ class CudaRunnable(Runnable):
         card, grid = card.passing(names), _triple(step.grid)
         needed = scratch_bytes(card, grid)
         scratch = self._cupy.zeros(needed, self._cupy.uint8) if needed else None
-        values, block = card_values(card, self._value, scratch), block_of(card, _triple(step.block))
+        block = block_of(card, _triple(step.block))
+        values = card_values(card, self._value, scratch, launch_facts(grid, block))
+        grid = (prod(grid), 1, 1) if card.linear else grid
         if card.cluster != (1, 1, 1):
             stream, extents = self._cupy.cuda.get_current_stream, LaunchExtents(grid, block, card.shared)
             return clustered_call(kernel.kernel.ptr, extents, card.cluster, values, lambda: stream().ptr)

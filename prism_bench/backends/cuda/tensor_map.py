@@ -1,6 +1,7 @@
 """Tensor maps: what the tensor memory accelerator has to know of a buffer, made by the driver."""
 
 import ctypes
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -38,14 +39,23 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
         raise BackendUnavailable("the driver has no tensor maps (cuTensorMapEncodeTiled): it needs CUDA 12 or later")
     memory = np.zeros(_BYTES + _ALIGNED, np.uint8)
     first = -memory.ctypes.data % _ALIGNED
-    extents = (ctypes.c_uint64 * 2)(cols, prod(lines))
-    pitch = (ctypes.c_uint64 * 1)(cols * size)
-    box = (ctypes.c_uint32 * 2)(MAP_BYTES // size, wanted.lines)
+    box = wanted.box or (wanted.lines, MAP_BYTES // size)
+    if wanted.box and len(box) != len(buffer.shape):
+        raise SpecError(f"{wanted.name}: boxes of {box} are none of an array of {len(buffer.shape)} dimensions")
+    shape = tuple(buffer.shape) if wanted.box else (prod(lines), cols)
+    pitches = [prod(shape[i:]) * size for i in range(len(shape) - 1, 0, -1)]
     kind = _TF32 if wanted.tf32 else _TYPES[size]
+    swizzled = _SWIZZLED if box[-1] * size == MAP_BYTES else 0
     status = encode(
-        ctypes.c_void_p(memory.ctypes.data + first), kind, 2, ctypes.c_void_p(buffer.data.ptr), extents, pitch,
-        box, (ctypes.c_uint32 * 2)(1, 1), 0, _SWIZZLED, _PROMOTED, 0,
+        ctypes.c_void_p(memory.ctypes.data + first), kind, len(shape), ctypes.c_void_p(buffer.data.ptr),
+        _numbers(ctypes.c_uint64, shape[::-1]), _numbers(ctypes.c_uint64, pitches),
+        _numbers(ctypes.c_uint32, box[::-1]), _numbers(ctypes.c_uint32, [1] * len(shape)), 0, swizzled, _PROMOTED, 0,
     )  # fmt: skip
     if status:
         raise SpecError(f"{wanted.name}: no tensor map of {buffer.dtype} {buffer.shape} (driver error {status})")
     return memory[first : first + _BYTES].view([("map", np.uint64, _BYTES // 8)])
+
+
+def _numbers(kind: Any, values: Sequence[int]) -> Any:
+    """Return a C array of the numbers."""
+    return (kind * len(values))(*values)

@@ -8,8 +8,9 @@ from prism_bench import store
 from prism_bench.alerts import ledger as alert_ledger
 from prism_bench.documents import json_of
 from prism_bench.errors import PrismBenchError
+from prism_bench.store.parquet import parts_of
 from prism_bench.studies.asv_runs import ledger as asv_ledger
-from prism_bench.studies.keeping.names import ALERTS, ASV, LEDGERS, RECORDS
+from prism_bench.studies.keeping.names import ALERTS, ASV, LEDGERS, RECORDS, is_shard
 from prism_bench.studies.keeping.targets import HistoryTarget
 
 _READERS = {
@@ -33,7 +34,8 @@ def content_problems(target: HistoryTarget, files: Sequence[tuple[str, str]]) ->
 def _unreadable(path: Path, name: str, data: bytes) -> Iterator[str]:
     path.write_bytes(data)
     try:
-        _READERS[name.partition("/")[0]](path)
+        reader = parts_of if is_shard(name) else _READERS[name.partition("/")[0]]
+        reader(path)
     except PrismBenchError as error:
         yield str(error).replace(str(path), name, 1)
     finally:

@@ -5,6 +5,7 @@ A keep only adds files and merges state; it removes nothing. What keepers at the
     records             both; the second under the next number of its name
     ledgers of runs     the lines of both
     state of alerts     the entries of both; what one of them removed is removed
+    shards of records   the last writer's; a record that a shard lacks is read from the record
     asv's results       the last writer's; a branch and a bucket keep the former content as well
 """
 
@@ -15,11 +16,22 @@ from pathlib import Path
 
 from prism_bench.errors import HistoryMoved
 from prism_bench.files import write_atomically
+from prism_bench.store.history import listed
+from prism_bench.store.shards import ShardFolder
 from prism_bench.studies.keeping.base import Base
 from prism_bench.studies.keeping.checks import content_problems
 from prism_bench.studies.keeping.differences import Action, Digests, Remote, action, families, resolved
 from prism_bench.studies.keeping.merging import merged
-from prism_bench.studies.keeping.names import family, free_name, is_merged, is_record, local_files, local_path
+from prism_bench.studies.keeping.names import (
+    RECORDS,
+    family,
+    free_name,
+    is_merged,
+    is_record,
+    is_shard,
+    local_files,
+    local_path,
+)
 from prism_bench.studies.keeping.targets import Content, HistoryState, HistoryTarget
 
 TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer after every try
@@ -59,8 +71,12 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     loaded = remote.load({name for name, what in actions.items() if what or is_merged(name)})
     local = local_files(checkout.home)
     written: list[str] = []
-    for name in sorted(actions, key=lambda name: name in local):  # what is new comes before what is replaced
-        if what := actions[name]:
+    held: set[str] | None = None
+    # Shards first, since they hold what records need not be fetched for; what is new before what is replaced.
+    for name in sorted(actions, key=lambda name: (not is_shard(name), name in local)):
+        if held is None and not is_shard(name):
+            held = _held(checkout.home)
+        if (what := actions[name]) and not (name in (held or ()) and name not in local):
             written += _write_local(name, what, loaded[name], checkout, {*remote.digests, *local, *written})
     common = {name: digest for name, digest in remote.digests.items()
               if _digest(local_path(checkout.home, name), target) == digest}  # fmt: skip
@@ -83,6 +99,11 @@ def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | Non
             what = None  # theirs has another name here
         actions[name] = None if what == "replace" else what  # of asv's results ours is last, with the next keep
     return actions
+
+
+def _held(home: Path) -> set[str]:
+    """Return the names of the records that shards below `home` hold: their raw samples are fetched when needed."""
+    return {f"{RECORDS}/{file}" for file in listed(ShardFolder(home / RECORDS)).entries}
 
 
 def _write_local(name: str, what: Action, theirs: bytes, checkout: Checkout, taken: Container[str]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from prism_bench.errors import ResultsError
 from prism_bench.files import confined
 from prism_bench.store.records import in_order, numbered
+from prism_bench.store.shards import ENDING as SHARD
 from prism_bench.temporaries import ENDING
 
 RECORDS, LEDGERS, ASV, ALERTS = PLACES = ("runs", "nights", "asv-nights", "alerts")
@@ -25,7 +26,12 @@ def is_merged(name: str) -> bool:
 
 def is_record(name: str) -> bool:
     """Return whether the file is a run record, which nobody replaces but its writer."""
-    return name.startswith(f"{RECORDS}/")
+    return name.startswith(f"{RECORDS}/") and not is_shard(name)
+
+
+def is_shard(name: str) -> bool:
+    """Return whether the file is a shard of records: made of them, so that the last one written counts."""
+    return name.startswith(f"{RECORDS}/") and name.endswith(SHARD)
 
 
 def local_files(home: Path) -> dict[str, Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from prism_bench import interrupts, store
 from prism_bench.errors import PrismBenchError
 from prism_bench.run import merge
+from prism_bench.store.upkeep import add_record
 from prism_bench.studies.nightly.child import NightlyChild, started
 from prism_bench.studies.nightly.plan import NightlyPlan
 
@@ -116,7 +117,9 @@ def _merged(plan: NightlyPlan, kept: Sequence[Path]) -> Path:
     records = [(str(path), store.read(path)) for path in kept]
     whole = merge(records) if len(records) > 1 else records[0][1]
     complete = whole.complete and len(records) == plan.gpus
-    return store.RecordPlace(plan.runs).save(replace(whole, complete=complete))
+    path = store.RecordPlace(plan.runs).save(replace(whole, complete=complete))
+    add_record(path, plan.runs)
+    return path
 
 
 def _lost(parts: Iterable[NightlyChild]) -> tuple[str, ...]:

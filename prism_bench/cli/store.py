@@ -1,0 +1,151 @@
+"""`prism-bench store`: the shards of records, which hold years without their raw samples."""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prism_bench import options
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.units import count_text
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+NAME = "store"
+
+
+class StoreAction(StrEnum):
+    """What to do with the shards."""
+
+    MIGRATE = "migrate"
+    COMPACT = "compact"
+    VERIFY = "verify"
+    PRUNE = "prune"
+
+
+def command(
+    action: Annotated[StoreAction, typer.Argument(help="Choose what to do: migrate, compact, verify or prune.")],
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    keep_raw: Annotated[
+        str | None, typer.Option(help="Keep the raw samples of so long when pruning: 90d, 12w, or since a day.")
+    ] = None,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Give up raw samples that no history has, too: they are lost.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print only what prune would remove.")] = False,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="ADDRESS", help="Find raw samples in this history; default: the configured one."),
+    ] = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Keep records as small monthly shards.
+
+    `migrate` adds all records to shards, and later runs add theirs; `compact` puts the small files of runs together;
+    `verify` reads everything; `prune` removes records whose raw samples are old and kept elsewhere.
+
+    Ends with 1 where verify finds damage, and where migrate leaves a record out.
+    """
+    if (keep_raw is None) == (action is StoreAction.PRUNE):
+        wanted = "prune needs --keep-raw, such as --keep-raw 90d" if keep_raw is None else "--keep-raw is for prune"
+        raise UsageError(f"store {action}: {wanted}")
+    if not runs.is_dir():
+        raise ResultsError(f"{runs}: no folder of records; 'prism-bench run' makes one, --runs names another")
+    if action is StoreAction.PRUNE:
+        plain, lines, code = _prune(runs, keep_raw or "", _Pruning(drop, dry_run, to, catalogue))
+    else:
+        with _progress() as report:
+            plain, lines, code = _ACTIONS[action](runs, report)
+    if json:
+        options.print_json({"action": action, "runs": str(runs), **plain})
+    else:
+        for line in lines:
+            options.line(line)
+    raise SystemExit(code)
+
+
+_Answer = tuple[dict[str, object], list[str], int]  # for programs, for people, the exit code
+_Report = Callable[[int, int], None]
+
+
+@contextmanager
+def _progress() -> "Generator[_Report]":
+    with options.err().status("reading records") as status:
+        yield lambda done, total: status.update(f"{done} of {total}")
+
+
+def _migrate(runs: Path, report: _Report) -> _Answer:
+    from prism_bench.store.upkeep import migrate
+
+    done = migrate(runs, report)
+    added, written = count_text(done.records, "record"), count_text(len(done.written), "shard")
+    lines = [*done.problems, f"store: {added} added, {written} written below {runs}"]
+    plain = {"records": done.records, "written": _names(done.written), "problems": list(done.problems)}
+    return plain, lines, int(bool(done.problems))
+
+
+def _compact(runs: Path, report: _Report) -> _Answer:
+    from prism_bench.store.upkeep import compact
+
+    written = compact(runs, report)
+    line = f"store: {count_text(len(written), 'month')} put together" if written else "store: nothing to put together"
+    return {"written": _names(written)}, [line], 0
+
+
+def _verify(runs: Path, report: _Report) -> _Answer:
+    from prism_bench.store.upkeep import verify
+
+    found = verify(runs, report)
+    holds = f"{count_text(found.records, 'record')} in {count_text(found.shards, 'shard')}, {found.bytes / 1e6:.1f} MB"
+    raw = f"raw samples of {count_text(found.raw, 'record')} are here"
+    missing = f"{count_text(len(found.missing), 'record')} in no shard: 'prism-bench store migrate' adds them"
+    lines = [*found.problems, f"store: {holds}; {raw}", *([f"store: {missing}"] if found.missing else [])]
+    plain = {**vars(found), "problems": list(found.problems), "missing": list(found.missing)}
+    return plain, lines, int(bool(found.problems))
+
+
+class _Pruning:
+    """How to prune: what may be lost, whether only to count, and where raw samples are kept."""
+
+    def __init__(self, drop: bool, dry_run: bool, to: str | None, catalogue: Path | None) -> None:
+        self.drop, self.dry_run, self.to, self.catalogue = drop, dry_run, to, catalogue
+
+
+def _prune(runs: Path, keep_raw: str, how: _Pruning) -> _Answer:
+    from prism_bench.analysis.gate.baselines import used_by_baselines
+    from prism_bench.analysis.gate.promises import folder_of
+    from prism_bench.report.digest.contents import parsed_since
+    from prism_bench.studies.keeping import history_target
+    from prism_bench.studies.raw_samples import KeptRaw, prune
+
+    before = parsed_since(keep_raw, datetime.now(UTC).date())
+    if before is None:
+        raise UsageError(f"--keep-raw {keep_raw}: write 90d or 12w for so long, or a day such as 2026-08-01")
+    used = used_by_baselines(folder_of(options.open_catalogue(how.catalogue)))
+    kept = None if how.drop else KeptRaw(lambda: history_target(how.to))
+    with options.err().status("comparing records"):
+        found = prune(runs, before.isoformat(), used, kept, remove=not how.dry_run)
+    word = "would be removed" if how.dry_run else "removed"
+    reasons = {reason: sum(one == reason for one in found.stay.values()) for reason in found.stay.values()}
+    lines = [f"store: {count_text(count, 'record')} kept: {reason}" for reason, count in reasons.items()]
+    lines.append(f"store: raw samples of {count_text(len(found.removed), 'record')} {word}, {found.bytes / 1e6:.1f} MB")
+    plain = {"before": before.isoformat(), "dry_run": how.dry_run, "removed": list(found.removed),
+             "bytes": found.bytes, "stay": dict(found.stay)}  # fmt: skip
+    return plain, lines, 0
+
+
+def _names(paths: "list[Path] | tuple[Path, ...]") -> list[str]:
+    return [str(path) for path in paths]
+
+
+_ACTIONS: dict[StoreAction, Callable[[Path, _Report], _Answer]] = {
+    StoreAction.MIGRATE: _migrate,
+    StoreAction.COMPACT: _compact,
+    StoreAction.VERIFY: _verify,
+}

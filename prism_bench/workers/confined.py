@@ -1,0 +1,31 @@
+"""Inner stage of a jail: limits of what the process may take, and the seccomp filter; then the worker's own program.
+
+Started as `python -m prism_bench.workers.confined JAIL MODULE ARGUMENTS...`, already in the jail's namespaces.
+"""
+
+import os
+import resource
+import sys
+
+from prism_bench.workers.jail import Jail
+from prism_bench.workers.seccomp import refuse_system_calls
+
+
+def main(text: str, module: str, *arguments: str) -> None:
+    """Confine this process to what the jail allows, and run the module in it."""
+    jail = Jail.read(text)
+    for kind, most in (
+        (resource.RLIMIT_DATA, jail.memory_bytes),
+        (resource.RLIMIT_CPU, jail.cpu_seconds),
+        (resource.RLIMIT_NPROC, jail.processes),
+        (resource.RLIMIT_FSIZE, jail.scratch_bytes),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        if most is not None:
+            resource.setrlimit(kind, (most, most))
+    refuse_system_calls()
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

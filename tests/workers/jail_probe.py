@@ -1,0 +1,78 @@
+"""What a jailed process tries: each function returns what it reached, or raises an error."""
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+
+def user() -> str:
+    return f"{os.getuid()} {os.geteuid()}"
+
+
+def read(path: str) -> str:
+    return Path(path).read_text()[:40]
+
+
+def listing(path: str) -> str:
+    return " ".join(sorted(os.listdir(path)))
+
+
+def write(path: str) -> str:
+    Path(path).write_text("x")
+    return "written"
+
+
+def connect() -> str:
+    socket.create_connection(("127.0.0.1", 9), timeout=2)
+    return "connected"
+
+
+def variable(name: str) -> str:
+    return os.environ[name]
+
+
+def processes() -> str:
+    children = [subprocess.Popen(["sleep", "20"]) for _ in range(200)]
+    return str(len(children))
+
+
+def memory() -> str:
+    return str(len(bytearray(3 << 30)))
+
+
+def signal_to(number: str) -> str:
+    os.kill(int(number), 0)
+    return "reached"
+
+
+def system_call(number: str) -> str:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(int(number), 0, 0, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return "allowed"
+
+
+def fill(size: str) -> str:
+    Path("/tmp/filled").write_bytes(bytes(int(size)))
+    return "filled"
+
+
+PROBES: dict[str, Callable[..., str]] = {
+    probe.__name__: probe
+    for probe in (user, read, listing, write, connect, variable, processes, memory, signal_to, system_call, fill)
+}
+
+if __name__ == "__main__":
+    tries = [one.split("=") for one in sys.argv[1:]]
+    found: dict[str, str] = {}
+    for name, *arguments in tries:
+        try:
+            found["=".join([name, *arguments])] = PROBES[name](*arguments)
+        except (OSError, MemoryError, KeyError) as error:
+            found["=".join([name, *arguments])] = type(error).__name__
+    print(json.dumps(found))
