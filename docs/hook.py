@@ -1,5 +1,8 @@
 """Hooks of MkDocs: add the generated pages, the pictures of reports, and what lets the search work from disk."""
 
+import json
+import re
+from html import escape
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -7,9 +10,14 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from docs.generated import navigation, pages
+from prism_bench.report.site.search import FILE as SITE_INDEX
 
 _FAR, _NEAR = "https://unpkg.com/iframe-worker/shim", "assets/worker.js"
 _REPORTS = Path(__file__).resolve().parent.parent / "reports"
+_NAMELESS, _NAMED = (
+    'data-md-component="search" role="dialog"',
+    'data-md-component="search" role="dialog" aria-label="Search"',
+)
 PICTURES = ("asv-pages.png", "fusion.png", "monitor.svg")
 
 
@@ -29,8 +37,29 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Load the script of the search from the site; the theme would fetch it from a network."""
+    """Load the script of the search from the site, which the theme would fetch from a network, and name its dialog.
+
+    Sections of a docstring become headings of the level below its own, and empty heads of tables plain cells.
+    """
+    output = re.sub(r"<th([^>]*)></th>", r"<td\1></td>", output)
+    output = re.sub(r"(?<=<)(/?)h5\b", r"\1h4", output.replace(_NAMELESS, _NAMED))
     return output.replace(_FAR, "../" * page.url.count("/") + _NEAR)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Add the pages of the site that the documentation is built into to its search.
+
+    The search has written its index by now; the plugin `offline` makes a script of it afterwards.
+    """
+    site = Path(config.site_dir).parent / SITE_INDEX
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    if not (site.is_file() and index.is_file()):
+        return
+    entries = json.loads(site.read_text("utf-8").partition(", 0, ")[2].removesuffix(");\n"))
+    plain = json.loads(index.read_text("utf-8"))
+    found = [{"location": f"../{link}", "title": title, "text": escape(words)} for title, words, link in entries]
+    plain["docs"] += found
+    index.write_text(json.dumps(plain), "utf-8")
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:

@@ -52,7 +52,7 @@ def part_of(path: Path) -> str:
     count = f"{devices}" if devices > 1 else "one"
     sections = [
         f"Some lines of what it prints, from a committed record of {count} {machine_name(record)}\n"
-        f"(`prism-bench show {path.as_posix()}`):",
+        f"(`prism-bench show --all {path.as_posix()}`):",
         "```\n" + "\n".join(_table(record)) + "\n```",
         *_headline(record),
     ]
@@ -63,7 +63,7 @@ def _table(record: RunRecord) -> list[str]:
     """Return the header and the chosen lines as `show` prints them, up to the column of peers."""
     console = options.plain_console(width=WIDTH)
     with console.capture() as captured:
-        console.print(summary_view(record, discover(), must_be_held=False))
+        console.print(summary_view(record, discover(), must_be_held=False, everything=True))
     lines = re.sub(r"\x1b\[[\d;]*m", "", captured.get()).splitlines()
     header = next(line for line in lines if re.match(r"kernel +label .* verdict", line))
     chosen = [line for line in lines if tuple(line.split()[:2]) in LINES]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from docs.generated import catalogue, commands, examples, metrics, names, python, troubleshooting
+from docs.generated import attacks, catalogue, commands, examples, metrics, names, python, troubleshooting
 
 __all__ = ["navigation", "pages"]
 
@@ -16,6 +16,7 @@ def pages() -> dict[str, str]:
         "reference/python.md": python.page(),
         "reference/examples.md": examples.page(),
         "reference/troubleshooting.md": troubleshooting.page(),
+        "reference/attacks.md": attacks.page(),
         "reference/names.md": names.page(),
     }
 
@@ -30,5 +31,6 @@ def navigation() -> list[dict[str, Any]]:
         {"Commands": "reference/commands.md"},
         {"Metrics": "reference/metrics.md"},
         {"Python": "reference/python.md"},
+        {"Attacks on a judge": "reference/attacks.md"},
         {"Index": "reference/names.md"},
     ]
