@@ -43,8 +43,12 @@ def opened(page, site: Path, name: str, state: str = ""):
     """Show the page called `name`, with what a link to it remembers, and wait until its data is there."""
     page.goto("about:blank")
     page.goto((site / f"{name}.html").as_uri() + (f"#{state}" if state else ""))
-    if "kernels/" in name or name.endswith("compare"):
-        page.wait_for_selector("body[data-loaded]")
+    return settled(page)
+
+
+def settled(page):
+    """Wait until what the page asked for is there: before it is read after a click, a choice or another address."""
+    page.wait_for_selector("body:not([aria-busy])", state="attached")
     return page
 
 

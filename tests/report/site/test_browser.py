@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from prism_bench.report.site.page import MENU
-from tests.report.site.browser import CONTRASTS, OVERLAPS, keep, opened, window
+from tests.report.site.browser import CONTRASTS, OVERLAPS, keep, opened, settled, window
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import gpu_record
 
@@ -59,6 +59,7 @@ def test_the_catalogue_is_searched_filtered_and_sorted_and_the_link_remembers(pa
     assert sorted(times, reverse=True) == times
     page.goto("about:blank")
     page.goto(link)
+    settled(page)
     assert chosen == rows(page)
     assert "tensor" == page.get_by_label("Family").input_value()
 
@@ -118,6 +119,7 @@ def test_a_kernel_shows_the_case_that_is_chosen(page, site):
     link = page.url
     opened(page, site, "index")
     page.goto(link)
+    settled(page)
     assert "launch_time" == page.get_by_label("Metric").input_value()
     assert "launch time" in page.locator("figure[data-plot=trend] svg").get_attribute("aria-label")
 
@@ -125,6 +127,8 @@ def test_a_kernel_shows_the_case_that_is_chosen(page, site):
 def test_following_a_finding_ends_at_its_case(page, site):
     opened(page, site, "index")
     page.locator("#attention .words a", has_text="softmax").first.click()
+    page.wait_for_url("**/kernels/softmax.html*")
+    settled(page)
     assert "softmax" == page.locator("h1").inner_text()
     assert [] == page.problems
 
@@ -179,6 +183,7 @@ def test_any_two_records_are_compared_and_the_link_remembers(page, site):
     assert (14, "2026-10-14") == (len(options), options[0][:10])
     page.locator("select[name=a]").select_option(index=10)
     page.locator("select[name=b]").select_option(index=1)
+    settled(page)
     assert (
         page.locator("#pair h3")
         .inner_text()
@@ -192,10 +197,11 @@ def test_any_two_records_are_compared_and_the_link_remembers(page, site):
     link, ratios = page.url, pair_rows(page, "Ratio")
     assert sorted(ratios, reverse=True) == ratios
     page.get_by_role("button", name="Swap A and B").click()
+    settled(page)
     assert [] == pair_rows(page, "Verdict")
     opened(page, site, "index")
     page.goto(link)
-    page.wait_for_selector("body[data-loaded]")
+    settled(page)
     assert (ratios, ["slower"] * 2) == (pair_rows(page, "Ratio"), pair_rows(page, "Verdict"))
     assert [] == page.problems
 
@@ -259,6 +265,7 @@ def test_a_comparison_on_paper_names_the_two(page, site):
 def test_the_same_record_twice_is_told(page, site):
     opened(page, site, "compare")
     page.locator("select[name=a]").select_option(index=0)
+    settled(page)
     assert "the same record twice" in page.locator("#pair .gap-words").inner_text()
     assert not page.locator("#pair-cases").is_visible()
 

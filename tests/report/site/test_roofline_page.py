@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.report.site.sparkline import sparkline
-from tests.report.site.browser import opened
+from tests.report.site.browser import opened, window
 from tests.report.site.pages import nights, read, site_of
 from tests.report.synthetic import case_result, record_of
 
@@ -119,7 +119,7 @@ def test_the_keyboard_reads_points_and_opens_them(page, site):
 
 @pytest.mark.parametrize("name", ["roofline", "kernels/softmax"])
 def test_a_finger_reads_the_nearest_point(browser, site, name):
-    from tests.report.site.browser import window
+    from playwright.sync_api import expect
 
     with window(browser, 400, has_touch=True, is_mobile=True) as page:
         opened(page, site, name)
@@ -128,5 +128,5 @@ def test_a_finger_reads_the_nearest_point(browser, site, name):
         point = figure.locator(".mark, path.runs").first.bounding_box()
         before = figure.locator(".tip").inner_text()
         page.touchscreen.tap(point["x"] + min(4, point["width"] / 2), point["y"] + point["height"] / 2)
-        assert before != figure.locator(".tip").inner_text()
+        expect(figure.locator(".tip")).not_to_have_text(before)
         assert name in page.url, "a touch reads, and its link opens"

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.report.site.guides import GUIDES
 from tests.docs.blocks import ROOT
-from tests.report.site.browser import opened, window
+from tests.report.site.browser import opened, settled, window
 from tests.report.site.pages import read, site_of
 from tests.report.synthetic import case_result, record_of
 
@@ -34,11 +34,12 @@ def test_pages_of_the_site_and_of_the_documentation_are_found(browser, documente
         opened(page, documented, "kernels/sum_rows")
         find, results = page.get_by_label("Find"), page.locator(".search li")
         find.fill("power clocks")
+        settled(page)
         assert ["documentation: Held down while hot."] == results.locator("small").all_inner_texts()
         link = results.locator("a")
         assert ("Clocks & power", "../docs/guides/x.html#y") == (link.inner_text(), link.get_attribute("href"))
         find.fill("sum")
-        results.nth(1).wait_for()
+        settled(page)
         assert ["sum", "sum_rows"] == results.locator("a").all_inner_texts(), "the documentation's own entry is not"
         find.press("Enter")
         page.wait_for_url("**/kernels/sum.html")

@@ -1,7 +1,6 @@
 "use strict";
 // Any two records next to each other: the choice, which the link remembers, and the table of the result of the verdict's script.
 (async () => {
-  const ready = () => { document.body.dataset.loaded = "data"; };
   const { words } = prism.plot, view = prism.view();
   const lists = view.shelves, { rules, look } = view;
   const section = document.getElementById("pair"), form = section.querySelector("form.chooser"), gap = section.querySelector("p.gap-words");
@@ -118,7 +117,7 @@
 
   // ---- the choice
   const all = await listed();
-  if (all.length < 2) return ready(); // the page explains it
+  if (all.length < 2) return; // the page explains it
   Object.values(selects).forEach((select) => offer(select, all));
 
   let turn = 0;
@@ -150,5 +149,4 @@
   addEventListener("hashchange", recall);
   form.hidden = false;
   await recall();
-  return ready();
 })();

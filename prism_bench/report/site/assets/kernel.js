@@ -150,7 +150,6 @@
     show();
     await Promise.all([...view.data.nights, ...view.data.series].map(([, path]) => prism.load(path)));
     show();
-    document.body.dataset.loaded = "data";
   }
 
   kernel();

@@ -8,11 +8,16 @@ prism.give = (name, first, data) => {
   dispatchEvent(new CustomEvent("given", { detail: { name, first } }));
 };
 
+// While one is on its way, the page is marked as busy, for screen readers too.
+let awaited = 0;
 prism.load = (path) => new Promise((resolve) => {
   const script = document.createElement("script");
+  const done = (found) => { awaited -= 1; if (!awaited) document.body.removeAttribute("aria-busy"); resolve(found); };
   script.src = document.body.dataset.root + path;
-  script.onload = () => resolve(true);
-  script.onerror = () => resolve(false);
+  script.onload = () => done(true);
+  script.onerror = () => done(false);
+  awaited += 1;
+  document.body.setAttribute("aria-busy", "true");
   document.head.append(script);
 });
 
