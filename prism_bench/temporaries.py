@@ -1,19 +1,24 @@
 """Temporary files, from which complete files are made. A later writer removes those of one that was killed.
 
 A writer holds a lock on its temporary file, which the system takes back when the writer ends, however it ends. So a
-temporary file without a lock has no writer any more.
+temporary file without a lock has no writer any more. Windows neither moves nor removes an open file: there the writer
+closes it, and has ended where the file is a day old.
 """
 
-import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from prism_bench.locks import lock_now
+
 ENDING = ".prism-tmp"
 _LONGEST_PREFIX = 60
+_CLOSED = os.name == "nt"  # whether a file is closed before it is moved or removed
+_DAY = 86400.0
 _cleaned: set[Path] = set()  # folders, by this process
 
 
@@ -30,17 +35,29 @@ def written_beside(path: Path, data: bytes) -> Generator[Path]:
             file.write(data)
             file.flush()
             os.chmod(temporary, 0o644)
+            if _CLOSED:
+                file.close()
             yield temporary
         finally:
+            if _CLOSED:
+                file.close()
             temporary.unlink(missing_ok=True)
 
 
 def remove_stale(folder: Path) -> None:
     """Remove the temporary files in `folder` whose writers have ended; what cannot be removed stays."""
     for stale in folder.glob(f".*{ENDING}"):
-        with suppress(OSError), stale.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            stale.unlink()
+        with suppress(OSError):
+            if not _CLOSED:
+                _remove_unlocked(stale)
+            elif time.time() - stale.stat().st_mtime > _DAY:
+                stale.unlink()
+
+
+def _remove_unlocked(stale: Path) -> None:
+    with stale.open("rb") as file:
+        lock_now(file.fileno())
+        stale.unlink()
 
 
 def _locked(path: Path) -> tuple[Path, BinaryIO]:
@@ -49,8 +66,10 @@ def _locked(path: Path) -> tuple[Path, BinaryIO]:
         prefix = f".{path.name[:_LONGEST_PREFIX]}."
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=ENDING)
         file = os.fdopen(handle, "wb")
+        if _CLOSED:
+            return Path(name), file
         with suppress(OSError):  # where the file system has no locks nothing is taken for stale either
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_now(handle)
         if os.fstat(handle).st_nlink:
             return Path(name), file
         file.close()

@@ -64,14 +64,14 @@ def test_what_is_not_ours_stays(tmp_path):
 
 
 def test_a_file_that_was_taken_for_stale_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
-    lock, seen = temporaries.fcntl.flock, []
+    lock, seen = temporaries.lock_now, []
 
-    def late(file, how):
+    def late(file):
         if not seen:
             seen.extend(tmp_path.glob(f".*{ENDING}"))
             seen[0].unlink()
-        lock(file, how)
+        lock(file)
 
-    monkeypatch.setattr(temporaries.fcntl, "flock", late)
+    monkeypatch.setattr(temporaries, "lock_now", late)
     write_atomically(tmp_path / "record", b"y")
     assert (1, ["record"]) == (len(seen), left(tmp_path))

@@ -21,11 +21,7 @@ from prism_bench.emulator.compiler import (
     link_options,
 )
 from prism_bench.errors import BackendUnavailable, CompilationFailed
-
-try:
-    import fcntl
-except ImportError:  # a system without such locks may build the same thing twice
-    fcntl = None
+from prism_bench.locks import lock
 
 _PRELUDE = "cuda_on_cpu.h"
 
@@ -65,8 +61,7 @@ def _once(built: Path, make: Callable[[Path], None]) -> Path:
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock of that name. It is removed afterwards: a process that waited for it finds the finished file."""
     with path.open("w") as file:
-        if fcntl:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        lock(file.fileno())
         try:
             yield
         finally:

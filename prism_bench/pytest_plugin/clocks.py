@@ -13,6 +13,7 @@ from prism_bench.api.inspected import CRITERION, TimedCallable, measured
 from prism_bench.api.versus import alternated
 from prism_bench.backends import open_backend
 from prism_bench.errors import UsageError
+from prism_bench.locks import lock
 from prism_bench.measure import ClockGate
 from prism_bench.measurement import Measurement, merged
 from prism_bench.run.measuring import measure_metric
@@ -114,8 +115,6 @@ def _alone() -> Generator[None]:
     if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
         yield
         return
-    import fcntl
-
     with (Path(tempfile.gettempdir()) / f"prism-bench-pytest-{os.getuid()}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock(file.fileno())
         yield

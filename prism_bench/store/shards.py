@@ -8,7 +8,6 @@ files' records too, and to remove these files then. So a reader finds a record i
 both; where a file is gone that it has listed, it lists again. Writers of one machine's shards wait for each other.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.locks import lock_now, opened_folder
 from prism_bench.store import parquet
 from prism_bench.store.columns import PointBlock
 from prism_bench.store.parquet import ShardPart, ShardRecord
@@ -194,11 +194,11 @@ def _age(part: ShardPart) -> tuple[str, str]:
 @contextmanager
 def _locked(folder: Path) -> Generator[None]:
     """Hold the folder's lock, which ends with its process; raise a ResultsError where another one has it for long."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = opened_folder(folder)
     try:
         for _ in _moments():
             with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_now(descriptor)
                 break
         else:
             raise ResultsError(f"{folder}: another process has been writing these shards for {WAIT:g} s; try later")

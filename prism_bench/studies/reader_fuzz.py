@@ -1,7 +1,6 @@
 """Bend files at random, read them, and judge what came out: refused by name, read with right numbers, or neither."""
 
 import argparse
-import resource
 import tempfile
 import warnings
 from collections import Counter
@@ -109,6 +108,8 @@ def _row(name: str, found: list[Verdict]) -> dict[str, str | int]:
 
 def peak_megabytes() -> int:
     """Return the most memory that this process ever had."""
+    import resource  # POSIX alone
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 

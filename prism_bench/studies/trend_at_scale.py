@@ -11,7 +11,6 @@ import argparse
 import gzip
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -125,6 +124,8 @@ def megabytes(folder: Path) -> float:
 
 def processor_time() -> float:
     """Return the processor seconds of all child processes that have ended."""
+    import resource  # POSIX alone
+
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -137,6 +138,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for the records, which are made where it has none")
     parser.add_argument("--asv", action="store_true", help="time asv publish as well; it takes long")
     options = parser.parse_args()
+    import resource  # POSIX alone
+
     with tempfile.TemporaryDirectory() as name:
         temporary = Path(name)
         runs = options.keep or temporary / "runs"

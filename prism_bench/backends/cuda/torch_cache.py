@@ -1,6 +1,5 @@
 """Inductor's and Triton's caches below ours, and their benchmarks one at a time, for all processes of this machine."""
 
-import fcntl
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.files import writable_cache
+from prism_bench.locks import lock
 from prism_bench.peer import Form
 
 _FORMS = "TORCHINDUCTOR_CACHE_DIR"  # what Inductor keeps of each form is in a folder of the form
@@ -77,8 +77,8 @@ def _one_benchmark_at_a_time(file: Path) -> Generator[None]:
 
     def alone(*arguments: Any, **named: Any) -> Any:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with file.open("w") as guard:
+            lock(guard.fileno())
             return original(*arguments, **named)
 
     kind.benchmark_gpu = alone

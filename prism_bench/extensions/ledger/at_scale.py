@@ -4,7 +4,6 @@ Run `scripts/ledger_at_scale SMALL.sqlite [--megabytes 1000] [--keep LARGE.sqlit
 """
 
 import argparse
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -62,6 +61,8 @@ def append(database: sqlite3.Connection, table: str, later: int, further: int) -
 
 def read(path: Path) -> None:
     """Print the seconds, the peak of memory and the ledger's totals; run it in a process that does nothing else."""
+    import resource  # POSIX alone
+
     before = time.perf_counter()
     timeline = nsys_sqlite.read(path)
     taken = time.perf_counter() - before

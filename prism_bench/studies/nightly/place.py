@@ -1,6 +1,5 @@
 """Where a nightly run is: one lock for each machine and repository, and folders of logs, the newest of which stay."""
 
-import fcntl
 import os
 import platform
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from prism_bench.errors import UsageError
 from prism_bench.files import path_part
+from prism_bench.locks import lock_now
 from prism_bench.studies.keeping.base import own_folder
 
 KEPT_LOGS = 20
@@ -27,7 +27,7 @@ def locked(root: Path) -> Iterator[None]:
     path = folder / f"{path_part(platform.node() or 'machine')}.lock"
     with path.open("a+") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_now(file.fileno())
         except OSError:
             file.seek(0)
             holder = file.read().strip() or "its process is unknown"
