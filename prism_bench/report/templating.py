@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from html import escape
+from math import log2
 from pathlib import Path
 
 from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -15,7 +16,7 @@ from prism_bench.analysis.findings import value_text
 from prism_bench.extension import installed
 from prism_bench.files import cache_folder, write_atomically
 from prism_bench.report.cells import against_text, times_text
-from prism_bench.units import bytes_text, energy_text, rate_text, share_text, time_text
+from prism_bench.units import bytes_text, count_text, energy_text, rate_text, share_text, time_text
 
 
 def moment(created: str) -> str:
@@ -54,6 +55,12 @@ def verbatim(text: str) -> Markup:
     return Markup(escape(text, quote=False))
 
 
+def ratio_path(ratio: float) -> str:
+    """Return the bar from 1 to the ratio as a path, 96 wide: logarithmic from 1/2 to 2, beyond which it ends."""
+    end = 48 + 48 * max(-1.0, min(1.0, log2(ratio)))
+    return f"M48 6H{end:.1f}"
+
+
 class _TemplateCache(BytecodeCache):
     """Compiled templates, kept where caches are: compiling all of them takes half a second of every report.
 
@@ -82,7 +89,7 @@ def environment() -> Environment:
         bytecode_cache=_TemplateCache(),
     )  # fmt: skip
     made.globals.update(
-        words=value_text, times=times_text, against=against_text,
+        words=value_text, times=times_text, against=against_text, counted=count_text,
         time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
         error_words=lambda value: f"{value:.1e}",
     )  # fmt: skip
@@ -90,6 +97,6 @@ def environment() -> Environment:
         capitalized=lambda text: text[:1].upper() + text[1:],
         picked=lambda view, *names: {name: view[name] for name in names}, dict=dict,
         time=lambda seconds: quantity(time_text(seconds)), rate=rate_text, share=share_text, bytes=bytes_text,
-        q=quantity, micro=micro, moment=moment, verbatim=verbatim, day=lambda created: created[:10],
+        q=quantity, micro=micro, moment=moment, verbatim=verbatim, ratio_path=ratio_path, day=lambda created: created[:10],
     )  # fmt: skip
     return made

@@ -236,14 +236,18 @@ def _in_time(found: Iterable[StoredPoints], problems: Sequence[HistoryProblem]) 
 
 
 def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[HistoryProblem]]:
-    """Return the records, of two of one run the one with more points, and a problem for each that was left out."""
+    """Return the records, of two of one run the one with more points, and a problem for each file that was left out.
+
+    A file that was read twice, in its folder and by its name, is not left out.
+    """
     best: dict[_Run, StoredPoints] = {}
     for one in found:
         other = best.get(_run(one.facts))
         if other is None or one.rows > other.rows:
             best[_run(one.facts)] = one
     doubles = [(one.facts, best[_run(one.facts)].facts) for one in found if best[_run(one.facts)] is not one]
-    problems = [HistoryProblem(one.file, f"the same run as {other.file}", double=True) for one, other in doubles]
+    problems = [HistoryProblem(one.file, f"the same run as {other.file}", double=True)
+                for one, other in doubles if one.file != other.file]  # fmt: skip
     return list(best.values()), problems
 
 

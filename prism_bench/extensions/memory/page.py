@@ -1,14 +1,16 @@
 """Site page of device memory: allocators compared, and pipelines under them."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
+from prism_bench.report.cells import times_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.run_record import JsonTable
-from prism_bench.units import bytes_text, time_text
+from prism_bench.units import bytes_text, count_text, time_text
 
 _FILES = {"contest": "memory.json", "pipelines": "pipelines.json"}
 _PARTS = {"contest": ("traces", "programs", "verdicts"), "pipelines": ("pipelines", "lstm_phases")}
@@ -24,8 +26,32 @@ def page(context: SiteContext) -> Page:
     problems: list[str] = []
     found = {name: _read(context.places.memory / file, _PARTS[name], problems) for name, file in _FILES.items()}
     pictures = _pictures(found["contest"]["traces"], found["contest"].get("base")) if found["contest"] else []
-    view = {"night": context.record.created, **found, "problems": problems}
+    contest = found["contest"]
+    answer = _answer(contest["traces"], contest["programs"], str(contest.get("base"))) if contest else None
+    view = {"night": context.record.created, "answer": answer, **found, "problems": problems}
     return Page("memory", "Memory", view, {"pictures": pictures}, scripts=("plot.js", "pictures.js"))
+
+
+def _answer(traces: Sequence[JsonTable], programs: Sequence[JsonTable], base: str) -> str:
+    """Return in a sentence or two how long an allocation takes against the `base`, and what whole programs gain."""
+    others = list(dict.fromkeys(one["allocator"] for one in traces if one["allocator"] != base))
+    named = [f"{name} {_verdicts([one for one in traces if one['allocator'] == name])}" for name in others]
+    times = f"An allocation against {base}: {'; '.join(named)}." if named else f"Only {base} replayed the traces."
+    counts = Counter(one["verdict"] for one in programs)
+    whole = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    return times + (f" Whole programs against it: {whole}." if whole else "")
+
+
+def _verdicts(own: Sequence[JsonTable]) -> str:
+    """Return the verdicts on one allocator by their number of traces, each with its range of ratios."""
+    judged = [one["against_base"] for one in own if one.get("against_base")]
+    words = []
+    for verdict, count in Counter(one["verdict"] for one in judged).most_common():
+        ratios = [one["ratio"] for one in judged if one["verdict"] == verdict and one.get("ratio")]
+        ends = dict.fromkeys(times_text(end(ratios)) for end in (min, max)) if ratios else {}
+        reach = f" ({' to '.join(ends)})" if ends else ""
+        words.append(f"{verdict} on {count} of {count_text(len(own), 'trace')}{reach}")
+    return ", ".join(words) or "not compared"
 
 
 def _pictures(traces: Sequence[JsonTable], base: str | None) -> list[dict[str, object]]:

@@ -21,8 +21,18 @@ class CaseLink(TypedDict):
     link: str | None
 
 
+class RecentLine(TypedDict):
+    """The chart of a metric over the last runs on one GPU: the path of an SVG, and the range that it is scaled to."""
+
+    path: str
+    metric: str
+    runs: int
+    low: float
+    high: float
+
+
 class AttentionRow(TypedDict):
-    """A concern, an improvement or a note: `line` is the path of its chart over the last runs, where two have a time.
+    """A concern, an improvement or a note: `line` is its chart over the last runs, where this GPU measured two.
 
     `ratio` is the new value over the old one, or over the promise.
     """
@@ -34,7 +44,7 @@ class AttentionRow(TypedDict):
     message: str
     cases: list[CaseLink]
     reproduce: str | None
-    line: str | None
+    line: RecentLine | None
 
 
 def concerns(context: SiteContext) -> list[AttentionRow]:
@@ -82,11 +92,16 @@ def _improved(
             "cases": _links(context, named), "reproduce": None, "line": _line(context, named, metric)}  # fmt: skip
 
 
-def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> str | None:
-    """Return the chart of the first case: the metric of the kernel itself over the last runs."""
-    own = context.series.get(cases[0], []) if cases else []
-    of = [one for one in own if one.key.subject == "kernel" and one.key.metric == metric]
-    return sparkline(recent(of[0], context.history.records, _RUNS)) if of else None
+def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> RecentLine | None:
+    """Return the chart of the first case: the kernel's own metric, or its cold time where that has no series."""
+    own = [one for one in context.series.get(cases[0], []) if one.key.subject == "kernel"] if cases else []
+    for name in (metric, "cold_time"):
+        of = next((one for one in own if one.key.metric == name), None)
+        values = recent(of, context.history.records, _RUNS) if of else []
+        path = sparkline(values)
+        if of and path:
+            return {"path": path, "metric": of.key.metric, "runs": len(values), "low": min(values), "high": max(values)}
+    return None
 
 
 def _links(context: SiteContext, names: Iterable[str]) -> list[CaseLink]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from prism_bench.report.site.context import SiteContext
+from prism_bench.units import count_text
 
 _MOST = 3  # reasons that are named
 
@@ -34,7 +35,7 @@ def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
         yield "Peers without a time", _reasons(empty)
     older = Counter(one.origin for one in context.cases.values() if one.case.ceiling is None)
     if older["older"] or older["round"]:
-        yield "Not in this run", f"{older['older'] + older['round']} cases, shown from older records"
+        yield "Not in this run", f"{count_text(older['older'] + older['round'], 'case')}, shown from older records"
     if not record.complete:
         yield "Cut short", "cases that the run did not reach are missing"
 
@@ -47,6 +48,7 @@ def _by_label(cases: list) -> str:
 
 def _reasons(reasons: Counter[str]) -> str:
     """Return the number of cells and their most frequent reasons, each once."""
-    named = "; ".join(f"{count}: {reason}" if count > 1 else reason for reason, count in reasons.most_common(_MOST))
+    named = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_MOST))
     left = len(reasons) - _MOST
-    return f"{sum(reasons.values())}. {named}" + (f"; and {left} other reasons" if left > 0 else "")
+    rest = f"; and {count_text(left, 'other reason')}" if left > 0 else ""
+    return f"{sum(reasons.values())}, because: {named}{rest}"

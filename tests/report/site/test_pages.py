@@ -10,7 +10,9 @@ from prism_bench import store
 from prism_bench.budget import Budget
 from prism_bench.evidence import Evidence
 from prism_bench.measurement import Measurement
+from prism_bench.report.site import build_site
 from prism_bench.report.site.page import MENU
+from prism_bench.report.templating import ratio_path
 from tests.built_in import CATALOGUE
 from tests.report.peered import peered_record
 from tests.report.site.pages import nights, read, site_of
@@ -60,6 +62,47 @@ def test_the_overview_tells_what_got_worse_and_why(site):
     assert "worse by" in page.text and "the machine code changed" in page.text
     for words in ("above the read ceiling", "it wanted 4.29 GB", "CUDA_ERROR_ILLEGAL_ADDRESS"):
         assert words in page.text
+
+
+def attention(site, kernel):
+    rows = json.loads((site / "index.json").read_text())["attention"]
+    return [row for row in rows if any(case["case"].startswith(f"{kernel}[") for case in row["cases"])]
+
+
+def test_a_row_that_needs_attention_has_a_chart_of_one_gpu_with_its_range(tmp_path):
+    runs = nights(gpu_record(), slower="softmax")
+    site = site_of(tmp_path / "one", *runs)
+    lines = [row["line"] for row in attention(site, "softmax")]
+    assert lines and {14} == {line["runs"] for line in lines}
+    assert all(line["low"] < line["high"] and line["path"].startswith("M") for line in lines)
+    assert "of the last 14 runs on this GPU" in read(site, "index").raw
+    last = replace(runs[-1], machine={**runs[-1].machine, "uuid": "GPU-another"})
+    moved = attention(site_of(tmp_path / "two", *runs[:-1], last), "softmax")
+    assert moved and not any("line" in row for row in moved), "the other runs are of another GPU"
+    assert "on a scale from 1/2 to 2" in read(tmp_path / "two" / "site", "index").raw
+
+
+@pytest.mark.parametrize(("ratio", "end"), [(1.0, "48.0"), (0.5, "0.0"), (2.0, "96.0"), (1e9, "96.0"), (0.01, "0.0")])
+def test_a_ratio_is_a_bar_from_one(ratio, end):
+    assert f"M48 6H{end}" == ratio_path(ratio)
+
+
+def test_columns_that_are_empty_throughout_are_left_out(tmp_path):
+    one, several = site_of(tmp_path / "one", gpu_record()), site_of(tmp_path / "two", *nights(gpu_record(), 2))
+    assert "one run" not in read(one, "catalogue").text and "Trend" in read(several, "catalogue").text
+    assert 'data-key="trend"' in read(several, "catalogue").raw and 'data-key="trend"' not in read(one, "catalogue").raw
+    untimed = replace(gpu_record(), cases=tuple(
+        replace(case, measurements=tuple(m for m in case.measurements if m.metric != "end_to_end_time"))
+        for case in gpu_record().cases))  # fmt: skip
+    without = read(site_of(tmp_path / "three", untimed), "speedup").raw
+    assert 'data-key="e2e"' not in without and 'data-key="e2e"' in read(one, "speedup").raw
+
+
+def test_a_record_that_is_named_is_not_left_out_for_itself(tmp_path):
+    site_of(tmp_path, gpu_record())
+    (path,) = (tmp_path / "runs").rglob("*.json.gz")
+    build_site(tmp_path / "runs", tmp_path / "site", record=path)
+    assert "Left out" not in read(tmp_path / "site", "trend").text
 
 
 def test_what_became_faster_is_told_as_better(tmp_path):

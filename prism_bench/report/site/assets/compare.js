@@ -134,7 +134,8 @@
 
   function recall() {
     const own = all.filter((one) => one.list === lists[0]), state = prism.state(), last = own.at(-1) || all.at(-1);
-    const start = { b: last, a: own.at(-2) || all.find((one) => one !== last) };
+    const others = all.filter((one) => one !== last).sort((x, y) => (x.created < y.created ? -1 : 1)); // the newest one of another machine, where this one has no earlier
+    const start = { b: last, a: own.at(-2) || others.at(-1) };
     for (const [name, select] of Object.entries(selects)) {
       select.value = state.get(name) || "";
       if (!select.value) select.value = start[name].key;

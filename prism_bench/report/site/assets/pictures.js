@@ -22,7 +22,7 @@
     const known = spans.map((span, index) => [index, span]).filter(([, span]) => span);
     const write = unit === "1" ? words.share : unit === "Hz" ? words.rate("Hz") : (value) => `${Math.round(value)} ${unit}`;
     const { across, up, add, inner } = chart(figure, `${figure.querySelector("h3").textContent} over the run`, {
-      height: 200, bottom: 26, x: { domain: [-0.5, spans.length - 0.5], title: `${view.windows} windows` },
+      height: 200, bottom: 26, x: { domain: [-0.5, spans.length - 0.5], title: `${view.windows} windows of measuring, in their order` },
       y: { domain: around(known.flatMap(([, span]) => [span[0], span[2]])), words: write },
     });
     const path = (points) => `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;

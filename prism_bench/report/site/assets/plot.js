@@ -10,10 +10,13 @@
   };
 
   const three = (value) => Number(value.toPrecision(3)).toString();
-  const scaled = (steps, unit, digits = three) => (value) => {
-    if (value === 0) return "0";
-    const [size, prefix] = steps.find(([size]) => Math.abs(value) >= size * 0.9995) || steps[steps.length - 1];
-    return `${digits(value / size)} ${prefix}${unit}`.trim();
+  const scaled = (steps, unit, digits = three) => {
+    const write = (digits) => (value) => {
+      if (value === 0) return "0";
+      const [size, prefix] = steps.find(([size]) => Math.abs(value) >= size * 0.9995) || steps[steps.length - 1];
+      return `${digits(value / size)} ${prefix}${unit}`.trim();
+    };
+    return Object.assign(write(digits), { finer: write((value) => Number(value.toPrecision(6)).toString()) });
   };
   const SMALL = [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
   const LARGE = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
@@ -59,9 +62,11 @@
     const kinds = { log: logarithmic, linear };
     const across = kinds[x.kind || "linear"](x.domain, [left, width - right]);
     const up = kinds[y.kind || "linear"](y.domain, [height - bottom, top]);
-    for (const value of y.ticks || up.ticks(Math.round(height / 65))) {
+    const marks = y.ticks || up.ticks(Math.round(height / 65)), plain = marks.map((value) => y.words?.(value));
+    const tell = new Set(plain).size < marks.length && y.words?.finer || y.words; // ticks that read alike get more digits
+    for (const value of marks) {
       svg.append(make("path", { d: `M${left} ${up(value)}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.6, "stroke-opacity": 0.7 }));
-      svg.append(make("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end", fill: "var(--muted)" }, y.words(value)));
+      svg.append(make("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end", fill: "var(--muted)" }, tell(value)));
     }
     for (const value of x.ticks || (x.words ? across.ticks(Math.max(1, Math.round((width - left - right) / 115))) : []))
       svg.append(make("text", { x: Math.min(across(value), width - 2), y: height - bottom + 18, "text-anchor": across(value) > width - right - 24 ? "end" : "middle", fill: "var(--muted)" }, x.words(value)));

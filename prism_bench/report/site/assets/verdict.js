@@ -235,6 +235,7 @@
 
   // What was not measured on the same unit; of merged records, kernel by kernel.
   function units(a, b) {
+    if (a.device !== b.device) return []; // two devices: the refusal names them
     if (!a.units && !b.units) return a.uuid && b.uuid && a.uuid !== b.uuid ? ["the records come from two units of one device"] : [];
     const timed = (side) => new Set(Object.keys(side.cases).map((name) => name.split(/[:[]/)[0]));
     const unit = (side, kernel) => side.uuid ?? side.units?.[kernel];

@@ -21,7 +21,9 @@ def page(context: SiteContext) -> Page:
     """Return the page of all kernels."""
     rows = [row for kernel, cases in context.kernels() for row in _rows(context, kernel, cases)]
     rows.sort(key=_rank)
-    shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": LABELS,
+    labels = [label for label in LABELS if any(label in row["times"] for row in rows)]
+    shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": labels or LABELS,
+             "trends": any(row["trend"] and row["trend"]["line"] for row in rows),
              "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
     return Page("catalogue", "Catalogue", {"created": context.record.created, "kernels": rows}, shown)
 
