@@ -97,6 +97,7 @@ def environment() -> Environment:
         capitalized=lambda text: text[:1].upper() + text[1:],
         picked=lambda view, *names: {name: view[name] for name in names}, dict=dict,
         time=lambda seconds: quantity(time_text(seconds)), rate=rate_text, share=share_text, bytes=bytes_text,
-        q=quantity, micro=micro, moment=moment, verbatim=verbatim, ratio_path=ratio_path, day=lambda created: created[:10],
+        q=quantity, micro=micro, moment=moment, verbatim=verbatim, day=lambda created: created[:10],
+        ratio_path=ratio_path,
     )  # fmt: skip
     return made
