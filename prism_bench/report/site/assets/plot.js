@@ -63,10 +63,10 @@
     const across = kinds[x.kind || "linear"](x.domain, [left, width - right]);
     const up = kinds[y.kind || "linear"](y.domain, [height - bottom, top]);
     const marks = y.ticks || up.ticks(Math.round(height / 65)), plain = marks.map((value) => y.words?.(value));
-    const tell = new Set(plain).size < marks.length && y.words?.finer || y.words; // ticks that read alike get more digits
+    const write = new Set(plain).size < marks.length && y.words?.finer || y.words; // ticks that read alike get more digits
     for (const value of marks) {
       svg.append(make("path", { d: `M${left} ${up(value)}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.6, "stroke-opacity": 0.7 }));
-      svg.append(make("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end", fill: "var(--muted)" }, tell(value)));
+      svg.append(make("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end", fill: "var(--muted)" }, write(value)));
     }
     for (const value of x.ticks || (x.words ? across.ticks(Math.max(1, Math.round((width - left - right) / 115))) : []))
       svg.append(make("text", { x: Math.min(across(value), width - 2), y: height - bottom + 18, "text-anchor": across(value) > width - right - 24 ? "end" : "middle", fill: "var(--muted)" }, x.words(value)));
