@@ -23,7 +23,7 @@ def machine(facts: Mapping[str, Any]) -> dict[str, Any]:
     given = os.environ.get(MACHINE) or (configuration.machine if configuration else None)
     name = given or (device if facts.get("uuid") else platform.node()) or "unknown"
     host = {"system": platform.system(), "release": platform.release(), "processor": platform.machine()}
-    rest = {key: value for key, value in facts.items() if key != "software"}
+    rest = {key: value for key, value in facts.items() if key not in ("software", "board")}
     return {"id": slug(name), "host": {**host, "cores": os.cpu_count()}, **rest}
 
 

@@ -23,6 +23,7 @@ class Measurement:
 
     An empty measurement has a `reason`. An invalid one keeps its samples and the reason why they cannot be trusted.
     `evidence` is the device's state, one per process in which something watched it; `energy` that of one launch.
+    `boards` are the UUIDs of the GPUs, one per process, where several of them measured it.
     """
 
     metric: str
@@ -35,6 +36,7 @@ class Measurement:
     notes: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     energy: Energy | None = None
+    boards: tuple[str, ...] = ()
 
     @property
     def samples(self) -> tuple[float, ...]:
@@ -107,4 +109,11 @@ def merged(parts: Sequence[Measurement]) -> Measurement:
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         evidence=tuple(one for part in filled for one in part.evidence),
         energy=next((part.energy for part in parts if part.energy), None),
+        boards=_boards(filled),
     )
+
+
+def _boards(parts: Sequence[Measurement]) -> tuple[str, ...]:
+    """Return the board of each process; none where that of a process is not known."""
+    known = all(len(part.boards) == len(part.processes) for part in parts)
+    return tuple(board for part in parts for board in part.boards) if known else ()

@@ -73,6 +73,7 @@ class MeasurementFile(Struct, frozen=True, gc=False):
     notes: list[Text] = []
     evidence: list[EvidenceFile] = []
     energy: EnergyFile | None = None
+    boards: list[Name] = []
 
 
 class VerificationFile(Struct, frozen=True, gc=False):
@@ -176,6 +177,7 @@ class CaseFile(Struct, frozen=True, gc=False):
     configuration: dict[Name, Leaf] = {}
     peers: dict[Name, PeerFile] = {}
     spent: dict[Name, Seconds] = {}
+    board: Named | None = None
 
 
 class MachineFile(Struct, frozen=True, gc=False):
@@ -224,6 +226,19 @@ class PartFile(Struct, frozen=True, gc=False):
     duration: float = 0.0
 
 
+class BoardFile(Struct, frozen=True, gc=False):
+    """One board; see `boards`."""
+
+    uuid: Named
+    vbios: Text | None = None
+    power_limit: float | None = None
+    host: Text | None = None
+
+    def known(self) -> dict[str, str | float]:
+        """Return the fields that are known."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+
+
 class RecordFile(Struct, frozen=True, gc=False):
     """See `run_record.RunRecord`."""
 
@@ -243,6 +258,7 @@ class RecordFile(Struct, frozen=True, gc=False):
     tuning: TuningFile = TuningFile()
     parts: list[PartFile] = []
     spent: dict[Name, Seconds] = {}
+    boards: list[BoardFile] = []
 
 
 class OpenCase(Struct, frozen=True, gc=False):
@@ -262,3 +278,4 @@ class OpenRecord(Struct, frozen=True, gc=False):
     monitor: list[dict[Name, Json2]] = []
     tuning: dict[Name, Json4] = {}
     parts: list[dict[Name, Json2]] = []
+    boards: list[dict[Name, Json1]] = []

@@ -16,6 +16,7 @@ A record is one JSON object (stored compressed, see `store/`):
                   {case: reason}, unused: why the store has no choice}; empty where no store was used
     monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
                   (seconds), lost}, or {missing}: why nothing was seen
+    boards        one entry per GPU {uuid, vbios, power_limit, host}, see `boards`; absent in older records
     parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
                   created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
                   machine has none
@@ -24,6 +25,7 @@ A record is one JSON object (stored compressed, see `store/`):
     cases         list of cases, at least one:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         before         name of the form that replaces this one, which is kept to compare with; absent elsewhere
+        board          UUID of the GPU that measured it, in a record of several
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         configuration  what of the launch may be tuned, as it was launched: {name: value}
         code           `record_schema.CodeFile`: sass and source are hashes of the machine code and of what the compiler
@@ -37,7 +39,8 @@ A record is one JSON object (stored compressed, see `store/`):
                        `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
                        rounded to four significant digits;
                        `clocks` are lists of SM clocks in MHz;
-                       `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`
+                       `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`;
+                       `boards` has the UUID of the GPU of each process where several measured it
         spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
                        time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
         profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit,
@@ -47,10 +50,11 @@ Only measured values are stored. Samples are counts of a decimal unit, so that y
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
+from prism_bench.boards import uuids_of
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
@@ -102,6 +106,7 @@ class CaseResult:
     configuration: JsonTable = field(default_factory=dict[str, Any])
     peers: Mapping[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
     spent: Mapping[str, float] = field(default_factory=dict[str, float])
+    board: str | None = None
 
     @property
     def workload_text(self) -> str:
@@ -149,6 +154,7 @@ class RunRecord:
     tuning: JsonTable = field(default_factory=dict[str, Any])
     parts: tuple[JsonTable, ...] = ()
     spent: Mapping[str, float] = field(default_factory=dict[str, float])
+    boards: tuple[JsonTable, ...] = ()
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -160,6 +166,10 @@ class RunRecord:
         if self.machine.get("uuid"):
             return self.machine["uuid"]
         return next((part.get("uuid") for part in self.parts if kernel in part.get("kernels", ())), None)
+
+    def board_of(self, case: CaseResult) -> str | None:
+        """Return the UUID of the board that measured the case; None if unknown, or where several did."""
+        return case.board or self.unit_of(case.kernel)
 
     @property
     def imported(self) -> bool:
@@ -175,23 +185,19 @@ class RunRecord:
     plot = record_plot
 
 
-def uuids_of(machine: Mapping[str, object], parts: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """Return the known UUIDs of all devices that measured a record of this machine and these parts, sorted."""
-    found = {machine.get("uuid"), *(part.get("uuid") for part in parts)}
-    return tuple(sorted(str(uuid) for uuid in found if uuid))
-
-
 def encode(record: RunRecord) -> JsonTable:
     """Return the record as plain JSON values."""
-    plain = {key: value for key, value in vars(record).items() if value or key not in ("parts", "spent")}
-    plain |= {key: list(plain[key]) for key in ("monitor", "parts") if key in plain}
+    plain = {key: value for key, value in vars(record).items() if value or key not in ("parts", "spent", "boards")}
+    plain |= {key: list(plain[key]) for key in ("monitor", "parts", "boards") if key in plain}
     cases = [encode_case(case) for case in record.cases]
     return {"schema": SCHEMA, **plain, "cases": cases}
 
 
 def encode_case(case: CaseResult) -> JsonTable:
     """One case as plain JSON values."""
-    plain = {key: value for key, value in vars(case).items() if value or key not in ("before", "peers", "spent")}
+    plain = {
+        key: value for key, value in vars(case).items() if value or key not in ("before", "peers", "spent", "board")
+    }
     measurements = [encode_measurement(one) for one in case.measurements]
     verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
     return {**plain, "verification": verification, "measurements": measurements}
@@ -204,12 +210,13 @@ def _finite(value: object) -> object:
 
 def encode_measurement(measurement: Measurement) -> JsonTable:
     """Return the measurement as plain JSON values; samples keep four significant digits."""
-    plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy")}
+    plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy", "boards")}
     plain["processes"] = [packed(process) for process in measurement.processes]
     plain["clocks"] = [[whole(clock / 1e6) for clock in process] for process in measurement.clocks]
     watched = {
         "evidence": [plain_evidence(one) for one in measurement.evidence],
         "energy": plain_energy(measurement.energy),
+        "boards": list(measurement.boards),
     }
     return plain | {key: value for key, value in watched.items() if value}
 
@@ -246,32 +253,16 @@ def _record(file: RecordFile, tables: OpenRecord) -> RunRecord:
         tuning=tables.tuning,
         parts=tuple(tables.parts),
         spent=file.spent,
+        boards=tuple(tables.boards),
     )
 
 
 def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
-    return CaseResult(
-        name=file.name,
-        kernel=file.kernel,
-        family=file.family,
-        label=file.label,
-        workload=file.workload,
-        bytes=file.bytes,
-        flops=file.flops,
-        status=file.status,
-        variant=file.variant,
-        ceiling=file.ceiling,
-        arithmetic=file.arithmetic,
-        before=file.before,
-        reason=file.reason,
-        code=tables.code,
-        verification=tuple(tables.verification),
-        measurements=tuple(_measurement(one, impossible(file, one)) for one in file.measurements),
-        profile=tables.profile,
-        configuration=file.configuration,
-        peers=cast("dict[str, PeerFacts]", tables.peers),
-        spent=file.spent,
-    )
+    fields: JsonTable = {name: getattr(file, name) for name in CaseFile.__struct_fields__}
+    fields |= {"code": tables.code, "profile": tables.profile, "peers": tables.peers}
+    fields["verification"] = tuple(tables.verification)
+    fields["measurements"] = tuple(_measurement(one, impossible(file, one)) for one in file.measurements)
+    return CaseResult(**fields)
 
 
 def _measurement(file: MeasurementFile, fault: str | None = None) -> Measurement:
@@ -287,6 +278,7 @@ def _measurement(file: MeasurementFile, fault: str | None = None) -> Measurement
         notes=tuple(file.notes),
         evidence=tuple(map(_evidence, file.evidence)),
         energy=_energy(file.energy),
+        boards=tuple(file.boards),
     )
 
 

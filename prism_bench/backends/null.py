@@ -27,6 +27,7 @@ import numpy as np
 from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
+from prism_bench.boards import host_digest
 from prism_bench.case import Case
 from prism_bench.errors import MeasurementInvalid, UsageError
 from prism_bench.inputs import InputArray
@@ -152,7 +153,8 @@ class NullBackend(Backend):
 
     def facts(self) -> dict[str, Any]:
         facts = {"device": "no device (scripted times)", "software": {"numpy": np.__version__}}
-        return facts | ({"uuid": os.environ[GPU]} if os.environ.get(GPU) else {})
+        own = {"uuid": os.environ.get(GPU), "board": {"host": host_digest()}}
+        return facts | (own if os.environ.get(GPU) else {})
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> NullRunnable:
         return self._prepared(case, inputs, self._behaviour(case))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from prism_bench.boards import boards_together
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.run.record_builder import combined, record_order, seconds_of
 from prism_bench.run_record import CaseResult, RunRecord
@@ -29,7 +30,7 @@ def merge(parts: Sequence[Part]) -> RunRecord:
     for place, part in enumerate(parts):
         for earlier in parts[:place]:
             _require_of_one_run(earlier, part)
-    records = [record for _, record in parts]
+    records = _with_boards([record for _, record in parts])
     merged_parts = tuple(part for record in records for part in record.parts or (_part_entry(record),))
     return replace(
         records[0],
@@ -42,7 +43,15 @@ def merge(parts: Sequence[Part]) -> RunRecord:
         cases=_cases(records),
         parts=merged_parts,
         spent=seconds_of(record.spent for record in records),
+        boards=boards_together(record.boards for record in records),
     )
+
+
+def _with_boards(records: Sequence[RunRecord]) -> list[RunRecord]:
+    """Return the records; where several boards measured them, each case has its own, as far as it is known."""
+    if len({uuid for record in records for uuid in record.uuids}) < 2:
+        return list(records)
+    return [replace(one, cases=tuple(replace(case, board=one.board_of(case)) for case in one.cases)) for one in records]
 
 
 def _require_of_one_run(earlier: Part, part: Part) -> None:
@@ -126,6 +135,18 @@ def _cases(records: Sequence[RunRecord]) -> tuple[CaseResult, ...]:
 def _joined(results: Sequence[CaseResult]) -> CaseResult:
     """Return the one result as it is; a ceiling in several parts has the status of the worst."""
     gravity = {"ok": 2, "skipped": 1}
-    return (
-        results[0] if len(results) == 1 else combined(sorted(results, key=lambda result: gravity.get(result.status, 0)))
-    )
+    if len(results) == 1:
+        return results[0]
+    apart = len({result.board for result in results}) > 1
+    ordered = sorted(results, key=lambda result: gravity.get(result.status, 0))
+    found = combined([_by_process(result) if apart else result for result in ordered])
+    return replace(found, board=None) if apart else found
+
+
+def _by_process(case: CaseResult) -> CaseResult:
+    """Return the case with the board of each process, where one board measured it; a merged record has them already."""
+    if case.board is None:
+        return case
+    boards = [(case.board,) * len(one.processes) for one in case.measurements]
+    measured = [replace(one, boards=own) for one, own in zip(case.measurements, boards, strict=True)]
+    return replace(case, measurements=tuple(measured))

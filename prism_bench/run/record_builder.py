@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prism_bench import identity, project
+from prism_bench.boards import boards_in
 from prism_bench.catalogue import Catalogue
 from prism_bench.files import default_folder
 from prism_bench.measurement import Measurement, merged
@@ -67,6 +68,7 @@ class RecordBuilder:
             duration=round(span.seconds, 1),
             monitor=tuple(monitor),
             spent=dict(spent or {}),
+            boards=boards_in(self.facts),
         )
 
 

@@ -27,9 +27,11 @@ from prism_bench.store.points import NUMBERS, WORDS, Facts
 SCHEMA = 1
 HEADER = b"prism_bench"
 GROUP = 1 << 16  # rows; a group of rows, which is read as a whole, ends with the record that fills it
+BOARD = "board"  # the column that the first shards lack
 UNIT = "unit"  # the exponent of ten of a point's unit of time: see `decimals`
 _POINTS = (*WORDS, *NUMBERS, UNIT)
 _REPEATED = (*WORDS, "samples", "throttled", DISTURBED, UNIT)
+_SHARED = ("software", "protocol", "boards")
 _SPLIT = ("clock", *READ)
 
 
@@ -76,11 +78,16 @@ def points_of(path: Path, wanted: Mapping[str, str]) -> dict[str, PointBlock]:
         return {}
     ends = numpy.cumsum([one.rows for one in header.records])
     groups, first = _groups(parquet, ends - [one.rows for one in header.records], ends, chosen)
-    columns, vocabulary = _columns(_table(parquet, path, groups, _POINTS))
+    kept = [name for name in _POINTS if name in parquet.schema_arrow.names or name != BOARD]
+    columns, vocabulary = _columns(_table(parquet, path, groups, kept))
+    if BOARD not in vocabulary:
+        vocabulary[BOARD] = sorted({_only_board(one.facts) for one in header.records})
     found: dict[str, PointBlock] = {}
     for one, end, is_wanted in zip(header.records, (ends - first).tolist(), chosen, strict=True):
         if is_wanted:
             own = {name: column[end - one.rows : end] for name, column in columns.items()}
+            if BOARD not in own:
+                own[BOARD] = numpy.full(one.rows, vocabulary[BOARD].index(_only_board(one.facts)), "i4")
             found[one.facts.file] = PointBlock(one.facts.file, one.seal, one.facts, None, own, vocabulary)
     return found
 
@@ -91,8 +98,21 @@ def parts_of(path: Path) -> list[ShardPart]:
     header = _header(parquet, path)
     table = _table(parquet, path, range(parquet.metadata.num_row_groups), None)
     ends = numpy.cumsum([one.rows for one in header.records]).tolist()
-    return [ShardPart(one, table.slice(end - one.rows, one.rows))
-            for one, end in zip(header.records, ends, strict=True)]  # fmt: skip
+    parts = [ShardPart(one, table.slice(end - one.rows, one.rows))
+             for one, end in zip(header.records, ends, strict=True)]  # fmt: skip
+    return parts if BOARD in table.column_names else [_with_board(part) for part in parts]
+
+
+def _with_board(part: ShardPart) -> ShardPart:
+    """Return a part of a shard that is older than the column of boards, with that column."""
+    arrow = _library("pyarrow")
+    boards = arrow.array([_only_board(part.record.facts)] * part.record.rows, arrow.string()).dictionary_encode()
+    return ShardPart(part.record, part.rows.append_column(BOARD, boards))
+
+
+def _only_board(facts: Facts) -> str:
+    """Return the board that measured a whole record; empty where it is unknown, or where there are several."""
+    return "" if "+" in facts.device or " " in facts.device else facts.device
 
 
 def part_of(block: PointBlock) -> ShardPart:
@@ -150,8 +170,8 @@ def _cut(lengths: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _encoded(records: Sequence[ShardRecord], table: Any, maker: str) -> bytes:
-    """Return the header as JSON; software and protocols, which repeat, are numbered."""
-    tables: dict[str, list[Any]] = {"software": [], "protocol": []}
+    """Return the header as JSON; software, protocols and boards, which repeat, are numbered."""
+    tables: dict[str, list[Any]] = {name: [] for name in _SHARED}
     plain: list[dict[str, Any]] = []
     for one in records:
         facts = dict(vars(one.facts))
@@ -166,8 +186,12 @@ def _encoded(records: Sequence[ShardRecord], table: Any, maker: str) -> bytes:
 
 def _opened(path: Path) -> Any:
     parquet = _library("pyarrow.parquet")
+    checked = {"page_checksum_verification": True, "memory_map": False}
     try:
-        return parquet.ParquetFile(path, read_dictionary=list(WORDS), page_checksum_verification=True, memory_map=False)
+        try:
+            return parquet.ParquetFile(path, read_dictionary=list(WORDS), **checked)
+        except KeyError:
+            return parquet.ParquetFile(path, read_dictionary=[word for word in WORDS if word != BOARD], **checked)
     except FileNotFoundError:
         raise
     except (OSError, _library("pyarrow").ArrowException) as error:
@@ -179,7 +203,7 @@ def _header(parquet: Any, path: Path) -> ShardHeader:
         plain = orjson.loads(parquet.metadata.metadata[HEADER])
         if plain["schema"] != SCHEMA:
             raise ResultsError(f"{path}: schema {plain['schema']!r} of shards is not {SCHEMA}; upgrade prism-bench")
-        shared = {name: plain[name] for name in ("software", "protocol")}
+        shared = {name: plain[name] for name in _SHARED if name in plain}
         records = tuple(_record(one, shared) for one in plain["records"])
         header = ShardHeader(records, plain["words"], plain["maker"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -218,7 +242,7 @@ def _columns(table: Any) -> tuple[dict[str, Column], dict[str, list[str]]]:
     columns: dict[str, Column] = {name: table[name].to_numpy() for name in NUMBERS}
     columns["value"] = seconds(columns["value"], table[UNIT].to_numpy())
     vocabulary: dict[str, list[str]] = {}
-    for word in WORDS:
+    for word in [name for name in table.column_names if name in WORDS]:
         chunks = table[word].chunks
         vocabulary[word] = chunks[0].dictionary.to_pylist() if chunks else []
         kind = smallest_kind(len(vocabulary[word]))

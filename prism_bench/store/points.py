@@ -5,29 +5,35 @@ fifth of the time that it takes to build its objects; a trend may need a thousan
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from prism_bench.boards import BoardTable, uuids_of
 from prism_bench.record_ranges import impossible_beside_times, impossible_times
 from prism_bench.record_schema import CaseFile, CodeFile, MeasurementFile, RecordFile
-from prism_bench.run_record import uuids_of
 from prism_bench.store.decimals import shown
 from prism_bench.strict_json import json_line
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
 # case's machine code and launches apart from others, `build` its language, compiler and source; `doubt` is why the
-# point cannot be trusted, empty if it can.
-WORDS = ("case", "metric", "subject", "code", "build", "doubt")
+# point cannot be trusted, empty if it can; `board` is the UUID of the GPU, empty where it is unknown or several are
+# behind the point.
+WORDS = ("case", "metric", "subject", "code", "build", "doubt", "board")
 NUMBERS = {"value": "f8", "clock": "f4", "samples": "i4", "throttled": "i4"}
 Columns = Mapping[str, Sequence[Any]]  # text or numbers, by column
-_Row = tuple[str, str, str, str, str, str, float, float, int, int]
+_Row = tuple[str, str, str, str, str, str, str, float, float, int, int]
+Anchors = dict[str, dict[str, dict[str, float]]]
 _MOST, _HIGHEST_CLOCK = 2**31 - 1, 1e30  # what the types of the columns hold
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of a record: whose, when and under which circumstances its points were measured."""
+    """Facts of a record: whose, when and under which circumstances its points were measured.
+
+    `boards` are the record's entries of its GPUs (see `boards`). `anchors` are what several GPUs measured for
+    themselves, of which the points have what they have in common: {UUID: {case: {metric: median in seconds}}}.
+    """
 
     file: str
     machine: str
@@ -39,6 +45,8 @@ class Facts:
     device: str
     software: dict[str, str]
     protocol: dict[str, Any]
+    boards: list[BoardTable] = field(default_factory=list[BoardTable])
+    anchors: Anchors = field(default_factory=Anchors)
 
 
 def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
@@ -46,7 +54,8 @@ def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
 
     Cases and measurements without samples are left out.
     """
-    rows = [row for case in record.cases for row in _rows(case)]
+    owners = _Owners(record)
+    rows = [row for case in record.cases for row in _rows(case, owners.of(case))]
     columns: list[list[Any]] = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in (*WORDS, *NUMBERS)]
     return _facts(record, file), dict(zip((*WORDS, *NUMBERS), columns, strict=True))
 
@@ -64,7 +73,35 @@ def _facts(record: RecordFile, file: str) -> Facts:
         device="+".join(units) or str(record.machine.device or ""),
         software={name: str(version) for name, version in record.software.items()},
         protocol=record.protocol,
+        boards=[one.known() for one in record.boards],
+        anchors=_anchors(record),
     )
+
+
+class _Owners:
+    """The board of each case of a record; of a case without one that of its kernel, or of the record."""
+
+    def __init__(self, record: RecordFile) -> None:
+        self._uuid = record.machine.uuid
+        self._kernels = {kernel: part.uuid for part in record.parts for kernel in part.kernels}
+
+    def of(self, case: CaseFile) -> str:
+        """Return its UUID; empty where it is not known, or where several boards measured the case."""
+        return case.board or self._uuid or self._kernels.get(case.kernel) or ""
+
+
+def _anchors(record: RecordFile) -> Anchors:
+    """Return the medians that each of several boards has of the cases that all of them measured, trusted ones alone."""
+    found: Anchors = {}
+    for case in record.cases:
+        for one in case.measurements if case.status == "ok" else ():
+            own: dict[str, list[float]] = {}
+            for board, group in zip(one.boards, one.processes, strict=False):
+                if group.counts and one.valid and one.subject == "kernel":
+                    own.setdefault(board, []).append(_median(sorted(group.counts)) * group.unit)
+            for board, medians in own.items():
+                found.setdefault(board, {}).setdefault(case.name, {})[one.metric] = shown(_median(sorted(medians)))
+    return found
 
 
 def utc(text: str) -> str:
@@ -73,14 +110,14 @@ def utc(text: str) -> str:
     return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def _rows(case: CaseFile) -> Iterator[_Row]:
+def _rows(case: CaseFile, board: str) -> Iterator[_Row]:
     code, build = _code(case.code), _build(case.code)
     for one in case.measurements:
         ordered = [(sorted(group.counts), group.unit) for group in one.processes if group.counts]
         if ordered:
             value = _median(sorted(_median(counts) * unit for counts, unit in ordered))
             yield (
-                case.name, one.metric, one.subject, code, build, _doubt(case, one, ordered),
+                case.name, one.metric, one.subject, code, build, _doubt(case, one, ordered), board,
                 shown(value), _clock(one.clocks),
                 min(sum(len(counts) for counts, _ in ordered), _MOST), min(one.throttled, _MOST),
             )  # fmt: skip

@@ -161,4 +161,4 @@ def _kernel(
 
 def _point(case: str, subject: str, code: str, value: float, clock: float) -> dict:
     return {"case": case, "metric": "cold_time", "subject": subject, "code": code, "build": "", "doubt": "",
-            "value": value, "clock": clock, "samples": 60, "throttled": 0}  # fmt: skip
+            "board": "", "value": value, "clock": clock, "samples": 60, "throttled": 0}  # fmt: skip

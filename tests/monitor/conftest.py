@@ -15,7 +15,7 @@ HOPPER = {
     "power": 310_500, "power_average": 300_000, "power_limit": 700_000, "power_throttled": 0, "thermal_throttled": 0,
     "ecc_corrected": 0, "ecc_uncorrected": 0, "rows_remapped": 0, "pcie_sent": 1200, "pcie_received": 800,
     "pcie_replays": 0, "sm_active": 82.5, "sm_occupancy": 40, "tensor_active": 0, "dram_active": 61, "processes": "",
-    "busy": "", "memory_temperature": 44,
+    "busy": "", "memory_temperature": 44, "vbios": "96.00.89.00.01",
 }  # fmt: skip
 
 

@@ -108,6 +108,8 @@ int nvmlDeviceGetHandleByIndex_v2(u32 index, device_t* out) {
 
 int nvmlDeviceGetUUID(device_t d, char* out, u32 room) { return words(d, "uuid", out, room); }
 int nvmlDeviceGetName(device_t d, char* out, u32 room) { return words(d, "name", out, room); }
+int nvmlDeviceGetVbiosVersion(device_t d, char* out, u32 room) { return words(d, "vbios", out, room); }
+int nvmlDeviceGetEnforcedPowerLimit(device_t d, u32* out) { return whole(d, "power_limit", out); }
 int nvmlDeviceGetMigMode(device_t d, u32* now, u32* next) { *next = 0; return whole(d, "mig", now); }
 int nvmlDeviceGetPowerUsage(device_t d, u32* out) { return whole(d, "power_usage", out); }
 int nvmlDeviceGetMaxMigDeviceCount(device_t d, u32* out) { (void)d; *out = 7; return SUCCESS; }

@@ -2,7 +2,9 @@
 
 import pytest
 
+from prism_bench.boards import host_digest
 from prism_bench.errors import UsageError
+from prism_bench.monitor.board import board_facts
 from prism_bench.monitor.devices import by_uuid, chosen, devices, visible
 from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.probe import Probe
@@ -89,3 +91,19 @@ def test_a_slice_has_its_own_memory_and_its_boards_clocks(cut):
         reading = probe.read(0.0)
     assert (16_000, 1.98e9, 310.5) == tuple(reading.values[one] for one in ("memory_total", "sm_clock", "power"))
     assert "this device does not offer it" == reading.missing["utilization"]
+
+
+def test_a_board_has_its_firmware_its_power_limit_and_its_host(two):
+    two.set(1, power_limit=500_000, vbios="96.00.99")
+    assert {"host": host_digest(), "vbios": "96.00.89.00.01", "power_limit": 700.0} == board_facts(FIRST)
+    assert {"host": host_digest(), "vbios": "96.00.99", "power_limit": 500.0} == board_facts(
+        SECOND.removeprefix("GPU-")
+    )
+
+
+def test_what_a_board_does_not_offer_is_left_out(two):
+    two.set(0, vbios=None)
+    assert {"host": host_digest(), "power_limit": 700.0} == board_facts(FIRST)
+    assert {"host": host_digest()} == board_facts("GPU-unknown")
+    two.set(0, lost=1)
+    assert {"host": host_digest()} == board_facts(FIRST)

@@ -55,9 +55,33 @@ def test_the_cases_of_all_parts_stand_in_the_order_of_any_run(one, other):
 
 def test_a_case_of_one_part_stays_as_it_is(one, other):
     found = merged(one, other)
-    assert [one.case("softmax[n=100]"), other.case("matmul[n=100]")] == [
-        found.case("softmax[n=100]"), found.case("matmul[n=100]")
-    ]  # fmt: skip
+    for own, name, board in ((one, "softmax[n=100]", FIRST), (other, "matmul[n=100]", SECOND)):
+        assert replace(own.case(name), board=board) == found.case(name)
+        assert board == found.board_of(found.case(name))
+
+
+def test_a_ceiling_of_several_boards_has_the_board_of_each_process(one, other):
+    found = merged(one, other)
+    null = found.case("null[n=100]")
+    cold = null.measurement("cold_time")
+    count = len(one.case("null[n=100]").measurement("cold_time").processes)
+    assert (None, (FIRST,) * count + (SECOND,) * count) == (null.board, cold.boards)
+    assert cold.boards == decode(encode(found), "merged").case("null[n=100]").measurement("cold_time").boards
+    third = merged(found, part("GPU-cccc", "copy2"))
+    assert (*cold.boards, *("GPU-cccc",) * count) == third.case("null[n=100]").measurement("cold_time").boards
+
+
+def test_parts_of_one_board_say_nothing_of_boards(one, other):
+    found = merged(one, part(FIRST, "matmul"))
+    assert {None} == {case.board for case in found.cases}
+    assert () == found.case("null[n=100]").measurement("cold_time").boards
+
+
+def test_the_boards_of_all_parts_are_listed(one, other):
+    boards = [{"uuid": uuid, "vbios": "96.00", "power_limit": 700.0, "host": "ab"} for uuid in (SECOND, FIRST)]
+    found = merged(*(replace(record, boards=(board,)) for record, board in zip((other, one), boards, strict=True)))
+    assert tuple(reversed(boards)) == found.boards
+    assert found.boards == decode(encode(found), "merged").boards
 
 
 def test_what_a_parts_own_run_called_impossible_stays_impossible(one, other):

@@ -247,7 +247,7 @@ def test_many_records_are_read_by_several_processes(runs, monkeypatch):
 
 def test_words_of_all_files_share_one_vocabulary():
     columns = {"case": ["a", "b"], "metric": ["m", "m"], "subject": ["k", "k"], "code": ["", ""], "build": ["", ""],
-               "doubt": ["", ""],
+               "doubt": ["", ""], "board": ["", ""],
                "value": [1.0, 2.0], "clock": [0, 0], "samples": [1, 1], "throttled": [0, 0]}  # fmt: skip
     blocks = [block("1", "", None, columns), block("2", "", None, columns | {"case": ["b", "c"]})]
     found, vocabulary = together(blocks)

@@ -20,6 +20,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.files import writable_cache
 from prism_bench.inputs import InputArray
 from prism_bench.libraries import ArrayPackage
+from prism_bench.monitor.board import board_facts
 from prism_bench.units import bytes_text
 
 _ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37))  # by cudaDeviceAttr
@@ -62,6 +63,7 @@ class CudaBackend(Backend):
         return {
             "device": device.name,
             "uuid": device.uuid,
+            "board": board_facts(device.uuid),
             "sm_count": device.sm_count,
             "compute_capability": device.compute_capability,
             "l2_bytes": device.l2_bytes,
