@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from prism_bench.errors import SpecError
+from prism_bench.units import count_text
 
 Kind = Literal[
     "pointer", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
@@ -97,8 +98,8 @@ class LaunchCard:
             return self
         if len(own) != len(names):
             raise SpecError(
-                f"launch card of '{self.entry}': {len(own)} parameters are not hidden; the launch passes {len(names)} "
-                f"arguments: {', '.join(names)}"
+                f"launch card of '{self.entry}': {count_text(len(own), 'parameter')} not hidden; "
+                f"the launch passes {count_text(len(names), 'argument')}: {', '.join(names)}"
             )
         left = iter(names)
         filled = (one if one.kind == "hidden" else replace(one, value=next(left)) for one in self.parameters)

@@ -14,6 +14,7 @@ from prism_bench.errors import SpecError
 from prism_bench.inputs import Fill, InputArray, draw, given
 from prism_bench.kernel import Golden, KernelSpec
 from prism_bench.tolerance import Tolerance, underflow
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +78,9 @@ class Correctness:
         result = byname.call(self.spec.reference, offered, f"{self.spec.name}: reference")
         results: list[Any] = [*result] if isinstance(result, tuple) else [result]
         if len(results) != len(self.spec.outputs):
-            raise SpecError(f"{self.spec.name}: reference gives {len(results)} outputs, not {len(self.spec.outputs)}")
+            raise SpecError(
+                f"{self.spec.name}: reference gives {count_text(len(results), 'output')}, not {len(self.spec.outputs)}"
+            )
         pairs = zip(self.spec.outputs, results, strict=True)
         return {output.name: self._shaped(output, value, offered["xp"]) for output, value in pairs}
 

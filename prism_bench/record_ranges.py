@@ -5,6 +5,7 @@ measurement is invalid when it is read, with the reason, and keeps its samples: 
 """
 
 from prism_bench.record_schema import CaseFile, EnergyFile, EvidenceFile, MeasurementFile
+from prism_bench.units import count_text
 
 SHORTEST, LONGEST = 1e-12, 1e7  # seconds: light crosses a third of a millimetre; four months
 FASTEST_CLOCK = 1e5  # MHz
@@ -43,7 +44,7 @@ def impossible_beside_times(case: CaseFile, one: MeasurementFile) -> str | None:
     if not 0 <= case.bytes <= MOST_BYTES:
         return f"{case.bytes} bytes; possible is 0 to {MOST_BYTES:g}"
     if case.flops is not None and not 0 <= case.flops <= MOST_FLOPS:
-        return f"{case.flops} operations; possible is 0 to {MOST_FLOPS:g}"
+        return f"{count_text(case.flops, 'operation')}; possible is 0 to {MOST_FLOPS:g}"
     for evidence in one.evidence:
         reason = _impossible_evidence(evidence)
         if reason:

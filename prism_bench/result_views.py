@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from prism_bench import notebook
 from prism_bench.errors import UsageError
 from prism_bench.extras import extras_named
-from prism_bench.units import time_text
+from prism_bench.units import count_text, time_text
 
 if TYPE_CHECKING:
     from prism_bench.measurement import Measurement
@@ -55,7 +55,7 @@ def record_line(self: "RunRecord") -> str:
     """Return one line: `<RunRecord 279 cases, NVIDIA H200, cuda, 2026-11-22T23:05:46, commit 2034ef74>`."""
     device = self.machine.get("name") or "unknown machine"
     commit = f", commit {self.commit[:8]}" if self.commit else ""
-    return f"<RunRecord {len(self.cases)} cases, {device}, {self.backend}, {self.created}{commit}>"
+    return f"<RunRecord {count_text(len(self.cases), 'case')}, {device}, {self.backend}, {self.created}{commit}>"
 
 
 def record_html(self: "RunRecord") -> str:
@@ -80,7 +80,7 @@ def record_plot(self: "RunRecord", pattern: str = "*", label: str | None = None)
              and (fnmatchcase(case.kernel, pattern) or fnmatchcase(case.name, pattern))]  # fmt: skip
     if not cases:
         wanted = f"'{pattern}'" + (f" at {label}" if label else "")
-        raise UsageError(f"no case with a time fits {wanted}; the record has {len(self.cases)} cases")
+        raise UsageError(f"no case with a time fits {wanted}; the record has {count_text(len(self.cases), 'case')}")
     return _figure(sorted(cases, key=lambda case: _main_seconds(case) or 0.0, reverse=True))
 
 
@@ -98,7 +98,11 @@ def _figure(cases: "Sequence[CaseResult]") -> Any:
     axes.set(xscale="log", xlabel="seconds", yticks=range(len(shown)), yticklabels=[case.name for case in shown])
     axes.invert_yaxis()
     axes.legend()
-    axes.set_title(f"{len(shown)} of {len(cases)} cases" if len(shown) < len(cases) else f"{len(cases)} cases")
+    axes.set_title(
+        f"{len(shown)} of {count_text(len(cases), 'case')}"
+        if len(shown) < len(cases)
+        else count_text(len(cases), "case")
+    )
     return figure
 
 

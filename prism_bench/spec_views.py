@@ -6,7 +6,7 @@ The functions are methods of `Case` and `KernelSpec`, which import them.
 from typing import TYPE_CHECKING
 
 from prism_bench import notebook
-from prism_bench.units import bytes_text, rate_text
+from prism_bench.units import bytes_text, count_text, rate_text
 
 if TYPE_CHECKING:
     from prism_bench.case import Case
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def spec_line(self: "KernelSpec") -> str:
     """Return one line: `<KernelSpec softmax (basic), 3 workloads, 2 variants>`."""
     variants = f", variants {', '.join(self.variants)}" if self.variants else ""
-    return f"<KernelSpec {self.name or self.entry} ({self.family}), {len(self.workloads)} workloads{variants}>"
+    workloads = count_text(len(self.workloads), "workload")
+    return f"<KernelSpec {self.name or self.entry} ({self.family}), {workloads}{variants}>"
 
 
 def case_view_line(self: "Case") -> str:

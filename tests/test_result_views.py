@@ -87,9 +87,9 @@ def test_a_plot_has_the_slowest_case_first_and_the_peers_next_to_it():
 def test_a_plot_draws_what_was_asked_for_and_says_how_much():
     many = record(*(case(f"kernel{number}") for number in range(40)), case("other", label="S1"))
     assert "30 of 40 cases" == many.plot("kernel*").axes[0].get_title()
-    assert "1 cases" == many.plot(label="S1").axes[0].get_title()
+    assert "1 case" == many.plot(label="S1").axes[0].get_title()
 
 
 def test_a_plot_of_nothing_is_refused():
-    with pytest.raises(UsageError, match="no case with a time fits 'conv\\*' at S1; the record has 1 cases"):
+    with pytest.raises(UsageError, match="no case with a time fits 'conv\\*' at S1; the record has 1 case"):
         record(case()).plot("conv*", "S1")

@@ -39,11 +39,11 @@ def test_a_case_is_one_line_with_what_was_chosen():
 
 def test_a_spec_is_one_line():
     found = spec(variants={"slow": Variant("slower"), "slowest": Variant("slower still")})
-    assert "<KernelSpec twice (basic), 1 workloads, variants slow, slowest>" == repr(found)
+    assert "<KernelSpec twice (basic), 1 workload, variants slow, slowest>" == repr(found)
 
 
 def test_a_catalogue_is_one_line(tmp_path):
-    assert f"<Catalogue 1 kernels, {tmp_path}>" == repr(Catalogue(tmp_path, {"twice": spec()}))
+    assert f"<Catalogue 1 kernel, {tmp_path}>" == repr(Catalogue(tmp_path, {"twice": spec()}))
 
 
 def test_a_runnable_names_its_case():

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from prism_bench.strict_json import json_text
+from prism_bench.units import count_text
 
 _AGAIN = (408, 425, 429)  # and every 5xx: the receiver's trouble, not the message's
 
@@ -76,7 +77,7 @@ def post(
         if not again:
             return reason
         wait = asked or patience.wait * 2**attempt
-    return f"{reason}, {patience.attempts} attempts"
+    return f"{reason}, {count_text(patience.attempts, 'attempt')}"
 
 
 # Why it failed (None if it did not), whether to try again, and after how many seconds, if the receiver names a time.

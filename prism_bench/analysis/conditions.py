@@ -7,7 +7,7 @@ from statistics import median
 
 from prism_bench.evidence import Evidence, Span
 from prism_bench.run_record import RunRecord
-from prism_bench.units import rate_text, share_text
+from prism_bench.units import count_text, rate_text, share_text
 
 # What the host spends is read in the window of the cold times: it counts once.
 _SAME_WINDOW = "launch_time"
@@ -76,10 +76,10 @@ def words(found: Conditions) -> Iterator[tuple[str, str]]:
         yield "power", _span(power, lambda value: f"{value:.0f} W")
     if "temperature" in found.spans:
         yield "temperature", _span(found.spans["temperature"], lambda value: f"{value:.0f} C")
-    held = [f"{word} in {count} of {found.windows} windows" for word, count in found.reasons.items()]
+    held = [f"{word} in {count} of {count_text(found.windows, 'window')}" for word, count in found.reasons.items()]
     yield "clock held down", ", ".join(held) or "never"
     yield "neighbours", ", ".join(found.neighbours) or "none seen"
-    yield "readings", f"{found.readings} in {found.windows} windows"
+    yield "readings", f"{found.readings} in {count_text(found.windows, 'window')}"
     if found.cost is not None:
         yield "sampler", f"{share_text(found.cost)} of a core at most"
 

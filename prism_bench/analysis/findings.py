@@ -11,7 +11,7 @@ from prism_bench.analysis.rivals import COMPILED, Rival, clock_of, peers
 from prism_bench.measurement import Measurement
 from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.units import rate_text, time_text
+from prism_bench.units import count_text, rate_text, time_text
 
 Gravity = Literal["bad", "untrusted", "note"]
 GRAVITY = get_args(Gravity)
@@ -68,7 +68,7 @@ def _of_case(case: CaseResult) -> list[Finding]:
     found += [_unstable(case, one) for one in peers(case) if one.kind == COMPILED and one.unstable]
     throttled = sum(one.throttled for one in case.measurements)
     if throttled:
-        words = "1 sample was" if throttled == 1 else f"{throttled} samples were"
+        words = f"{count_text(throttled, 'sample')} {'was' if throttled == 1 else 'were'}"
         found.append(Finding("note", "throttled", case.name, f"{words} taken at a throttled clock and repeated"))
     return found
 
@@ -82,7 +82,7 @@ def _unstable(case: CaseResult, peer: Rival) -> Finding:
 def _watched(record: RunRecord) -> Iterator[Finding]:
     """Yield one finding for each note of measurements, however many measurements have it."""
     for note, count in noted(record).items():
-        words = "1 measurement" if count == 1 else f"{count} measurements"
+        words = count_text(count, "measurement")
         yield Finding("note", "evidence", None, f"{note} ({words})")
 
 

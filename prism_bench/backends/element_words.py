@@ -10,6 +10,7 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Case, Device
 from prism_bench.emulator.report import LaunchFinding
 from prism_bench.kernel import InOut, Launch
+from prism_bench.units import count_text
 
 
 def finding_text(finding: LaunchFinding, case: Case, names: Sequence[str]) -> str:
@@ -57,7 +58,7 @@ def unwritten_words(case: Case, name: str, actual: AnyArray, xp: ArrayModule, de
     if not places.size:
         return None
     first = _place(int(places[0]), case.sizes.shape(name))
-    count = f" ({places.size} of {actual.size} elements)" if actual.size > 1 else ""
+    count = f" ({places.size} of {count_text(actual.size, 'element')})" if actual.size > 1 else ""
     return f"{name}[{first}] was never written{count}{_no_block(case, device)}"
 
 

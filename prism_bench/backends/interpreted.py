@@ -13,6 +13,7 @@ from prism_bench.kernel import Array, Launch, Zero
 from prism_bench.languages import language
 from prism_bench.languages.compiler_process import ask_interpreter
 from prism_bench.languages.messages import EmulateQuestion
+from prism_bench.units import count_text
 
 
 def not_interpreted(case: Case) -> str | None:
@@ -25,7 +26,10 @@ def not_interpreted(case: Case) -> str | None:
     threads = max((prod(_triple(step.grid)) * prod(_triple(step.block)) for step in launches), default=0)
     if threads <= spoken.most_threads:
         return None
-    return f"a launch has {threads} threads; {spoken.title} interprets at most {spoken.most_threads}, one after another"
+    return (
+        f"a launch has {count_text(threads, 'thread')}; {spoken.title} interprets "
+        f"at most {spoken.most_threads}, one after another"
+    )
 
 
 class InterpretedRunnable(HostRunnable):

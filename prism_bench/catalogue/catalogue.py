@@ -11,6 +11,7 @@ from prism_bench.catalogue.listing import CaseListing
 from prism_bench.errors import PrismBenchError, SpecError, unknown
 from prism_bench.kernel import KernelSpec
 from prism_bench.naming import chosen, read_case
+from prism_bench.units import count_text
 from prism_bench.workload import LABELS
 
 
@@ -41,8 +42,8 @@ class Catalogue:
     budgets: Path | None = None
 
     def __repr__(self) -> str:
-        bad = f", {len(self.problems)} problems" if self.problems else ""
-        return f"<Catalogue {len(self.kernels)} kernels{bad}, {self.folder}>"
+        bad = f", {count_text(len(self.problems), 'problem')}" if self.problems else ""
+        return f"<Catalogue {count_text(len(self.kernels), 'kernel')}{bad}, {self.folder}>"
 
     @cached_property
     def listing(self) -> CaseListing:

@@ -7,6 +7,7 @@ import typer
 
 from prism_bench import options
 from prism_bench.errors import ResultsError
+from prism_bench.units import count_text
 
 NAME = "baseline"
 RENAMED = {"--device": "--require-device"}
@@ -41,7 +42,7 @@ def command(
     if json:
         options.print_json({"path": str(path), "record": str(source), "device": baseline.device, "cases": count})
     else:
-        options.line(f"baseline: {count} cases of {source.name} for {baseline.device}: {path}")
+        options.line(f"baseline: {count_text(count, 'case')} of {source.name} for {baseline.device}: {path}")
 
 
 def _portable(source: Path) -> str:

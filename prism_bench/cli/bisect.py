@@ -7,6 +7,7 @@ import typer
 
 from prism_bench import interrupts, options
 from prism_bench.errors import UsageError
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.backends import Backend
@@ -79,7 +80,7 @@ def _nodes(
             return code_at(tree / path, name, CodeReader(backend.device, identity_on(backend.name)))
 
     nodes = folded(commits, code_of)
-    options.remark(f"{len(commits)} commits, {len(nodes)} of different code")
+    options.remark(f"{count_text(len(commits), 'commit')}, {len(nodes)} of different code")
     return nodes
 
 

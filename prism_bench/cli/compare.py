@@ -13,6 +13,7 @@ from prism_bench import interrupts, options
 from prism_bench.errors import UsageError, unknown
 from prism_bench.options import pairs
 from prism_bench.options.tuned import TunedOption
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
@@ -111,7 +112,10 @@ def _looks(processes: int | None, most: int | None) -> tuple[int, ...]:
     start = processes or START
     most = most or (MOST if processes is None else start)
     if most < start:
-        raise UsageError(f"--most-processes {most}: at least the {start} processes that all cases are measured in")
+        raise UsageError(
+            f"--most-processes {most}: at least the {count_text(start, 'process', 'processes')} "
+            "that all cases are measured in"
+        )
     return looks_of(start, most)
 
 

@@ -8,6 +8,7 @@ import typer
 from prism_bench import options
 from prism_bench.options.shards import add_to_shards
 from prism_bench.run_record import RunRecord
+from prism_bench.units import count_text
 
 NAME = "merge"
 
@@ -54,6 +55,9 @@ def _print(record: RunRecord, place: Path, cut_short: list[str]) -> None:
     for part in cut_short:
         options.remark(f"{part} was cut short, so the merged record is marked incomplete", "yellow")
     kernels = sum(len(part["kernels"]) for part in record.parts)
-    counts = f"{len(record.parts)} parts, {kernels} kernels and the ceilings, {len(record.cases)} cases"
+    counts = (
+        f"{count_text(len(record.parts), 'part')}, {count_text(kernels, 'kernel')} and "
+        f"the ceilings, {count_text(len(record.cases), 'case')}"
+    )
     options.line(f"merged: {counts}")
     options.line(f"record: {place}")

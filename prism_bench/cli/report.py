@@ -7,6 +7,7 @@ import typer
 
 from prism_bench import options
 from prism_bench.errors import UsageError
+from prism_bench.units import count_text
 
 NAME = "report"
 
@@ -36,5 +37,5 @@ def command(
         options.print_json({"record": str(built.record), "page": str(built.page), "files": written.files,
                             "changed": list(written.changed), "removed": list(written.removed)})  # fmt: skip
     else:
-        options.out().print(f"{written.files} files, {len(written.changed)} of them changed", style="dim")
+        options.out().print(f"{count_text(written.files, 'file')}, {len(written.changed)} of them changed", style="dim")
         options.line(f"page: {built.page}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from prism_bench.card import LaunchCard
 from prism_bench.errors import SpecError
+from prism_bench.units import count_text
 
 _SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes
 _REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO
@@ -54,7 +55,8 @@ def check_card(card: LaunchCard, cubin: bytes) -> None:
     if found.block and any(card.block) and card.block != found.block:
         carded_block, required = ("x".join(map(str, block)) for block in (card.block, found.block))
         raise SpecError(
-            f"launch card of '{card.entry}': its block has {carded_block} threads; the cubin requires {required}"
+            f"launch card of '{card.entry}': its block has {count_text(carded_block, 'thread')}; "
+            f"the cubin requires {required}"
         )
 
 

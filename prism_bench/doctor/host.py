@@ -9,6 +9,7 @@ from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.emulator.compiler import find_compiler, sanitizer_library
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
 from prism_bench.files import cache_folder, writable_cache
+from prism_bench.units import count_text
 
 _BUSY = 0.5  # of the cores
 
@@ -54,6 +55,6 @@ def _load() -> Check:
     """Host times (launch cost, end to end) suffer from neighbours on the CPU."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > _BUSY * cores:
-        return note("load", f"{load:.1f} on {cores} cores", "other programs use the CPU; launch costs will scatter",
-                    "end them, or wait")  # fmt: skip
-    return works("load", f"{load:.1f} on {cores} cores")
+        return note("load", f"{load:.1f} on {count_text(cores, 'core')}",
+                    "other programs use the CPU; launch costs will scatter", "end them, or wait")  # fmt: skip
+    return works("load", f"{load:.1f} on {count_text(cores, 'core')}")

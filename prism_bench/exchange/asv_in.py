@@ -18,6 +18,7 @@ from prism_bench.exchange.asv_names import METRICS, value_of
 from prism_bench.exchange.foreign import Imported, case, field, json_object, read_json, record, timing
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.units import count_text
 
 BACKEND = "asv"
 VERSION = 2
@@ -61,7 +62,7 @@ def _columns(data: object, path: Path) -> list[str]:
 def _row(columns: list[str], values: object, place: str) -> dict[str, Any]:
     """Return asv's values of one benchmark, by column; asv leaves out the last ones where they are null."""
     if not isinstance(values, list) or len(values) > len(columns):
-        raise ResultsError(f"{place} is {values!r:.40}, not a list of at most {len(columns)} columns")
+        raise ResultsError(f"{place} is {values!r:.40}, not a list of at most {count_text(len(columns), 'column')}")
     return dict(zip(columns, values, strict=False))
 
 
@@ -107,7 +108,7 @@ def _cases(name: str, row: dict[str, Any], known: dict[str, Any], place: str) ->
         plain = [value_of(value) for value in values]
         changes = {} if result is not None else {"status": "failed", "reason": "asv could not measure it"}
         if name in METRICS and len(plain) != 1:
-            raise ResultsError(f"{place}: {len(plain)} parameters; our own benchmarks have one, the case")
+            raise ResultsError(f"{place}: {count_text(len(plain), 'parameter')}; our own benchmarks have one, the case")
         if name in METRICS:
             yield _own(str(plain[0]), one, changes)
         else:
@@ -123,10 +124,14 @@ def _combinations(row: dict[str, Any], place: str) -> list[tuple[object, ...]]:
         raise ResultsError(f"{place}: a parameter has one value twice: {params!r:.80}")
     count = math.prod(len(values) for values in params)
     if count > _MOST_COMBINATIONS:
-        raise ResultsError(f"{place}: {count} combinations of parameters; {_MOST_COMBINATIONS} is the limit")
+        raise ResultsError(
+            f"{place}: {count_text(count, 'combination')} of parameters; {_MOST_COMBINATIONS} is the limit"
+        )
     for column in ("result", "samples"):
         if isinstance(row.get(column), list) and len(row[column]) != count:
-            raise ResultsError(f"{place}: {len(row[column])} of '{column}' for {count} combinations of parameters")
+            raise ResultsError(
+                f"{place}: {len(row[column])} of '{column}' for {count_text(count, 'combination')} of parameters"
+            )
         if row.get(column) is not None and not isinstance(row[column], list) and count != 1:
             raise ResultsError(f"{place}: '{column}' is {row[column]!r:.40}, not a list")
     return list(product(*params))

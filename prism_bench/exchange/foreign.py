@@ -16,6 +16,7 @@ from prism_bench.foreign_files import bytes_of
 from prism_bench.identity import slug, timestamp
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import IMPORTED, CaseResult, RunRecord
+from prism_bench.units import count_text
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.IGNORECASE)
 SECONDS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -111,7 +112,7 @@ def timing(metric: str, samples: Iterable[float], notes: tuple[str, ...] = ()) -
     sound = tuple(sample for sample in found if math.isfinite(sample) and sample > 0)
     if len(sound) == len(found):
         return Measurement(metric, "kernel", (found,) if found else (), notes=notes)
-    reason = f"{len(found) - len(sound)} of {len(found)} samples are no times above zero"
+    reason = f"{len(found) - len(sound)} of {count_text(len(found), 'sample')} are no times above zero"
     return Measurement(metric, "kernel", (sound,) if sound else (), valid=False, reason=reason, notes=notes)
 
 

@@ -17,6 +17,7 @@ from prism_bench.exchange.foreign import Imported, case, field, json_object, num
 from prism_bench.foreign_files import bytes_of, whole_number
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult
+from prism_bench.units import count_text
 
 BACKEND = "nvbench"
 _COLD = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/q2", "nv/cold/time/gpu/mean")
@@ -113,7 +114,7 @@ def _cold(summaries: dict[str, dict[str, Any]], path: Path, place: str) -> Measu
         return _single("cold_time", _COLD, summaries, place)
     clocks = _numbers(summaries.get(_CLOCKS), path, place)
     if clocks and len(clocks) != len(samples):
-        raise ResultsError(f"{place}: {len(clocks)} clocks of {len(samples)} samples")
+        raise ResultsError(f"{place}: {count_text(len(clocks), 'clock')} of {count_text(len(samples), 'sample')}")
     if not all(0 < clock < _HIGHEST_CLOCK for clock in clocks):
         raise ResultsError(f"{place}: a clock is outside of 0 to {_HIGHEST_CLOCK:.0e} Hz")
     return replace(timing("cold_time", samples), clocks=(tuple(clocks),) if clocks else ())
@@ -137,5 +138,5 @@ def _numbers(named: dict[str, Any] | None, path: Path, place: str) -> list[float
     promised = whole_number(str(named.get("size")), f"{place}: size")
     content = bytes_of(file, "samples")
     if len(content) != 4 * promised:
-        raise ResultsError(f"{file}: {len(content)} bytes; {promised} samples of 4 bytes were promised")
+        raise ResultsError(f"{file}: {len(content)} bytes; {count_text(promised, 'sample')} of 4 bytes were promised")
     return array("f", content).tolist()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import median
 
-from prism_bench.units import bytes_text, rate_text, time_text
+from prism_bench.units import bytes_text, count_text, rate_text, time_text
 
 LEVELS_APART = 1.3  # ratio between neighbours in order of time that makes two levels of them
 LEVELS_SECONDS = 1.5e-6  # and their distance: below it a timer's step and a late block are enough
@@ -32,7 +32,10 @@ class SampleLevels:
         return self.high > OTHER_WORK * self.low
 
     def __str__(self) -> str:
-        return f"two levels: {self.fast} samples near {time_text(self.low)}, {self.slow} near {time_text(self.high)}"
+        return (
+            f"two levels: {count_text(self.fast, 'sample')} near {time_text(self.low)}, "
+            f"{self.slow} near {time_text(self.high)}"
+        )
 
 
 def levels(samples: Sequence[float]) -> SampleLevels | None:

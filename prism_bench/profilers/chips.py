@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prism_bench.errors import ResultsError, unknown
 from prism_bench.foreign_files import table_text_of
+from prism_bench.units import count_text
 
 TABLE = "metric_support.csv"
 _CAPABILITY = re.compile(r"[0-9]{1,3}\.[0-9]|[A-Z][a-z]+")  # a chip that is announced has the name of its family
@@ -46,7 +47,9 @@ def chips_in(path: Path) -> dict[str, Chip]:
     names: set[str] = set()
     for line, row in enumerate(rows, 2):
         if len(row) != len(header) or not row[0] or row[0] in names:
-            raise ResultsError(f"{path}: line {line} has {len(row)} of {len(header)} cells, or a repeated name")
+            raise ResultsError(
+                f"{path}: line {line} has {len(row)} of {count_text(len(header), 'cell')}, or a repeated name"
+            )
         names.add(row[0])
     found: dict[str, Chip] = {}
     for column, title in enumerate(header[1:], 1):

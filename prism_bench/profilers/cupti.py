@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
+from prism_bench.units import count_text
 
 _BUFFER_BYTES = 8 << 20
 _START_FLAG, _END_FLAG = 2, 4  # of markers: CUPTI_ACTIVITY_FLAG_MARKER_START and _END
@@ -83,7 +84,7 @@ class ActivityCollector:
         self._api.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
         dropped = count.value
         if dropped:
-            raise MeasurementInvalid(f"CUPTI dropped {dropped} records; watch fewer launches at a time")
+            raise MeasurementInvalid(f"CUPTI dropped {count_text(dropped, 'record')}; watch fewer launches at a time")
         work, calls = self._outside_warm_ups(self._work), self._outside_warm_ups(self._calls)
         if not work:
             raise MeasurementInvalid("CUPTI saw no kernel, copy or set; is another profiler attached to this process?")

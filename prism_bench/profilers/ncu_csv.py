@@ -12,6 +12,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.foreign_files import table_text_of, whole_number
 from prism_bench.profilers import numbers
 from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue, ProfilerAdvice
+from prism_bench.units import count_text
 
 _IDENTITY = frozenset(
     "ID,Process ID,Process Name,Host Name,Kernel Name,Kernel Time,Context,Stream,Block Size,Grid Size,Device,CC".split(
@@ -108,7 +109,9 @@ def _is_launch(row: Sequence[str]) -> bool:
 def _refuse_cut(rows: Sequence[Sequence[str]], least: int, most: int, origin: str) -> None:
     for row in rows:
         if not least <= len(row) <= most:
-            raise ResultsError(f"{origin}: the row of launch {row[0]} is cut: {len(row)} of {least} fields")
+            raise ResultsError(
+                f"{origin}: the row of launch {row[0]} is cut: {len(row)} of {count_text(least, 'field')}"
+            )
 
 
 def _is_range(column: str) -> bool:

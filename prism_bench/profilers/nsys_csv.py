@@ -17,6 +17,7 @@ from prism_bench.foreign_files import table_text_of, whole_number
 from prism_bench.profilers import numbers
 from prism_bench.profilers.nsys_checks import MOST_DEVICES
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
+from prism_bench.units import count_text
 
 _COLUMN = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^)]*)\))?", re.DOTALL)
 # What a column is called here, by what it was ever called there.
@@ -75,7 +76,8 @@ def parse(text: str, origin: str) -> StatsTable:
     rows = [row for row in body if len(row) == len(header)]
     if any(row and len(row) != len(header) for row in body):
         raise ResultsError(
-            f"{origin}: a row has not the {len(header)} fields of the header; the table is cut or has words in it"
+            f"{origin}: a row has not the {count_text(len(header), 'field')} of the "
+            "header; the table is cut or has words in it"
         )
     mark = numbers.decimal_mark((cell for row in rows for cell in row), origin)
     found = tuple(

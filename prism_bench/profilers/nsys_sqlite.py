@@ -18,6 +18,7 @@ import numpy as np
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.nsys_checks import MOST_THREADS, Checks
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Caller, Calls, Ranges, Timeline, Work
+from prism_bench.units import count_text
 
 OLDEST, NEWEST = (3, 20), (3, 25)
 _PIECE = 1 << 14
@@ -158,8 +159,8 @@ class _Export:
         if self._anonymous and "globalTid" in self._columns.get(_CALLS, ()):
             processes = self._tables.value(f"SELECT COUNT(DISTINCT globalTid >> 24) FROM {_CALLS}")
             if processes > 1:
-                raise ResultsError(f"{self._path}: {processes} processes, and kernels that do not say whose they are; "
-                                   "export again with a newer nsys")  # fmt: skip
+                raise ResultsError(f"{self._path}: {count_text(processes, 'process', 'processes')}, and kernels "
+                                   "that do not say whose they are; export again with a newer nsys")  # fmt: skip
 
     def _calls(self) -> Calls:
         """Return the calls in the order of their start; `_caller` finds those of work from then on."""

@@ -11,6 +11,7 @@ from prism_bench.pytest_plugin.outcome import NOT_VERIFIED
 from prism_bench.pytest_plugin.timed_test import TimedTest
 from prism_bench.run_record import JsonTable
 from prism_bench.tolerance import Tolerance, compare
+from prism_bench.units import count_text
 
 # Relative and absolute error by type of the result, those of torch.testing.assert_close.
 ALLOWED = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
@@ -49,7 +50,9 @@ class Answers:
         assert callable(self._test.function), "a catalogue's kernel has its own verification"
         actual = self._called(self._test.function)
         if len(actual) != len(self._expected):
-            return _wrong(f"{len(actual)} results, and {self._origin} has {len(self._expected)}{_hint(actual)}")
+            return _wrong(
+                f"{count_text(len(actual), 'result')}, and {self._origin} has {len(self._expected)}{_hint(actual)}"
+            )
         entries = tuple(
             _entry(number, *pair, self._test) for number, pair in enumerate(zip(actual, self._expected, strict=True))
         )
@@ -76,7 +79,7 @@ class Answers:
     def _words(self, entries: Sequence[JsonTable]) -> str:
         errors = [entry["max_error"] for entry in entries if "max_error" in entry]
         count = sum(entry.get("compared", 0) for entry in entries)
-        return f"{count} values against {self._origin}, largest error {max(errors, default=0.0):.2g}"
+        return f"{count_text(count, 'value')} against {self._origin}, largest error {max(errors, default=0.0):.2g}"
 
 
 def _wrong(problem: str) -> Verification:

@@ -18,6 +18,7 @@ from prism_bench.run.record_builder import RunClock
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from prism_bench.run_record import CaseResult
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.case import Case
@@ -68,7 +69,9 @@ def _case_of(test: TimedTest, catalogue: Catalogue) -> "Case":
         return catalogue.anywhere(name)
     cases = [case for case in catalogue.cases([name], [test.label]) if ":" in name or not case.variant]
     if len(cases) != 1:
-        raise UsageError(f"prism('{name}', label='{test.label}'): {len(cases)} cases; name one kernel or one case")
+        raise UsageError(
+            f"prism('{name}', label='{test.label}'): {count_text(len(cases), 'case')}; name one kernel or one case"
+        )
     return cases[0]
 
 
@@ -85,7 +88,7 @@ def _measured(case: "Case", catalogue: Catalogue, backend: str, peers: bool) -> 
 def _verified(case: CaseResult) -> str:
     compared = [entry for entry in case.verification if entry.get("compared")]
     count = sum(int(entry["compared"]) for entry in compared)
-    return f"{count} values against the reference of {case.kernel}, and its edges"
+    return f"{count_text(count, 'value')} against the reference of {case.kernel}, and its edges"
 
 
 def _peer(case: CaseResult, test: TimedTest) -> Measurement | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prism_bench.naming import test_of
 from prism_bench.pytest_plugin.promises import JudgedPromise, TestedTimes
 from prism_bench.run_record import TESTED, CaseResult
-from prism_bench.units import ratio_text, time_text
+from prism_bench.units import count_text, ratio_text, time_text
 
 NOT_VERIFIED = "nothing was verified: give reference= or peer="
 
@@ -67,7 +67,11 @@ class TestedTime:
     def _measured(self) -> str:
         assert self.times, "asked only with times"
         own, (low, high) = self.times.own, self.times.interval
-        groups = f"{len(own.processes)} rounds" if self.case.family == TESTED else f"{len(own.processes)} processes"
+        groups = (
+            count_text(len(own.processes), "round")
+            if self.case.family == TESTED
+            else count_text(len(own.processes), "process", "processes")
+        )
         kind = self.times.metric.replace("_", " ")
         return f"{time_text(own.median)} ({time_text(low)} to {time_text(high)}), {kind}, {groups}"
 

@@ -70,7 +70,7 @@ def _limit_tile(reading: Reading) -> Tile:
     shares = reading.busy_shares
     if not shares:
         return Tile("Of the machine's limit", "–", "no case was timed against a measured ceiling")
-    words = f"median of {len(shares)} cases that memory or arithmetic limits"
+    words = f"median of {count_text(len(shares), 'case')} that memory or arithmetic limits"
     return Tile("Of the machine's limit", share_text(middle(shares)), words)
 
 

@@ -17,6 +17,7 @@ from prism_bench.studies.asv_runs import hand_over, project_at
 from prism_bench.studies.judging import judged
 from prism_bench.studies.keeping import checkout_of, fetch, history_target, keep
 from prism_bench.studies.nightly import NightlyMeasurement, NightlyPlan, PartState, locked, measured, new_logs
+from prism_bench.units import count_text
 
 FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
 
@@ -73,7 +74,9 @@ def _measured(plan: NightlyPlan, logs: Path, output: NightlyOutput) -> NightlyMe
     if plan.history:
         target = history_target(plan.history)
         fetched = fetch(target, checkout_of(target, plan.runs))
-        output.tell(f"nightly: {len(fetched.written)} of {fetched.files} files fetched from {target.address}")
+        output.tell(
+            f"nightly: {len(fetched.written)} of {count_text(fetched.files, 'file')} fetched from {target.address}"
+        )
     with output.progress() as progress:
         found = measured(plan, logs, progress)
     for problem in found.problems:
@@ -126,5 +129,5 @@ def _kept(result: NightlyResult, plan: NightlyPlan, output: NightlyOutput) -> Ni
     except PrismBenchError as error:
         output.tell(f"nightly: the history was not kept: {error}")
         return result.with_problem()
-    output.tell(f"nightly: {len(made.written)} files kept at {target.address}")
+    output.tell(f"nightly: {count_text(len(made.written), 'file')} kept at {target.address}")
     return result

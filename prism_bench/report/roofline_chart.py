@@ -13,7 +13,7 @@ from prism_bench.analysis.summary import SummaryRow, rows_of
 from prism_bench.measure.limits import Limits
 from prism_bench.report.labels import place
 from prism_bench.report.svg import INK, canvas, inline, tick
-from prism_bench.units import rate_text, share_text, time_text
+from prism_bench.units import count_text, rate_text, share_text, time_text
 
 # A label's look: S0 is hollow, larger workloads are darker and larger.
 _LOOKS = {"S0": ("none", 4.2), "S1": (INK["second"], 5.0), "S2": (INK["accent"], 6.0)}
@@ -34,7 +34,7 @@ def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
         drawn = _draw_roofs(axes, reading.limits)
         titles = _draw_points(axes, rows)
         _name_points(axes, rows, drawn)
-        return inline(figure, f"Roofline of {len(rows)} cases", titles, prefix=f"{name}-")
+        return inline(figure, f"Roofline of {count_text(len(rows), 'case')}", titles, prefix=f"{name}-")
 
 
 def _scale(axes: Axes, rows: Sequence[SummaryRow], limits: Limits) -> None:

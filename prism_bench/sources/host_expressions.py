@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from prism_bench.sources.c_types import dtype_of
 from prism_bench.sources.syntax import Node, Tree
+from prism_bench.units import count_text
 
 _OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%", "<<": "<<", ">>": ">>"}
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
@@ -70,7 +71,7 @@ class HostNames:
     def _several(self, node: Node) -> tuple[str, ...]:
         parts = tuple(self.python(one) for one in node.named_children if one.type != "comment")
         if not 1 <= len(parts) <= 3:
-            raise NotSimple(f"'{_short(self.tree.text(node))}' has {len(parts)} extents")
+            raise NotSimple(f"'{_short(self.tree.text(node))}' has {count_text(len(parts), 'extent')}")
         while len(parts) > 1 and parts[-1] == "1":
             parts = parts[:-1]
         return parts

@@ -16,6 +16,7 @@ from prism_bench.languages import BuildRequest, build, language, request_of
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.spec_parts import CUDA
 from prism_bench.studies.csv_table import write_table as write_csv
+from prism_bench.units import count_text
 
 ARCHITECTURES = ("80", "90", "100", "120")
 _NAMED = 3  # kernels in one line
@@ -185,7 +186,9 @@ def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[C
             complaints.append(Complaint(row.kernel, f"{name} spills {row.spill_bytes} bytes, "
                                                     f"{old.spill_bytes if old else 0} before"))  # fmt: skip
         if old and row.registers > REGISTER_GROWTH * old.registers + 2:
-            complaints.append(Complaint(row.kernel, f"{name} takes {row.registers} registers, {old.registers} before"))
+            complaints.append(
+                Complaint(row.kernel, f"{name} takes {count_text(row.registers, 'register')}, {old.registers} before")
+            )
     return complaints
 
 

@@ -13,6 +13,7 @@ from prism_bench.analysis.compare.medians import Medians, cycles, medians
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, VERDICTS, MachineShift, Pair, judged
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.run_record import RunRecord
+from prism_bench.units import count_text
 
 SIDE = 5  # processes a side, at most
 FLOORS = ("of other processes", "of the pair's own")
@@ -81,6 +82,6 @@ def summary(rows: Sequence[Mapping[str, str]], floor: str) -> str:
     own = [row for row in rows if row["floor"] == floor]
     false = [int(row["slower"]) + int(row["faster"]) for row in own]
     cases, out = (sum(int(row[key]) for row in own) for key in ("cases", "standing_out"))
-    share = f" ({sum(false) / cases:.2%}), in {sum(map(bool, false))} pairs" if cases else ""
-    return (f"same build, noise floor {floor}: {sum(false)} of {cases} verdicts in {len(own)} pairs called a change"
-            f"{share}; as a control {out} stand out")  # fmt: skip
+    share = f" ({sum(false) / cases:.2%}), in {count_text(sum(map(bool, false)), 'pair')}" if cases else ""
+    return (f"same build, noise floor {floor}: {sum(false)} of {count_text(cases, 'verdict')} in "
+            f"{count_text(len(own), 'pair')} called a change{share}; as a control {out} stand out")  # fmt: skip

@@ -25,6 +25,7 @@ from prism_bench.saving import Due, Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.tolerance import Comparison, compare
+from prism_bench.units import count_text
 from prism_bench.workers.child import end_with_parent
 
 COLUMNS = (
@@ -132,7 +133,7 @@ def summary(found: list[Difference]) -> dict[str, object]:
         "largest_absolute": max(one.found.max_error for one in found),
         "largest_relative": max(one.found.max_relative for one in found),
         "place": largest.place if largest.found.max_error > 0 else "",
-        "verdict": f"{len(apart)} outputs differ" if apart else "agrees",
+        "verdict": f"unequal in {count_text(len(apart), 'output')}" if apart else "agrees",
     }
 
 

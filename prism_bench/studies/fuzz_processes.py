@@ -27,6 +27,7 @@ from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.exported import exported
 from prism_bench.studies.record_fuzz import Answer, Ask, Findings, FuzzBench, fuzz
+from prism_bench.units import count_text
 
 KERNELS = ("softmax", "vector_add")
 _RULERS = ("copy", "fma", "null", "read")
@@ -152,8 +153,8 @@ def main(command_line: Callable[[], None]) -> int:
     write_table(table(found), chosen.output.resolve(), COLUMNS)
     for one in [*found.crashes[:20], *found.wrong[:20]]:
         print(*one, sep="\n  ", end="\n\n")
-    print(f"{sum(found.records.values())} damaged records, {sum(found.asked.values())} questions: "
-          f"{len(found.crashes)} tracebacks, {len(found.wrong)} wrong answers")  # fmt: skip
+    print(f"{sum(found.records.values())} damaged records, {count_text(sum(found.asked.values()), 'question')}: "
+          f"{count_text(len(found.crashes), 'traceback')}, {len(found.wrong)} wrong answers")  # fmt: skip
     return 1 if found.crashes or found.wrong else 0
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from prism_bench.profilers.metrics import LOGICAL, REPLACED, base, computed_by_tool
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import table_text
+from prism_bench.units import count_text
 
 # One chip per compute capability: those of one capability have the same compute counters.
 CHIPS = {"GV100": "7.0", "TU102": "7.5", "GA100": "8.0", "GA102": "8.6", "GA10B": "8.7", "AD102": "8.9", "GH100": "9.0",
@@ -86,7 +87,7 @@ def main() -> None:
         {"metric": name, **{headers[chip]: columns[chip].get(name, "") for chip in titles}} for name in sorted(wanted)
     ]
     chosen.table.write_text(table_text(rows, ["metric", *headers.values()]))
-    print(f"{chosen.table}: {len(titles)} chips; {chosen.library.name} knows {len(present)}")
+    print(f"{chosen.table}: {count_text(len(titles), 'chip')}; {chosen.library.name} knows {len(present)}")
 
 
 if __name__ == "__main__":

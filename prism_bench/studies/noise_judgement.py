@@ -35,6 +35,7 @@ from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.dealt import FLOORS, dealt_rows, summary
 from prism_bench.studies.planted import plant
+from prism_bench.units import count_text
 
 NAMES = ("same-a", "same-b", "plain", "planted")
 PAIRS, SHORT, LARGEST_FLOOR = 20, 5e-6, 0.03
@@ -83,13 +84,13 @@ def measure(chosen: argparse.Namespace) -> None:
     plain = Build("plain", catalogue, tuple(catalogue.cases(chosen.filter, chosen.label or ("S0", "S1"))))
     if chosen.backend == "cuda":  # by all cores: what is timed later finds its code in the cache
         compile_ahead(plain.cases, device)
-    report(started, f"{len(plain.cases)} cases compiled")
+    report(started, f"{count_text(len(plain.cases), 'case')} compiled")
     same = same_build(plain, chosen, started)
     if chosen.only_same:
         return
     with tempfile.TemporaryDirectory() as folder:
         builds = with_slowdown(plain, same, chosen, (Path(folder) / "planted", device))
-        report(started, f"{len(builds[1].cases)} cases planted and compiled")
+        report(started, f"{count_text(len(builds[1].cases), 'case')} planted and compiled")
         if not builds[1].cases:
             return
         pair = measured_pair(
@@ -202,7 +203,10 @@ def judge_planted(records: Mapping[str, RunRecord], folder: Path) -> None:
     write_table(rows, folder / "planted.csv")
     counted = [row for row in rows if row["counts"] == "yes"]
     found = sum(row["verdict"] == "slower" for row in counted)
-    print(f"planted: {found} of {len(counted)} cases above 5 us with a noise floor below 3 % called slower; {folder}")
+    print(
+        f"planted: {found} of {count_text(len(counted), 'case')} above 5 us with a noise floor "
+        f"below 3 % called slower; {folder}"
+    )
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ from prism_bench.run.measuring import is_sticky
 from prism_bench.run.verification import Entry, compare_outputs, complaint, passed
 from prism_bench.run_record import Status
 from prism_bench.strict_json import json_line
+from prism_bench.units import count_text
 
 
 class CaseEnd(TypedDict, total=False):
@@ -90,7 +91,10 @@ def attributed(
         return by_range
     expected = sum(end["launches"] + end.get("following", 0) for end in ends.values())
     if expected != len(ordered):
-        raise ResultsError(f"the profiler counted {len(ordered)} launches without ranges; the cases have {expected}")
+        raise ResultsError(
+            f"the profiler counted {count_text(len(ordered), 'launch', 'launches')} without ranges; "
+            f"the cases have {expected}"
+        )
     left = iter(ordered)
     return {name: (list(islice(left, end["launches"])), list(islice(left, end.get("following", 0))))
             for name, end in ends.items()}  # fmt: skip

@@ -15,6 +15,7 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.reader_subjects import Facts, Subject, sample_subjects, subjects
+from prism_bench.units import count_text
 
 SEED, FILES = 17, 10_000
 _SLOW = 10.0  # seconds; every file here is small
@@ -76,7 +77,7 @@ def _reading(facts: Facts, subject: Subject, path: Path, intact: Facts) -> tuple
         return ("read", "exactly") if facts == allowed else ("wrong number", _difference(facts, allowed or {}))
     changed = {name: value for name, value in facts.items() if intact.get(name) != value}
     odd = [f"{name} is {value!r}" for name, value in changed.items() if not _made_of(value, allowed)]
-    return ("wrong number", "; ".join(odd[:3])) if odd else ("read", f"{len(changed)} facts changed")
+    return ("wrong number", "; ".join(odd[:3])) if odd else ("read", f"{count_text(len(changed), 'fact')} changed")
 
 
 def _made_of(value: float, numbers: set[float] | None) -> bool:

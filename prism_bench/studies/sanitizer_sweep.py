@@ -29,6 +29,7 @@ from prism_bench.strict_json import json_line
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.sanitize_worker import SanitizeOrder, swept_cases
+from prism_bench.units import count_text
 from prism_bench.workers.child import environment
 
 GRACE = 30.0
@@ -174,7 +175,10 @@ def checked_edges(chosen: argparse.Namespace) -> int:
     counts = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
     for finding in swept.findings:
         print(f"{finding.check}: {finding.case}: {finding.message} ({finding.kernel} {finding.source or ''})")
-    print(f"compute-sanitizer {swept.version}: {counts} of {len(kernels)} kernels and variants, {swept.seconds} s")
+    print(
+        f"compute-sanitizer {swept.version}: {counts} of {count_text(len(kernels), 'kernel')} and variants, "
+        f"{swept.seconds} s"
+    )
     return 1 if swept.findings else 3 if "not finished" in counts else 0
 
 

@@ -24,6 +24,7 @@ from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.soak_job import results_of
 from prism_bench.temporaries import ENDING
+from prism_bench.units import count_text
 from prism_bench.workers.child import environment
 
 GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
@@ -228,7 +229,8 @@ def summary(trials: Sequence[SoakTrial]) -> str:
     wrong, unsaved = sum(bool(one.wrong) for one in trials), [one.unsaved for one in trials if one.how == "kill"]
     return (
         f"{kinds['kill']} kills and {kinds['burst']} bursts of signals: {wrong} with anything wrong; "
-        f"{sum(one.saves for one in trials)} saves; at most {max(unsaved, default=0)} tasks after the last save"
+        f"{count_text(sum(one.saves for one in trials), 'save')}; "
+        f"at most {max(unsaved, default=0)} tasks after the last save"
     )
 
 

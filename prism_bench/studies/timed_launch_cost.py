@@ -15,6 +15,7 @@ from prism_bench.run.settings import Settings
 from prism_bench.run_record import CaseResult
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
+from prism_bench.units import count_text
 
 MOST_SHARE = 0.02
 
@@ -83,7 +84,7 @@ def main() -> int:
         if one.invalid:
             print(f"{one.case}: {one.status}: {one.invalid}")
     seconds = sum(one.seconds for one in found)
-    print(f"{len(found)} cases in {seconds:.1f} s, {share(found):.2%} of it to look at launches")
+    print(f"{count_text(len(found), 'case')} in {seconds:.1f} s, {share(found):.2%} of it to look at launches")
     if chosen.output:
         write_table((one.rounded() for one in found), chosen.output)
     return int(share(found) > MOST_SHARE)

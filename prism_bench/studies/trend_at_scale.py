@@ -28,6 +28,7 @@ from prism_bench.strict_json import json_text
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.ledger import NightlyRun
+from prism_bench.units import count_text
 from prism_bench.workers.child import environment
 
 NOISE, FIRST = 0.005, datetime(2024, 1, 1, 3)
@@ -81,7 +82,7 @@ def trends(runs: Path, cache_folder: Path) -> None:
     for name in ("trend, first", "trend, again"):
         found = timed(name, cache_folder, "trend", "--runs", str(runs))
     counts = ", ".join(f"{found[one]} {one}" for one in ("records", "points", "series"))
-    print(counts, f"and {len(found['steps'])} steps", flush=True)
+    print(counts, f"and {count_text(len(found['steps']), 'step')}", flush=True)
 
 
 def reports(runs: Path, options: argparse.Namespace, temporary: Path) -> None:

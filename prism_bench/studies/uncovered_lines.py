@@ -22,6 +22,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.profilers.failures import last_words
 from prism_bench.strict_json import json_line
 from prism_bench.studies import REPOSITORY
+from prism_bench.units import count_text
 from prism_bench.workers.child import environment
 
 LineCounts = Mapping[Path, Mapping[int, int]]  # how often each line of each source was executed
@@ -73,7 +74,7 @@ def report(found: LineCounts, catalogue: Path) -> None:
     lines = [(path, number) for path in sorted(found) for number, count in sorted(found[path].items()) if count == 0]
     for path, number in lines:
         print(f"{path.relative_to(catalogue)}:{number}: {path.read_text().splitlines()[number - 1].strip()}")
-    print(f"{len(lines)} of {sum(map(len, found.values()))} lines are executed by no edge")
+    print(f"{len(lines)} of {count_text(sum(map(len, found.values())), 'line')} are executed by no edge")
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from prism_bench.errors import SpecError
 from prism_bench.tuning.choice import TuningChoice, toolchain_of
 from prism_bench.tuning.kept import DEFAULT_FOLDER, KeptChoices, path_for, read_kept
 from prism_bench.tuning.launched import launched
+from prism_bench.units import count_text
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Applied:
             return [f"untuned: {self.facts['unused']}"]
         stale = self.facts.get("stale", {})
         count = len(self.facts.get("choices", {}))
-        lines = [f"tuned: {count} of {len(self.cases)} cases by {self.facts['store']}"] if count else []
+        lines = [f"tuned: {count} of {count_text(len(self.cases), 'case')} by {self.facts['store']}"] if count else []
         few = "; ".join(f"{name}: {reason}" for name, reason in list(stale.items())[:3])
         more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
         return lines + ([f"stale choices, the default is launched: {few}{more}; prism-bench tune"] if stale else [])

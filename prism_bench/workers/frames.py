@@ -20,6 +20,8 @@ from typing import Generic, TypeVar
 import msgspec
 import numpy as np
 
+from prism_bench.units import count_text
+
 MAGIC = b"PBF1"
 LARGEST_HEADER = 16 << 20
 LARGEST_PAYLOAD = 1 << 40  # of a sender that is trusted
@@ -120,7 +122,7 @@ def _checked_prefix(prefix: bytearray, largest: int) -> tuple[int, int]:
 def _allocated(headers: Sequence[ArrayHeader], payload: int) -> tuple[np.ndarray, ...]:
     """Return an array for each header, not yet filled, once all sizes together are those of the payload."""
     if len(headers) > MOST_ARRAYS:
-        raise FrameError(f"the frame has {len(headers)} arrays; the limit is {MOST_ARRAYS}")
+        raise FrameError(f"the frame has {count_text(len(headers), 'array')}; the limit is {MOST_ARRAYS}")
     dtypes = [_checked_dtype(header, payload) for header in headers]
     total = sum(header.bytes for header in headers)
     if total != payload:

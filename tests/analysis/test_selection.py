@@ -105,7 +105,7 @@ def test_another_driver_refuses_the_shortcut():
     found = with_selection(compare(a, b), selection(CHANGED, SAME), (a, b))
     assert 3 == found.exit_code
     (doubt,) = found.doubts
-    assert "999 between the sides: the 1 cases that were not measured" in doubt
+    assert "999 between the sides: 1 case without a measurement" in doubt
     assert ["untrusted"] == [one.gravity for one in comparison_findings(found) if one.kind == "selection"]
 
 

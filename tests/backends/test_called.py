@@ -79,7 +79,7 @@ def test_several_libraries_are_refused():
         (lambda x: x[:-1], r"returns 'y' as float32\[999\]; the spec declares float32\[1000\]"),
         (lambda x: x.astype("float64"), r"returns 'y' as float64\[1000\]; the spec declares float32\[1000\]"),
         (lambda x: None, "the callable returns 0 arrays; it neither asks for y nor returns them"),
-        (lambda x, y: x, "the callable returns 1 arrays; it neither asks for no output nor returns them"),
+        (lambda x, y: x, "the callable returns 1 array; it neither asks for no output nor returns them"),
     ],
 )
 def test_other_results_than_declared_are_refused(call, text):

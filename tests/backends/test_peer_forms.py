@@ -127,7 +127,7 @@ def test_a_peer_that_is_compiled_again_while_it_is_timed_is_refused(torch, prepa
     peer = prepared(case_with(torch=by_torch), "torch_compiled")
     peer.timers()
     peer()
-    with pytest.raises(MeasurementInvalid, match=r"compiled it again while it was timed \(1 graphs before, 2 after\)"):
+    with pytest.raises(MeasurementInvalid, match=r"compiled it again while it was timed \(1 graph before, 2 after\)"):
         peer.confirm()
 
 
@@ -135,7 +135,7 @@ def test_a_peer_that_is_compiled_again_while_it_is_timed_is_refused(torch, prepa
 def test_a_peer_whose_launches_differ_after_the_timing_is_refused(prepared, name):
     peer = prepared(case_with(torch=by_torch), name, launches=(1, 4))
     peer.timers()
-    with pytest.raises(MeasurementInvalid, match="a call launched 1 kernels before it was timed, and 4 afterwards"):
+    with pytest.raises(MeasurementInvalid, match="a call launched 1 kernel before it was timed, and 4 afterwards"):
         peer.confirm()
 
 

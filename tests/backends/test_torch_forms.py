@@ -98,7 +98,7 @@ def test_graphs_that_were_compiled_since_are_noticed(torch):
     with compiled(torch, doubled, x=torch.ones(3)) as call:
         with torch._dynamo.config.patch(error_on_recompile=False):
             torch.compile(lambda x: x + 1, mode=None, dynamic=False)(torch.ones(4))
-        with pytest.raises(MeasurementInvalid, match=r"again while it was timed \(1 graphs before, 2 after\)"):
+        with pytest.raises(MeasurementInvalid, match=r"again while it was timed \(1 graph before, 2 after\)"):
             call.require_same()
 
 

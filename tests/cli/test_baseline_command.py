@@ -30,7 +30,7 @@ def test_a_record_becomes_the_baseline_of_its_device(shell, mine):
     path = kept(triple())
     found = shell("baseline", path, *mine)
     target = mine[1] / "budgets" / "nvidia-h200.baseline.toml"
-    assert (0, f"baseline: 1 cases of old.json.gz for NVIDIA H200: {target}\n") == (found.code, found.out)
+    assert (0, f"baseline: 1 case of old.json.gz for NVIDIA H200: {target}\n") == (found.code, found.out)
     assert (str(path), {("triple[n=1000]", "cold_time"): 1e-5}) == (
         read_baseline(target).record, pytest.approx(read_baseline(target).seconds))  # fmt: skip
 

@@ -37,7 +37,7 @@ def kept():
 def test_what_is_faster_is_adopted_kept_and_reported(tune):
     found = tune(HALF, "--output", "report.json")
     assert 0 == found.code
-    assert "1 of 1 cases leave their default: 2.00x among themselves, 2.00x over all" in found.out
+    assert "1 of 1 case leave their default: 2.00x among themselves, 2.00x over all" in found.out
     assert "block=64,items=1" in found.out
     (choice,) = kept()["choices"]
     assert ("tripled", {"block": 64, "items": 1}, 5) == (choice["kernel"], choice["configuration"], choice["tried"])
@@ -55,7 +55,7 @@ def test_json_is_the_report_and_nothing_else(tune):
 
 def test_where_nothing_is_faster_the_default_is_kept_and_that_is_remembered(tune):
     found = tune({})
-    assert (0, True) == (found.code, "0 of 1 cases leave their default" in found.out)
+    assert (0, True) == (found.code, "0 of 1 case leave their default" in found.out)
     assert {"block": 128, "items": 1} == kept()["choices"][0]["configuration"]
 
 
@@ -63,7 +63,7 @@ def test_wrong_ones_are_refused_however_quick(tune):
     fast_and_wrong = {"tripled[n=1000]@block=64,items=1": {"seconds": 1e-7, "wrong": True}}
     at_an_edge = {"tripled[n=300]@block=256,items=1": {"wrong": True}, "*@block=256,items=1": {"seconds": 2e-7}}
     found = tune({**fast_and_wrong, **at_an_edge})
-    assert "0 of 1 cases leave their default" in found.out
+    assert "0 of 1 case leave their default" in found.out
     assert "5, 2 refused" in found.out
     assert "refused: tripled[n=1000]@block=64,items=1: tripled[n=1000] on null: y[" in found.out
 

@@ -85,7 +85,7 @@ def test_an_undecided_limit_gets_more_rounds(project):
         ("reference=twice", "wrong: 1 of 1000 values differ from the reference, at [501] 1003 for 1002"),
         ("reference=np.zeros(7)", "result 1 has shape [1000], not [7]"),
         ("peer=twice", "wrong: 1 of 1000 values differ from the peer"),
-        ("reference=(np.zeros(7), np.zeros(7))", "1 results, and the reference has 2"),
+        ("reference=(np.zeros(7), np.zeros(7))", "1 result, and the reference has 2"),
     ],
 )
 def test_a_wrong_result_fails_and_has_no_time(project, arguments, words):

@@ -133,7 +133,7 @@ def test_the_history_is_fetched_before_and_kept_afterwards(scene, tmp_path):
     result, told = scene(history=str(tmp_path / "kept"))
     assert 0 == result.exit_code
     assert [line for line in told.lines if " fetched from " in line or " kept at " in line] == [
-        f"nightly: 0 of 0 files fetched from {tmp_path / 'kept'}", f"nightly: 1 files kept at {tmp_path / 'kept'}",
+        f"nightly: 0 of 0 files fetched from {tmp_path / 'kept'}", f"nightly: 1 file kept at {tmp_path / 'kept'}",
     ]  # fmt: skip
     (manifest,) = (tmp_path / "kept/keeps").iterdir()
     assert ["runs/box/one.json.gz"] == list(json.loads(manifest.read_text())["files"])

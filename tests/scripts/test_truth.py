@@ -23,7 +23,7 @@ def test_only_what_failed_is_done_again_alone(script, monkeypatch, tmp_path, cap
         "a": "agrees",
         "b": f"{FAILED}: CUDARuntimeError: illegal",
         "c": NOTHING,
-        "d": "1 outputs differ",
+        "d": "unequal in 1 output",
         "e": NOT_EMULATED,
     }
     monkeypatch.setattr(script, "alone", lambda make, name: line(name, "agrees"))
@@ -31,5 +31,5 @@ def test_only_what_failed_is_done_again_alone(script, monkeypatch, tmp_path, cap
     lines = script.lines(SimpleNamespace(map=map), make, list(found))
     assert 2 == script.write(lines, tmp_path / "table.csv")
     rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
-    assert ["agrees", "agrees", NOTHING, "1 outputs differ", NOT_EMULATED] == [row["verdict"] for row in rows]
+    assert ["agrees", "agrees", NOTHING, "unequal in 1 output", NOT_EMULATED] == [row["verdict"] for row in rows]
     assert 5 == len(capsys.readouterr().out.splitlines())

@@ -66,7 +66,7 @@ def test_a_difference_is_told_with_its_place():
     assert difference.found.place == (difference.found.compared - 1,)
     assert difference.place in str(difference)
     told = summary([difference])
-    assert told["verdict"] == "1 outputs differ"
+    assert told["verdict"] == "unequal in 1 output"
     assert told["largest_relative"] == pytest.approx(1e-3, rel=1e-3)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_bench.profilers.timeline import COPY, KERNEL, NO_CALL, SET, Calls, Timeline
+from prism_bench.units import count_text
 
 Blame = Literal["sync", "host", "launch", "queued", "unknown"]
 BLAME = get_args(Blame)
@@ -104,7 +105,7 @@ def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
         yield f"the profiler's own overhead, {timeline.overhead * _SECOND:.3g} s, is inside the gaps"
     orphans = int((timeline.work.call == NO_CALL).sum())
     if orphans:
-        yield f"{orphans} pieces of work have no call in the capture"
+        yield f"{count_text(orphans, 'piece')} of work have no call in the capture"
     if left_out:
         yield f"{left_out} more range names were left out"
 

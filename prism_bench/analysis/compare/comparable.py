@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord
+from prism_bench.units import count_text
 
 # How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not
 # the value. All others may change it: `seeds` choose the inputs that are timed, and an unknown one may do anything.
@@ -51,7 +52,11 @@ def _units(a: RunRecord, b: RunRecord) -> list[str]:
     pairs = [(a.unit_of(kernel), b.unit_of(kernel)) for kernel in _timed(a) & _timed(b)]
     known = [pair for pair in pairs if all(pair)]
     moved = sum(one != other for one, other in known)
-    return [f"{moved} of {len(known)} kernels were measured on different units of one device"] if moved else []
+    return (
+        [f"{moved} of {count_text(len(known), 'kernel')} were measured on different units of one device"]
+        if moved
+        else []
+    )
 
 
 def _timed(record: RunRecord) -> set[str]:

@@ -17,7 +17,7 @@ from prism_bench.analysis.compare.estimate import Estimate, estimate, quantile
 from prism_bench.analysis.compare.verdict import MachineShift, Pair
 from prism_bench.analysis.distributions import binomial_tail
 from prism_bench.analysis.findings import Finding
-from prism_bench.units import time_text
+from prism_bench.units import count_text, time_text
 
 # The error of a median of n equal errors is 1.25 / sqrt(n) of one: with eight it makes the error of a difference 9 %
 # larger, with fewer it takes more of the power than an unknown shift costs.
@@ -188,7 +188,8 @@ def control_findings(control: Control, software: str | None) -> list[Finding]:
     found: list[Finding] = []
     if control.spoils(software):
         message = (
-            f"{len(control.changed)} of {control.cases} cases of identical machine code have times that differ beyond "
+            f"{len(control.changed)} of {count_text(control.cases, 'case')} of identical "
+            "machine code have times that differ beyond "
             f"chance (median ratio {control.shift:.3f}): the machine changed between the sides"
         )
         found.append(Finding("untrusted", "control", None, message))
@@ -196,6 +197,9 @@ def control_findings(control: Control, software: str | None) -> list[Finding]:
     if words:
         slower = control.shift > 1 + LEAST_SLOWER
         why = f"with other software ({software})" if software else "the machine differs between the sides"
-        message = f"{control.cases} cases of identical machine code have in common {words}: {why}; it is divided out"
+        message = (
+            f"{count_text(control.cases, 'case')} of identical machine code have "
+            f"in common {words}: {why}; it is divided out"
+        )
         found.append(Finding("bad" if software and slower else "note", "shift", None, message, ratio=control.shift))
     return found

@@ -10,6 +10,7 @@ from prism_bench.analysis.compare.selection import SelectedCase, Selection, cloc
 from prism_bench.measure.limits import valid
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import RunRecord
+from prism_bench.units import count_text
 
 Records = tuple[RunRecord, RunRecord]
 _USUAL = "cold_time"
@@ -23,7 +24,8 @@ def with_selection(comparison: RecordComparison, selection: Selection, records: 
     cases = (*comparison.cases, *rest)
     unmeasured = sum(one.verdict == UNMEASURED for one in cases)
     doubts = tuple(
-        f"{doubt}: the {unmeasured} cases that were not measured may take another time, too; --all-cases measures all"
+        f"{doubt}: {count_text(unmeasured, 'case')} without a measurement may "
+        "take another time, too; --all-cases measures all"
         for doubt in (_doubts(comparison, records) if unmeasured else ())
     )
     return replace(comparison, cases=cases, selection=selection, doubts=doubts)

@@ -8,6 +8,7 @@ from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
 from prism_bench.run_record import RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import utc
+from prism_bench.units import count_text
 
 NAME = "trend"
 _IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again
@@ -26,7 +27,7 @@ def trend_part(
     machine = record.machine.get("id")
     own = [facts for facts in history.records if (facts.machine, facts.backend) == (machine, record.backend)]
     if len(own) < ENOUGH:
-        count = "1 record" if len(own) == 1 else f"{len(own)} records"
+        count = count_text(len(own), "record")
         return GatePart(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
     found = known or trend(chosen(history, machines=[own[0].machine]), floors)
     ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]

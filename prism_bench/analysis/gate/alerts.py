@@ -14,6 +14,7 @@ from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.analysis.summary import implementation
 from prism_bench.naming import test_of
 from prism_bench.run_record import TESTED, CaseResult, RunRecord
+from prism_bench.units import count_text
 from prism_bench.workload import LABELS
 
 # Answers that verification alone shows; everything else needs a measurement.
@@ -100,7 +101,8 @@ def _together(concerns: Sequence[GateCheck], states: Mapping[str | None, str], k
     more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
     return replace(
         worst, case=None, cases=cases, ratio=float(len(concerns)), identity=("many", kernel), state=_world(states),
-        message=f"{len(cases)} cases ({', '.join(cases[:_NAMED])}{more}); the farthest, {worst.case}: {worst.message}",
+        message=f"{count_text(len(cases), 'case')} ({', '.join(cases[:_NAMED])}{more}); "
+        f"the farthest, {worst.case}: {worst.message}",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from statistics import median
 
 from prism_bench.analysis.findings import Finding, Gravity, metric_words, value_text
 from prism_bench.analysis.trend.step import Step
-from prism_bench.units import share_text
+from prism_bench.units import count_text, share_text
 
 RECENT = 30  # records of a series for which a step to the worse is held against it; afterwards it is history
 # Where these changed, times before and after were not made alike: no code has become slower.
@@ -68,7 +68,7 @@ class Shift:
         if len(self.cases) == 1:
             return f"{self.cases[0]}, {subject}{metrics}:"
         more = f" and {len(self.cases) - _NAMED} more" if len(self.cases) > _NAMED else ""
-        return f"{len(self.cases)} cases ({', '.join(self.cases[:_NAMED])}{more}), {subject}{metrics}:"
+        return f"{count_text(len(self.cases), 'case')} ({', '.join(self.cases[:_NAMED])}{more}), {subject}{metrics}:"
 
     @property
     def _by(self) -> str:

@@ -17,6 +17,7 @@ from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.inputs import InputArray
 from prism_bench.languages import source_hash
 from prism_bench.languages.calls import real_call
+from prism_bench.units import count_text
 
 
 class CudaCalled(CudaRunnable):
@@ -60,7 +61,7 @@ class CudaCalled(CudaRunnable):
         names = self._known.returned(output.name for output in spec.outputs)
         if len(names) != len(self._result):
             raise SpecError(
-                f"{self.case.name}: the callable returns {len(self._result)} arrays; it neither asks for "
+                f"{self.case.name}: the callable returns {count_text(len(self._result), 'array')}; it neither asks for "
                 f"{', '.join(names) or 'no output'} nor returns them"
             )
         return {

@@ -20,6 +20,7 @@ from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.inputs import InputArray
 from prism_bench.libraries import ArrayPackage
 from prism_bench.peer import Form, PeerFacts, PeerKind
+from prism_bench.units import count_text
 
 EAGER = ("torch", "cupy")  # array packages, whose peers may be chains of calls; the other libraries offer kernels
 XLA: ArrayPackage = "jax"  # compiled, on streams of XLA which wait for the timed one
@@ -175,7 +176,9 @@ class CudaPeer(Runnable):
             self._compiled.require_same()
         before, after = self._facts.get("launches"), self._clocks.launches() if "launches" in self._facts else None
         if before != after:
-            raise MeasurementInvalid(f"a call launched {before} kernels before it was timed, and {after} afterwards")
+            raise MeasurementInvalid(
+                f"a call launched {count_text(before, 'kernel')} before it was timed, and {after} afterwards"
+            )
 
     def evidence(self) -> dict[str, Any]:
         """Return the peer's facts, as `PeerFacts`."""

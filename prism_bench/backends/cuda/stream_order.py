@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from prism_bench.units import count_text
+
 Kind = Literal["work", "record", "wait", "pin"]
 LEGACY = (0, 1)  # the handles of the legacy default stream
 
@@ -69,12 +71,13 @@ def complaint(stream: int, calls: Sequence[Observed], same: Sequence[int] = ()) 
         loose = strays(stream, call.inside, same)
         if loose:
             return (
-                f"the call uses another stream: {len(loose)} of its {call.work} operations ({_names(loose)}) are not "
+                f"the call uses another stream: {len(loose)} of its {count_text(call.work, 'operation')} "
+                f"({_names(loose)}) are not "
                 "ordered with the timed one"
             )
     idle = sum(not call.work for call in calls)
     if 0 < idle < len(calls):
-        return f"the call enqueues nothing in {idle} of {len(calls)} calls"
+        return f"the call enqueues nothing in {idle} of {count_text(len(calls), 'call')}"
     return None
 
 

@@ -11,6 +11,7 @@ from prism_bench.backends.cuda.driver import library
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.kernel import TensorMap
 from prism_bench.launch import MAP_BYTES
+from prism_bench.units import count_text
 
 _TYPES = {1: 0, 2: 1, 4: 7}  # CUtensorMapDataType by bytes of an element: UINT8, UINT16, FLOAT32
 _TF32 = 11  # CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
@@ -41,7 +42,9 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
     first = -memory.ctypes.data % _ALIGNED
     box = wanted.box or (wanted.lines, MAP_BYTES // size)
     if wanted.box and len(box) != len(buffer.shape):
-        raise SpecError(f"{wanted.name}: boxes of {box} are none of an array of {len(buffer.shape)} dimensions")
+        raise SpecError(
+            f"{wanted.name}: boxes of {box} are none of an array of {count_text(len(buffer.shape), 'dimension')}"
+        )
     shape = tuple(buffer.shape) if wanted.box else (prod(lines), cols)
     pitches = [prod(shape[i:]) * size for i in range(len(shape) - 1, 0, -1)]
     kind = _TF32 if wanted.tf32 else _TYPES[size]

@@ -10,6 +10,7 @@ from typing import Any, Self
 from prism_bench.backends.cuda.torch_cache import shared_cache
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.peer import Form
+from prism_bench.units import count_text
 
 MODES: Mapping[Form, str | None] = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
 
@@ -70,7 +71,8 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
         """Raise MeasurementInvalid where something was compiled since the first call: the calls are not all alike."""
         if self.graphs != self._first_graphs:
             raise MeasurementInvalid(
-                f"torch.compile compiled it again while it was timed ({self._first_graphs} graphs before, "
+                "torch.compile compiled it again while it was timed "
+                f"({count_text(self._first_graphs, 'graph')} before, "
                 f"{self.graphs} after)"
             )
 

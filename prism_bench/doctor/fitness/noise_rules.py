@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from prism_bench.doctor.fitness.facts import FitnessFacts, FitnessProblem, Kind, ProbedKernel
-from prism_bench.units import rate_text, share_text, time_text
+from prism_bench.units import count_text, rate_text, share_text, time_text
 
 LEAST_SAMPLES = 50  # of a kernel: with fewer, its noise is unknown
 LEAST_BANDWIDTH = 0.6  # of what the memory bus carries; GPUs with ECC on GDDR reach three quarters
@@ -86,7 +86,10 @@ def unprobed(facts: FitnessFacts) -> FitnessProblem | None:
     few = [kernel for kernel in facts.kernels if len(kernel.samples) < LEAST_SAMPLES]
     if facts.kernels and not few:
         return None
-    found = ", ".join(f"{len(kernel.samples)} launches of {kernel.case}" for kernel in few) or "no launch"
+    found = (
+        ", ".join(f"{count_text(len(kernel.samples), 'launch', 'launches')} of {kernel.case}" for kernel in few)
+        or "no launch"
+    )
     return FitnessProblem("unknown", found, f"at least {LEAST_SAMPLES} are needed to judge noise",
                           "measure longer with --seconds")  # fmt: skip
 
@@ -131,7 +134,7 @@ RULES = (unprobed, spread, drift, odd_launches, bandwidth)
 def summary(kernel: ProbedKernel) -> str:
     """Return one line about a kernel of the probe, with its median, spread, drift and odd launches."""
     if len(kernel.samples) < 2:
-        return f"{len(kernel.samples)} launches"
+        return count_text(len(kernel.samples), "launch", "launches")
     one = figures(kernel)
     rate = f" ({rate_text(one.bandwidth, 'B/s')})" if one.bandwidth else ""
     changes = f"spread {share_text(one.spread)}, drift {one.drift * 100:+.1f} %, {share_text(one.odd)} odd"

@@ -7,6 +7,7 @@ import msgspec
 
 from prism_bench.extensions.claims.derived import interval_text, six
 from prism_bench.extensions.claims.document import ClaimRatio
+from prism_bench.units import count_text
 
 AnswerWord = Literal["reproduced", "not reproduced", "partly reproduced", "cannot be decided here"]
 EXIT_CODES: dict[AnswerWord, int] = {
@@ -60,7 +61,8 @@ def scaled(claimed: ClaimRatio, there: Mapping[str, float], here: Mapping[str, f
         factors["launch"] = here["launch"] / there["launch"]
     width = max(factors.values()) / min(factors.values())
     words = (
-        f"scaled by {len(factors)} ceilings: times here are {min(factors.values()):.2f} to {max(factors.values()):.2f} "
+        f"scaled by {count_text(len(factors), 'ceiling')}: times here are "
+        f"{min(factors.values()):.2f} to {max(factors.values()):.2f} "
         f"of those there, so the interval is {width:.2f} times as wide on either side"
     )
     return msgspec.structs.replace(claimed, low=six(claimed.low / width), high=six(claimed.high * width)), words

@@ -22,6 +22,7 @@ from prism_bench.extensions.claims.derived import (
 from prism_bench.extensions.claims.document import Claim, ClaimSide, decoded, sha256
 from prism_bench.extensions.claims.packing import MOST_FILES, require_path, unpacked
 from prism_bench.run_record import RunRecord, decode
+from prism_bench.units import count_text
 
 _CLOSE = 1e-5  # relative: six digits are kept
 
@@ -49,7 +50,7 @@ def contest_of(claim: Claim, records: tuple[RunRecord, ...]) -> ClaimContest:
 
 def _check_files(claim: Claim) -> None:
     if len(claim.files) > MOST_FILES:
-        raise ResultsError(f"{len(claim.files)} files; a claim has at most {MOST_FILES}")
+        raise ResultsError(f"{count_text(len(claim.files), 'file')}; a claim has at most {MOST_FILES}")
     for key, file in claim.files.items():
         if sha256(unpacked(file, f"files: {key[:16]}")) != key:
             raise ResultsError(f"files: {key[:16]}: its content has another hash")

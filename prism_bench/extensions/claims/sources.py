@@ -17,6 +17,7 @@ from prism_bench.extensions.claims.making import SideSource, claim_of
 from prism_bench.extensions.claims.measuring import ClaimEffort, measured_builds, measured_peers, with_ceilings
 from prism_bench.run.sides import Choice, Sides, opened
 from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.units import count_text
 from prism_bench.workload import LABELS
 
 _Found = TypeVar("_Found")
@@ -50,7 +51,7 @@ def of_records(baseline: Path, kernel: Path, request: ClaimRequest) -> Claim:
     named = [one for one in own if request.against in (one.kernel, baseline_name(one, "kernel"))]
     same = named or [one for one in own if one.name == case.name] or own
     if len(same) != 1:
-        raise UsageError(f"{baseline}: {len(same)} cases at the workload of {case.name}; it takes one")
+        raise UsageError(f"{baseline}: {count_text(len(same), 'case')} at the workload of {case.name}; it takes one")
     contest = ClaimContest(metric, records, (1, case.name, "kernel"), (0, same[0].name, "kernel"))
     return _claim(contest, request, (case, same[0]))
 
@@ -64,7 +65,7 @@ def _record(path: Path) -> RunRecord:
             raise
     found = read_foreign(path).records
     if len(found) != 1:
-        raise UsageError(f"{path}: results of {len(found)} devices; a claim is about one")
+        raise UsageError(f"{path}: results of {count_text(len(found), 'device')}; a claim is about one")
     return found[0]
 
 
@@ -167,4 +168,4 @@ def _only(found: Sequence[_Found], names: Sequence[str], wanted: str | None) -> 
     if not found and wanted is not None:
         raise unknown("case", wanted, names)
     few = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    raise UsageError(f"--case: {len(found)} cases fit and a claim is about one; name it: {few}")
+    raise UsageError(f"--case: {count_text(len(found), 'case')} chosen and a claim is about one; name it: {few}")

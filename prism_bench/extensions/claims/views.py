@@ -12,7 +12,7 @@ from prism_bench.extensions.claims.derived import interval_text
 from prism_bench.extensions.claims.document import Claim, ClaimSide
 from prism_bench.extensions.claims.replay_document import Replay
 from prism_bench.report.cells import times_text
-from prism_bench.units import bytes_text, time_text
+from prism_bench.units import bytes_text, count_text, time_text
 
 _STYLES: dict[AnswerWord, str] = {
     "reproduced": "green", "not reproduced": "red", "partly reproduced": "yellow", "cannot be decided here": "yellow",
@@ -34,7 +34,10 @@ def _claim_lines(claim: Claim) -> Iterator[str]:
     for side in claim.sides:
         yield f"{side.name}: {time_text(side.seconds)}{_interval(side)}"
     size = sum(len(one.content) for one in claim.files.values())
-    yield f"{claim.metric.replace('_', ' ')}, {len(claim.files)} files of {bytes_text(size)}, {claim.digest}"
+    yield (
+        f"{claim.metric.replace('_', ' ')}, {count_text(len(claim.files), 'file')} "
+        f"of {bytes_text(size)}, {claim.digest}"
+    )
     yield from (f"missing: {one}" for one in claim.missing)
 
 

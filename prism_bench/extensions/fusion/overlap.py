@@ -18,6 +18,7 @@ from prism_bench.backends.base import Flow, Fork, Runnable
 from prism_bench.case import Case
 from prism_bench.errors import UsageError, VerificationFailed
 from prism_bench.measure import shuffled
+from prism_bench.units import count_text
 
 SAMPLES, WARM_UP = 15, 3
 HostArray = np.ndarray[Any, np.dtype[Any]]
@@ -111,7 +112,10 @@ class Chunks:
 
     def __init__(self, backend: Backend, case: Case, chunks: int, lanes: int) -> None:
         if not 1 <= lanes <= chunks:
-            raise UsageError(f"{chunks} chunks on {lanes} lanes: at least one lane, and no more than chunks")
+            raise UsageError(
+                f"{count_text(chunks, 'chunk')} on {count_text(lanes, 'lane')}: "
+                "at least one lane, and no more than chunks"
+            )
         self._flow, self._stack, self._case = backend.flow(), ExitStack(), case
         drawn = [case.inputs(seed) for seed in range(chunks)]
         given = [{name: self._pinned(one.on(np)) for name, one in inputs.items()} for inputs in drawn]
@@ -128,7 +132,9 @@ class Chunks:
     @property
     def title(self) -> str:
         """What is run, in words."""
-        return f"{len(self._chunks)} chunks of {self._case.name} on {len(self._lanes)} lanes"
+        return (
+            f"{count_text(len(self._chunks), 'chunk')} of {self._case.name} on {count_text(len(self._lanes), 'lane')}"
+        )
 
     def forms(self) -> list[OverlapForm]:
         """Return copies in, kernels and copies out alone; all of it on one lane, and on all lanes."""
@@ -140,7 +146,7 @@ class Chunks:
             OverlapForm("kernels", launches, 0, 0, lambda: self._each(lambda chunk: runnable()), True),
             OverlapForm("copies out", 0, 0, out, lambda: self._each(lambda chunk: chunk.fetch(runnable)), True),
             OverlapForm("one lane", launches, into, out, lambda: self._each(lambda chunk: chunk.whole(runnable))),
-            OverlapForm(f"{len(self._lanes)} lanes", launches, into, out, self._on_all_lanes),
+            OverlapForm(count_text(len(self._lanes), "lane"), launches, into, out, self._on_all_lanes),
         ]
 
     def results(self) -> list[HostArray]:
@@ -197,7 +203,9 @@ class SideBySide:
     def title(self) -> str:
         """What is run, in words."""
         how = ", as graphs" if self._in_graphs else ""
-        return f"{' next to '.join(case.name for case in self._cases)}, {self._rounds} evaluations each{how}"
+        return (
+            f"{' next to '.join(case.name for case in self._cases)}, {count_text(self._rounds, 'evaluation')} each{how}"
+        )
 
     def forms(self) -> list[OverlapForm]:
         """Return each case alone; all in one lane, and each in its own."""
@@ -209,7 +217,7 @@ class SideBySide:
         return [
             *parts,
             OverlapForm("one lane", sum(counts), 0, 0, self._graph([together])),
-            OverlapForm(f"{len(lone)} lanes", sum(counts), 0, 0, self._graph(lone)),
+            OverlapForm(count_text(len(lone), "lane"), sum(counts), 0, 0, self._graph(lone)),
         ]
 
     def results(self) -> list[HostArray]:

@@ -10,6 +10,7 @@ from prism_bench.errors import unknown
 from prism_bench.kernel import KernelSpec
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.studies.compile_table import launched
+from prism_bench.units import count_text
 
 # Figures of the design documents for an earlier source tree.
 CLAIMS = {
@@ -56,7 +57,7 @@ class InventoryItem:
         found = [f"unused: {', '.join(self.unused)}"] if self.unused else []
         found += [] if self.launched else ["launches nothing"]
         if self.checks and self.verified < self.checks:
-            found.append(f"{self.checks - self.verified} of {self.checks} cases not verified")
+            found.append(f"{self.checks - self.verified} of {count_text(self.checks, 'case')} not verified")
         untimed = [label for label in self.labels if label not in self.timed]
         return tuple(found + ([f"no time at {', '.join(untimed)}"] if self.checks and untimed else []))
 

@@ -19,6 +19,7 @@ from prism_bench.extensions.judge.trial import JudgeTask, SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.kernel import KernelSpec
 from prism_bench.studies.csv_table import write_table
+from prism_bench.units import count_text
 
 Outcome = Literal["right", "unchecked", "rejected", "degenerate task", "no card"]
 OUTCOMES: dict[str, Outcome] = {"right": "right", "unchecked": "unchecked", "wrong": "rejected", "refused": "rejected"}
@@ -94,8 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_table(rows, chosen.output)
     counts = Counter(row.outcome for row in rows)
     taken = len(rows) - counts["no card"] - counts["degenerate task"]
-    print(f"{len(rows)} forms: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    print(f"false rejections: {counts['rejected']} of {taken} submissions")
+    print(f"{count_text(len(rows), 'form')}: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    print(f"false rejections: {counts['rejected']} of {count_text(taken, 'submission')}")
     return int(counts["rejected"] > 0)
 
 

@@ -15,6 +15,7 @@ from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.submission import MOST_LAUNCHES, CardLaunch, CardScratch, SubmissionCard
 from prism_bench.kernel import KernelSpec, Launch, Zero
 from prism_bench.spec_parts import CUDA
+from prism_bench.units import count_text
 
 _OTHER_KERNELS = re.compile(r'^\s*#\s*include\s*"[^"]*\.cu"', re.MULTILINE)
 
@@ -45,7 +46,9 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case]) -> SubmissionCard:
     if not launches:
         raise SpecError("it launches nothing at sizes that a CPU can run")
     if len(launches) > MOST_LAUNCHES:
-        raise SpecError(f"its cases have {len(launches)} launches; a card has at most {MOST_LAUNCHES}")
+        raise SpecError(
+            f"its cases have {count_text(len(launches), 'launch', 'launches')}; a card has at most {MOST_LAUNCHES}"
+        )
     return SubmissionCard(launches, source=spec.source_file.name, options=spec.options, scratch=scratch)
 
 

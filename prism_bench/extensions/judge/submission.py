@@ -30,6 +30,7 @@ import msgspec
 
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
+from prism_bench.units import count_text
 
 LARGEST_SOURCE = 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
@@ -150,7 +151,7 @@ def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
     if bool(card.source) == bool(card.cubin):
         raise SpecError("it names a source or a cubin, one of the two")
     if not 1 <= len(card.launch) <= MOST_LAUNCHES:
-        raise SpecError(f"it has {len(card.launch)} launches; a card has 1 to {MOST_LAUNCHES}")
+        raise SpecError(f"it has {count_text(len(card.launch), 'launch', 'launches')}; a card has 1 to {MOST_LAUNCHES}")
     _check_launches(card)
     card.expressions()
     file = card_file.parent / (card.source or card.cubin)

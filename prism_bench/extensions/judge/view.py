@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Ruling
+from prism_bench.units import count_text
 
 _STYLES: dict[Ruling, str] = {"right": "green", "wrong": "red", "refused": "red", "unchecked": "yellow"}
 _MOST = 5
@@ -28,11 +29,11 @@ def verdict_view(verdict: JudgeVerdict) -> RenderableType:
 def _lines(verdict: JudgeVerdict) -> Iterator[str]:
     yield from _few([f"{one.rule}: {one.words}" for one in verdict.objections], "objections")
     for where, counts in _checked(verdict).items():
-        yield f"{where}: {counts[True]} of {counts.total()} cases right"
+        yield f"{where}: {counts[True]} of {count_text(counts.total(), 'case')} right"
     for code in verdict.code:
         registers = max(code.registers.values(), default=0)
         spilled = max(code.spilled.values(), default=0)
-        size = f"{code.size:,} bytes, {registers} registers, {spilled} bytes spilled"
+        size = f"{code.size:,} bytes, {count_text(registers, 'register')}, {spilled} bytes spilled"
         yield f"sm_{code.architecture}: {size}, code {code.sass}"
         if code.kinds:
             yield "instructions: " + ", ".join(f"{count} {kind}" for kind, count in code.kinds.items())

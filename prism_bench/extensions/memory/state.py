@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from prism_bench.units import bytes_text, share_text
+from prism_bench.units import bytes_text, count_text, share_text
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,11 @@ class PoolState:
 
     def __str__(self) -> str:
         return (
-            f"{bytes_text(self.asked)} in use in blocks of {bytes_text(self.live)}, {self.free_blocks} blocks of "
-            f"{bytes_text(self.free)} free, {bytes_text(self.peak_held)} held at most; {self.requests} requests, "
-            f"{share_text(self.hit_rate)} served again, {sum(self.evictions.values())} evictions"
+            f"{bytes_text(self.asked)} in use in blocks of {bytes_text(self.live)}, "
+            f"{count_text(self.free_blocks, 'block')} of "
+            f"{bytes_text(self.free)} free, {bytes_text(self.peak_held)} held at "
+            f"most; {count_text(self.requests, 'request')}, "
+            f"{share_text(self.hit_rate)} served again, {count_text(sum(self.evictions.values()), 'eviction')}"
         )
 
     def plain(self) -> dict[str, Any]:

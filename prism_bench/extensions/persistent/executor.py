@@ -25,6 +25,7 @@ from prism_bench.extensions.persistent.pending import REST_SECONDS, Pending
 from prism_bench.extensions.persistent.service import Service, drained
 from prism_bench.extensions.persistent.settings import LAUNCHES, Incident, QueueSettings
 from prism_bench.extensions.persistent.watchdog import Watchdog
+from prism_bench.units import count_text
 
 DEFAULT = QueueSettings()
 LOOKS = 10  # checks of the watchdog within one timeout
@@ -126,8 +127,9 @@ class Executor:
             time.sleep(REST_SECONDS)
             if self._place(item):
                 return
-        raise QueueFull(f"all {self.settings.slots} slots of the queue are taken, and none became free within "
-                        f"{self.settings.patience:g} s; wait for results, or give it more slots")  # fmt: skip
+        raise QueueFull(f"all {count_text(self.settings.slots, 'slot')} of the queue are taken, and "
+                        f"none became free within {self.settings.patience:g} s; "
+                        "wait for results, or give it more slots")  # fmt: skip
 
     def _check(self, now: float) -> None:
         """Replace the worker where something is wrong with it."""

@@ -21,6 +21,7 @@ from prism_bench.extensions.persistent.pending import Pending
 from prism_bench.extensions.persistent.process import ServingProcess
 from prism_bench.extensions.persistent.program import Field, program_of, served
 from prism_bench.extensions.persistent.settings import PERSISTENT, QueueSettings
+from prism_bench.units import count_text
 
 PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
 
@@ -124,5 +125,5 @@ def drained(items: list[Pending], timeout: float) -> None:
     limit = time.monotonic() + timeout
     while not all(item.done() for item in items):
         if time.monotonic() > limit:
-            raise BackendUnavailable(f"{len(items)} items are not served within {timeout:g} s")
+            raise BackendUnavailable(f"{count_text(len(items), 'item')} not served within {timeout:g} s")
         time.sleep(1e-4)

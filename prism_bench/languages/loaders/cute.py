@@ -20,6 +20,7 @@ from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.instance import Instance, Passed
 from prism_bench.languages.language import Language, MachineCode
 from prism_bench.libraries import Library
+from prism_bench.units import count_text
 
 _ALIGNED = 16  # bytes that every buffer's address is a multiple of
 _TYPES = {
@@ -86,7 +87,7 @@ def _argument(passed: Passed) -> Any:
 def _card(cubin: bytes, instance: Instance, architecture: str) -> LaunchCard:
     entries = elf_entries(cubin)
     if len(entries) != 1:
-        raise SpecError(f"{instance.function} launches {len(entries)} kernels; a launch of a spec is one")
+        raise SpecError(f"{instance.function} launches {count_text(len(entries), 'kernel')}; a launch of a spec is one")
     ((symbol, entry),) = entries.items()
     parameters = tuple(CardParameter(_kind(passed), passed.name) for passed in instance.passed)
     shared = instance.constants.get("shared", 0)

@@ -18,6 +18,7 @@ from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.instance import Instance, Passed
 from prism_bench.languages.language import InterpretedLaunch, Language, MachineCode, with_globals
 from prism_bench.libraries import Library
+from prism_bench.units import count_text
 
 _OPTIONS = ("fastmath", "max_registers", "opt")
 
@@ -114,7 +115,10 @@ def _linked(ptx: str, architecture: str) -> bytes:
 def _card(cubin: bytes, instance: Instance, architecture: str) -> LaunchCard:
     symbols = [name for name in elf_entries(cubin) if instance.function in name]
     if len(symbols) != 1:
-        raise SpecError(f"{instance.function}: Numba made {len(symbols)} entries of it: {', '.join(symbols) or 'none'}")
+        raise SpecError(
+            f"{instance.function}: Numba made {count_text(len(symbols), 'entry', 'entries')} "
+            f"of it: {', '.join(symbols) or 'none'}"
+        )
     parameters = tuple(one for passed in instance.passed for one in _parameters(passed))
     return LaunchCard(symbols[0], architecture, parameters)
 

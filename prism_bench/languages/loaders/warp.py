@@ -25,6 +25,7 @@ from prism_bench.files import cache_folder
 from prism_bench.instance import Instance, Passed
 from prism_bench.languages.language import InterpretedLaunch, Language, MachineCode, with_globals
 from prism_bench.libraries import Library
+from prism_bench.units import count_text
 
 _OF_MODULE = (
     "fast_math", "fuse_fp", "max_unroll", "optimization_level", "enable_mathdx_gemm", "enable_mathdx_solver",
@@ -144,7 +145,7 @@ def _type_text(warp: Any, annotation: Any) -> tuple[str, int]:
 
 
 def _named(dtype: str, axes: int) -> str:
-    return f"an array of {dtype} with {axes} axes" if axes else f"one {dtype}"
+    return f"an array of {dtype} with {count_text(axes, 'axis', 'axes')}" if axes else f"one {dtype}"
 
 
 def _threads(instance: Instance) -> int:

@@ -18,7 +18,7 @@ def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
     reading, record = context.reading, context.record
     own = [case for case in reading.cases if case.ceiling is None]
     timed = [case for case in own if any(one.samples and one.subject == "kernel" for one in case.measurements)]
-    yield "Timed", f"{len(timed)} of {len(own)} cases{_by_label(timed)}"
+    yield "Timed", f"{len(timed)} of {count_text(len(own), 'case')}{_by_label(timed)}"
     if reading.edges:
         verified = sum(case.status == "ok" for case in reading.edges)
         yield "Edge cases", f"{verified} of {len(reading.edges)} verified"

@@ -130,7 +130,7 @@ def compile_json(
 
 def compile_table(rows: Sequence[CompileRow], architectures: Sequence[str]) -> Table:
     """Return registers and spilled bytes of every entry by architecture, and the most shared memory."""
-    title = f"registers (spilled bytes) of {len({row.kernel for row in rows})} kernels"
+    title = f"registers (spilled bytes) of {count_text(len({row.kernel for row in rows}), 'kernel')}"
     table = Table(title=title, title_justify="left")
     table.add_column("kernel")
     table.add_column("entry", overflow="fold")

@@ -22,7 +22,7 @@ from prism_bench.report.selection import ADDED, selected_json, selection_json
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import alike, middle_cut, names_text
 from prism_bench.report.terminal.selection import selection_view
-from prism_bench.units import share_text
+from prism_bench.units import count_text, share_text
 
 # Of machine code and launches, as a record has them on both sides: null where it does not know.
 RESOURCES = ("language", "compiler", "registers", "spill_bytes", "shared_bytes", "launches", "plan")
@@ -181,7 +181,7 @@ def _interval_text(found: Estimate) -> str:
 
 
 def _control(control: Control) -> Text:
-    words = f"control: {control.cases} cases of identical code, median ratio {control.shift:.3f}, "
+    words = f"control: {count_text(control.cases, 'case')} of identical code, median ratio {control.shift:.3f}, "
     if not control.used:
         return Text(f"{words}too few to say anything of the machine: that takes {ENOUGH}", style="dim")
     shift = shift_words(control)

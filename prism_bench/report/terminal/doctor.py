@@ -8,6 +8,7 @@ from rich.text import Text
 
 from prism_bench.doctor import Check
 from prism_bench.doctor.abilities import AbilityAnswer, answers
+from prism_bench.units import count_text
 
 _ABSENT = "not here"  # what a check of an absent library found
 _STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bold red"}
@@ -20,7 +21,10 @@ def doctor_view(found: Sequence[tuple[str, Check]], everything: bool = False) ->
     if shown:
         parts += [Text(), checks_view(shown)]
     if len(shown) < len(found):
-        parts += [Text(), Text(f"{len(shown)} of {len(found)} checks are shown; --all shows every check", style="dim")]
+        parts += [
+            Text(),
+            Text(f"{len(shown)} of {count_text(len(found), 'check')} shown; --all shows every check", style="dim"),
+        ]
     return Group(*parts)
 
 

@@ -24,7 +24,7 @@ from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import alike, few_lines, middle_cut, names_text
 from prism_bench.report.terminal.peers import headline_view, peer_tables
 from prism_bench.run_record import RunRecord
-from prism_bench.units import duration_text, rate_text, time_text
+from prism_bench.units import count_text, duration_text, rate_text, time_text
 
 _STYLES = {"good": "green", "bad": "bold red", "warn": "yellow", "muted": "dim"}
 _GRAVITY_STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow"}
@@ -54,7 +54,7 @@ def summary_view(
     parts: list[RenderableType] = [_title(reading), *_parts(record), _limits(reading)]
     parts += [*_conditions(record), *_time(record)] if whole else []
     parts += [*_tiles(reading), *headline_view(reading.against_peers, whole=whole)]
-    parts += [] if whole else [Text(f"\nThe {WORST} worst of {len(found)} cases:", style="bold")]
+    parts += [] if whole else [Text(f"\nThe {WORST} worst of {count_text(len(found), 'case')}:", style="bold")]
     parts += [_fitted(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += _legend(table)
@@ -118,7 +118,7 @@ def _title(reading: Reading) -> Text:
 
 def _parts(record: RunRecord) -> list[Text]:
     """Return how many parts, and of which devices, a merged record has."""
-    words = ", ".join(filter(None, [f"merged from {len(record.parts)} parts", devices_text(record)]))
+    words = ", ".join(filter(None, [f"merged from {count_text(len(record.parts), 'part')}", devices_text(record)]))
     return [Text(words, style="dim")] if record.parts else []
 
 

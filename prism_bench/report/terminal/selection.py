@@ -9,7 +9,7 @@ from rich.text import Text
 from prism_bench.analysis.compare.selection import SelectedCase, Selection
 from prism_bench.report.code_difference import code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
-from prism_bench.units import duration_text
+from prism_bench.units import count_text, duration_text
 
 _SHOWN = 5  # differences of machine code; --json has all
 
@@ -28,7 +28,7 @@ def _summary(selection: Selection) -> Iterator[str]:
     words = ", ".join(f"{reason} of {count}" for reason, count in reasons.items())
     changed, control = len(selection.changed), len(selection.names("control"))
     same = len(selection.names("same machine code"))
-    yield f"changed: {changed} of {len(selection.cases)} cases" + (f" ({words})" if words else "")
+    yield f"changed: {changed} of {count_text(len(selection.cases), 'case')}" + (f" ({words})" if words else "")
     if selection.everything:
         yield f"all cases are measured: {selection.everything}"
     elif changed:

@@ -10,7 +10,7 @@ from rich.text import Text
 from prism_bench.analysis.compare.tuning import Decided, mean_speedup
 from prism_bench.case import Case
 from prism_bench.tune import written
-from prism_bench.units import ratio_text, share_text, time_text
+from prism_bench.units import count_text, ratio_text, share_text, time_text
 
 
 def session_view(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Group:
@@ -38,10 +38,10 @@ def _row(one: Decided) -> tuple[RenderableType, ...]:
 def _words(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Iterator[str]:
     adopted = [one for one in decisions if one.adopted]
     mean, of_these = mean_speedup(decisions), mean_speedup(adopted)
-    words = f"{len(adopted)} of {len(decisions)} cases leave their default"
+    words = f"{len(adopted)} of {count_text(len(decisions), 'case')} leave their default"
     words += f": {ratio_text(of_these)} among themselves, {ratio_text(mean)} over all" if adopted else ""
     tried = sum(one.searched.tried for one in decisions)
-    yield f"{words} (geometric means). {tried} configurations were tried in {seconds:.0f} s."
+    yield f"{words} (geometric means). {count_text(tried, 'configuration')} tried in {seconds:.0f} s."
     for one in decisions:
         reasons = list(one.searched.refused.items())
         more = f" ({len(reasons) - 1} more of this case)" if len(reasons) > 1 else ""

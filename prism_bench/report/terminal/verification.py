@@ -74,7 +74,7 @@ def skipped_reasons(cases: Iterable[CaseResult]) -> Iterator[str]:
 def _named(cases: Sequence[CaseResult]) -> str:
     """Return the case, or how many there are and the kernels that they are of."""
     kernels = list(dict.fromkeys(case.name.partition("[")[0] for case in cases))
-    return cases[0].name if len(cases) == 1 else f"{len(cases)} cases of {names_text(kernels)}"
+    return cases[0].name if len(cases) == 1 else f"{count_text(len(cases), 'case')} of {names_text(kernels)}"
 
 
 def _by_kernel(record: RunRecord) -> dict[str, list[CaseResult]]:
@@ -90,7 +90,7 @@ def _cell(cases: Sequence[CaseResult] | None) -> str | Text:
         return "-"
     wrong = [case for case in cases if case.status not in ("ok", "skipped")]
     if wrong:
-        return Text(f"{len(wrong)} of {len(cases)} cases {wrong[0].status}", "red")
+        return Text(f"{len(wrong)} of {count_text(len(cases), 'case')} {wrong[0].status}", "red")
     usual = [case for case in cases if case.label != "edge" or case.name.endswith(f"[{case.workload_text}]")]
     entries = [(entry, case) for case in usual for entry in case.verification if entry.get("compared")]
     if not entries:

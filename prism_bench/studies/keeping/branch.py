@@ -12,6 +12,7 @@ from prism_bench.errors import HistoryMoved, ResultsError, UsageError
 from prism_bench.studies.keeping.git import Git
 from prism_bench.studies.keeping.names import is_kept
 from prism_bench.studies.keeping.targets import BRANCH, Content, HistoryState, Keep
+from prism_bench.units import count_text
 
 _REMOTE, _PREFIX = "origin", "reports/"
 _WHO = {
@@ -122,7 +123,7 @@ class Branch:
         finally:
             Path(index).unlink(missing_ok=True)
         parent = ("-p", state.version) if state.version else ()
-        return git("commit-tree", tree, *parent, "-m", f"Keep {len(changes)} files of nightly runs").text
+        return git("commit-tree", tree, *parent, "-m", f"Keep {count_text(len(changes), 'file')} of nightly runs").text
 
     def _rows(self, changes: Mapping[str, Content]) -> bytes:
         rows = [f"100644 {self._blob(content)}\t{_PREFIX}{name}\0" for name, content in changes.items()]

@@ -63,7 +63,7 @@ def test_the_rate_of_false_rejections_is_printed(tmp_path: Path, capsys: pytest.
     output = tmp_path / "rate.csv"
     assert main(["add", "--catalogue", str(TASKS), "--output", str(output)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "add: right", "1 forms: 1 right", "false rejections: 0 of 1 submissions",
+        "add: right", "1 form: 1 right", "false rejections: 0 of 1 submission",
     ]  # fmt: skip
     assert output.read_text().startswith("form,outcome,words")
 
