@@ -30,8 +30,16 @@ def installed(tmp_path_factory):
     return installed_wheel(tmp_path_factory)
 
 
-def pytest_collection_modifyitems(items):
-    """Skip what is marked `gpu` where no device answers, with the backend's own words for why."""
+def pytest_addoption(parser):
+    parser.addoption("--thorough", action="store_true", help="run the tests marked thorough, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is marked `thorough`, and skip what is marked `gpu` where no device answers, with its reason."""
+    if not config.getoption("--thorough"):
+        left = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left)
     needing = [item for item in items if item.get_closest_marker("gpu")]
     missing = _what_is_missing() if needing else None
     if missing:
