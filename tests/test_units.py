@@ -122,7 +122,7 @@ def test_what_counts_nothing_is_not_found(text):
 
 
 def test_numbers_are_followed_by_their_noun_in_singular_or_plural():
-    """`1 cases` cannot be written: `count_text` and, in templates, `counted` choose."""
+    """`1 cases` cannot be written: `count_text` and, in templates, `number_of` choose."""
     package = Path(units.__file__).parent
     # The emulator imports no module but errors and files; its numbers are limits.
     sources = (path for path in package.rglob("*.py") if "emulator" not in path.parts)

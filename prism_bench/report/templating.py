@@ -89,7 +89,7 @@ def environment() -> Environment:
         bytecode_cache=_TemplateCache(),
     )  # fmt: skip
     made.globals.update(
-        words=value_text, times=times_text, against=against_text, counted=count_text,
+        words=value_text, times=times_text, against=against_text, number_of=count_text,
         time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
         error_words=lambda value: f"{value:.1e}",
     )  # fmt: skip
