@@ -1,8 +1,10 @@
 """KernelBench's results as records: its evaluations of generated kernels, and its times of the reference modules.
 
-Evaluations are `{problem: {compiled, correctness, runtime, runtime_stats}}`, or a list of samples for each problem;
-baselines are `{level: {file: {mean, std, min, max, num_trials, hardware}}}`. Both are means in milliseconds of one
-process. Problems are paired by their number, which begins the name of a baseline's file.
+As its `scripts/eval_from_generations.py` and `generate_baseline_time.py` write them: evaluations are `{problem: [{
+sample_id, compiled, correctness, metadata, runtime, runtime_stats}]}`, in older files one sample without a list;
+baselines are `{level: {file: {mean, std, min, max, num_trials, hardware, device}}}`, with null or `{error}` for a
+module that it could not time. Both are means in milliseconds of one process. Problems are paired by their number, which
+begins the name of a baseline's file.
 """
 
 import re
@@ -17,7 +19,7 @@ from prism_bench.run_record import CaseResult
 
 BACKEND = "kernelbench"
 _LEVEL, _NUMBER = re.compile(r"level\d+"), re.compile(r"(\d+)_")
-_UNKNOWN = "unknown"
+_UNKNOWN, _META = "unknown", "meta"
 
 
 def recognised(data: object) -> bool:
@@ -28,18 +30,20 @@ def recognised(data: object) -> bool:
 def read(path: Path) -> Imported:
     """Return the record of one file. KernelBench writes no time: the file's last change counts."""
     data = json_object(path)
-    found = list(_baselines(data, path) if _is_baseline(data) else _evaluations(data, path))
+    left_out: list[str] = []
+    found = list(_baselines(data, path, left_out) if _is_baseline(data) else _evaluations(data, path))
     created = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     devices = sorted({device for _, device in found})
     records = (
         record(BACKEND, device, created, [one for one, own in found if own == device], device=device, version="1")
         for device in devices
     )
-    return Imported(tuple(records))
+    return Imported(tuple(records), tuple(left_out))
 
 
 def _is_baseline(data: Mapping[str, Any]) -> bool:
-    return all(_LEVEL.fullmatch(str(key)) and isinstance(value, dict) for key, value in data.items())
+    levels = {key: value for key, value in data.items() if key != _META}
+    return bool(levels) and all(_LEVEL.fullmatch(key) and isinstance(value, dict) for key, value in levels.items())
 
 
 def _is_evaluation(data: Mapping[str, Any]) -> bool:
@@ -52,11 +56,14 @@ def _samples(value: object) -> list[dict[str, Any]]:
     return [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
 
 
-def _baselines(data: Mapping[str, Any], path: Path) -> Iterator[tuple[CaseResult, str]]:
+def _baselines(data: Mapping[str, Any], path: Path, left_out: list[str]) -> Iterator[tuple[CaseResult, str]]:
     for level, problems in data.items():
-        for name, stats in problems.items():
+        for name, stats in problems.items() if level != _META else ():
             place = f"{path}: {level}: {name:.80}"
             number = _NUMBER.match(name)
+            if stats is None or (isinstance(stats, dict) and "error" in stats):
+                left_out.append(f"{place}: KernelBench could not time it")
+                continue
             if number is None or not isinstance(stats, dict):
                 raise ResultsError(f"{place}: no problem with a number and its times")
             yield case(level, {"problem": number[1]}, [_time(stats, place)]), _device(stats)

@@ -1,7 +1,9 @@
 """TritonBench's CSV (`--csv`, `--output`) as a record: a case for each backend and input, by its column `latency`.
 
-The first column is `x_val`; the others are `BACKEND-METRIC`. A latency is in milliseconds, with its spread behind it
-where there is one: `0.0123 (±1.05%)`.
+As its `BenchmarkOperatorResult.write_csv_to_file` writes it: separated by semicolons; the first column has the name
+that the operator gives its inputs, such as `x_val` or `(M, N, K)`, the others are `BACKEND-METRIC`, or a metric of the
+input alone. A latency is the median in milliseconds, with its spread behind it in other tables: `0.0123 (±1.05%)`. A
+backend that failed has its error in its first column. The last rows are an average and hashes of sources, no inputs.
 """
 
 import csv
@@ -17,8 +19,9 @@ from prism_bench.foreign_files import bytes_of
 from prism_bench.run_record import CaseResult
 
 BACKEND = "tritonbench"
-FIRST, LATENCY = "x_val", "-latency"
-_VALUE = re.compile(r"\s*([^\s(±]+)")
+LATENCY, INPUT = "-latency", "x_val"
+_NO_INPUTS = ("average", "hashes")
+_VALUE = re.compile(r"\s*([-+0-9.einfa]+)\s*(\(.*\))?\s*", re.IGNORECASE)
 
 
 def recognised(data: object) -> bool:
@@ -39,10 +42,12 @@ def read(path: Path) -> Imported:
     except csv.Error as error:
         raise ResultsError(f"{path}: no CSV: {error}") from None
     columns = {index: name.removesuffix(LATENCY) for index, name in enumerate(header) if name.endswith(LATENCY)}
-    if not header or header[0].strip() != FIRST or not columns:
-        raise ResultsError(f"{path}: no CSV of TritonBench: its first column is {FIRST}, others end in {LATENCY}")
-    cases = [one for index, row in enumerate(rows, 2) if row for one in _cases(row, columns, f"{path}:{index}")]
-    if not cases:
+    if not columns or 0 in columns:
+        raise ResultsError(f"{path}: no CSV of TritonBench: its first column names the inputs, others end in {LATENCY}")
+    backends = _backends(header)
+    inputs = [(index, row) for index, row in enumerate(rows, 2) if row and row[0] not in _NO_INPUTS]
+    cases = [one for index, row in inputs for one in _cases(row, columns, backends, f"{path}:{index}")]
+    if not any(one.measurements for one in cases):
         raise ResultsError(f"{path}: no latency of any input")
     created = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return Imported((record(BACKEND, "unknown", created, cases, version="1"),))
@@ -52,12 +57,24 @@ def _lines(text: str) -> Iterator[list[str]]:
     return csv.reader(io.StringIO(text), delimiter=";" if ";" in text.partition("\n")[0] else ",")
 
 
-def _cases(row: list[str], columns: dict[int, str], place: str) -> list[CaseResult]:
+def _backends(header: list[str]) -> dict[str, int]:
+    """Return the first column of each backend, in which TritonBench writes an error instead of a metric."""
+    found: dict[str, int] = {}
+    for index, name in enumerate(header):
+        found.setdefault(name.rpartition("-")[0], index)
+    return found
+
+
+def _cases(row: list[str], columns: dict[int, str], backends: dict[str, int], place: str) -> list[CaseResult]:
     found: list[CaseResult] = []
     for index, name in columns.items():
-        value = _VALUE.match(row[index]) if index < len(row) else None
+        first, text = (row[at] if at < len(row) else "" for at in (backends[name], index))
+        value = _VALUE.fullmatch(text)
         if value:
             seconds = number(value[1], f"{place}: {name}{LATENCY}") * 1e-3
-            note = ("one number: the median that triton.testing gives",)
-            found.append(case(name, {FIRST: row[0]}, [timing("cold_time", [seconds], note)]))
+            note = ("one number: the median that TritonBench gives",)
+            found.append(case(name, {INPUT: row[0]}, [timing("cold_time", [seconds], note)]))
+        elif text.strip() or (first.strip() and not _VALUE.fullmatch(first)):
+            reason = f"TritonBench writes: {text.strip() or first.strip():.200}"
+            found.append(case(name, {INPUT: row[0]}, [], status="failed", reason=reason))
     return found

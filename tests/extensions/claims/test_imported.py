@@ -80,9 +80,11 @@ def test_what_kernelbench_found_wrong_makes_no_claim(tmp_path, catalogue):
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
-    [("a.csv", "", "first column is x_val"), ("a.csv", "x_val;a-speedup\n1;2\n", "others end in -latency"),
-     ("a.csv", "x_val;a-latency\n1;fast\n", "a-latency"), ("a.csv", "x_val;a-latency\n1;\n", "no latency"),
+    [("a.csv", "", "first column names the inputs"), ("a.csv", "x_val;a-speedup\n1;2\n", "others end in -latency"),
+     ("a.csv", "x_val;a-latency\n1;CUDA out of memory\n", "no latency"),
+     ("a.csv", "x_val;a-latency\n1;1.2.3\n", "a-latency"), ("a.csv", "x_val;a-latency\n1;\n", "no latency"),
      ("a.json", '{"level1": {"softmax.py": {"mean": 1}}}', "no problem with a number"),
+     ("a.json", '{"meta": {}}', "none of"),
      ("a.json", '{"level1": {"1_a.py": {"mean": "x"}}}', "mean"),
      ("a.json", '{"1": [{"compiled": true, "correctness": true}]}', "mean")],
 )  # fmt: skip
@@ -91,3 +93,46 @@ def test_damaged_results_are_named(tmp_path, name, text, words):
     path.write_text(text)
     with pytest.raises(ResultsError, match=words):
         read_foreign(path)
+
+
+def test_what_kernelbench_could_not_time_is_left_out_with_its_place(tmp_path):
+    """As in its `results/timing`: two devices in one file, null or an error where a module could not be timed."""
+    path = tmp_path / "baseline_time_torch.json"
+    stats = {"mean": 2.66, "std": 0.00178, "min": 2.66, "max": 2.67, "num_trials": 100, "device": "cuda:0"}
+    found = {
+        "1_Square_matrix_multiplication_.py": {**stats, "hardware": "NVIDIA H100 80GB HBM3"},
+        "22_Tanh.py": {**stats, "hardware": "NVIDIA H200"}, "49_Mamba2.py": None, "problem_9_error": {"error": "OOM"},
+    }  # fmt: skip
+    path.write_text(json.dumps({"level1": found, "meta": {"precision": "fp32"}}))
+    read = read_foreign(path)
+    assert {"NVIDIA H100 80GB HBM3": "1", "NVIDIA H200": "22"} == {
+        one.machine["device"]: one.cases[0].workload["problem"] for one in read.records
+    }
+    assert ["49_Mamba2.py", "problem_9_error"] == [words.split(": ")[2] for words in read.left_out]
+
+
+def test_a_sample_that_was_not_timed_has_no_valid_time(tmp_path):
+    """As `eval_from_generations.py` writes it without measuring: a runtime of -1 and no statistics."""
+    path = tmp_path / "eval_results.json"
+    facts = {"sample_id": 0, "compiled": True, "metadata": {"hardware": "NVIDIA L40S"}, "runtime_stats": {}}
+    path.write_text(json.dumps({"1": [{**facts, "correctness": True, "runtime": -1.0}]}))
+    (record,) = read_foreign(path).records
+    assert not record.cases[0].measurements[0].valid
+
+
+def test_a_table_of_tritonbench_has_names_of_inputs_errors_and_rows_without_inputs(tmp_path):
+    """As `BenchmarkOperatorResult` writes it: any name of the inputs, metrics of inputs, an error, an average."""
+    path = tmp_path / "op_gemm_x.csv"
+    path.write_text(
+        "(M, N, K);hw_roofline;aten_matmul-tflops;aten_matmul-latency;stream-k-tflops;stream-k-latency\n"
+        "(256, 256, 256);100.0;1.0;0.0061;2.0;0.0052\n"
+        "(512, 512, 512);100.0;1.0;0.0071;CUDA out of memory;\n"
+        "average;;1.0;;2.0;\nhashes;0a;1b;2c;3d;4e\n"
+    )
+    (record,) = read_foreign(path).records
+    assert {
+        "aten_matmul[x_val=(256, 256, 256)]": ("ok", 6.1e-6), "stream-k[x_val=(256, 256, 256)]": ("ok", 5.2e-6),
+        "aten_matmul[x_val=(512, 512, 512)]": ("ok", 7.1e-6), "stream-k[x_val=(512, 512, 512)]": ("failed", None),
+    } == {one.name: (one.status, round(one.measurements[0].samples[0], 12) if one.measurements else None)
+          for one in record.cases}  # fmt: skip
+    assert "CUDA out of memory" in next(one.reason or "" for one in record.cases if one.status == "failed")
