@@ -45,7 +45,8 @@ def judging_process(words: list[str], gpu: str) -> str:
 class JudgeBatch:
     """Every card below `folder`, judged by `task`; verdicts are in `results`. `words` are passed on to each command.
 
-    `run` judges one candidate and returns how its process ended. `report` is called with each that is done.
+    `task_sha256` is the task's: a verdict on another one is not kept. `run` judges one candidate and returns how its
+    process ended. `report` is called with each that is done.
     """
 
     folder: Path
@@ -55,6 +56,7 @@ class JudgeBatch:
     gpus: Sequence[str] = ("",)
     run: Judging = judging_process
     report: Callable[[str], None] = field(default=lambda words: None)
+    task_sha256: str = ""
 
     def rows(self) -> list[BatchRow]:
         """Judge what has no verdict yet; write the leaderboard and return its rows, the best first."""
@@ -80,7 +82,7 @@ class JudgeBatch:
             identity = identity_of(read_submission(card))
         except PrismBenchError as error:
             return BatchRow(name, "refused", 0.0, (str(Objection("form", str(error))),))
-        verdict = _kept(output, self.task, identity)
+        verdict = self._kept(output, identity)
         if verdict is None or ("--gpu" in self.words and verdict.ruling == "right" and not verdict.times):
             gpu = free.get()
             try:
@@ -88,11 +90,22 @@ class JudgeBatch:
                 ended = self.run([*words, *self.words], gpu)
             finally:
                 free.put(gpu)
-            verdict = _kept(output, self.task, identity)
+            verdict = self._kept(output, identity)
             self.report(f"{name}: {verdict.ruling if verdict else ended}")
             if verdict is None:
                 return BatchRow(name, "unchecked", 0.0, (f"no verdict: {ended}",))
         return BatchRow(name, verdict.ruling, verdict.score, verdict.reasons, page.name)
+
+    def _kept(self, path: Path, identity: tuple[str, str]) -> JudgeVerdict | None:
+        """Return the verdict in a file where it is on the same task, code and card."""
+        try:
+            content = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+            content = {name: raw for name, raw in content.items() if name in JudgeVerdict.__struct_fields__}
+            verdict = msgspec.json.decode(msgspec.json.encode(content), type=JudgeVerdict)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        found = verdict.task, verdict.task_sha256, verdict.source_sha256, verdict.card_sha256
+        return verdict if found == (self.task, self.task_sha256, *identity) else None
 
 
 def open_gpus() -> list[str]:
@@ -107,17 +120,6 @@ def open_gpus() -> list[str]:
 def slots() -> list[str]:
     """Return a place for each candidate that is judged at the same time, without GPUs."""
     return [""] * max(1, (os.cpu_count() or 1) // CORES_OF_ONE)
-
-
-def _kept(path: Path, task: str, identity: tuple[str, str]) -> JudgeVerdict | None:
-    """Return the verdict in a file where it is on the same task, code and card."""
-    try:
-        content = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
-        content = {name: raw for name, raw in content.items() if name in JudgeVerdict.__struct_fields__}
-        verdict = msgspec.json.decode(msgspec.json.encode(content), type=JudgeVerdict)
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return verdict if (verdict.task, verdict.source_sha256, verdict.card_sha256) == (task, *identity) else None
 
 
 def leaderboard_lines(rows: Sequence[BatchRow]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import typer
 from prism_bench import options
 
 if TYPE_CHECKING:
+    from prism_bench.extensions.judge.task import JudgeTask
     from prism_bench.extensions.judge.verdict import JudgeVerdict
 
 NAME = "judge"
@@ -24,6 +25,7 @@ def command(
     gpu: Annotated[
         bool, typer.Option("--gpu", help="Launch and time on the GPU what the emulator finds right.")
     ] = False,
+    secret: Annotated[int | None, typer.Option(min=0, help="Draw seeds and sizes with that of a verdict.")] = None,
     many: Annotated[bool, typer.Option("--many", help="Judge every card in the folder; --output is one, too.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the verdict to this file, too.")] = None,
     page: Annotated[Path | None, typer.Option("--html", help="Write the verdict as an HTML page to this file.")] = None,
@@ -39,18 +41,26 @@ def command(
     Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where no output could be checked.
     """
     from prism_bench.extensions.judge.judging import judge
+    from prism_bench.extensions.judge.task import JudgeTask
+
+    found = options.open_catalogue(catalogue)
+    if many:
+        words = _passed_on(tuple(arch or ()), trust_source, gpu, catalogue, secret)
+        raise SystemExit(_judge_many(submission, JudgeTask(found.kernel(task), found), output, words, json=json))
+    verdict = judge(
+        submission, task, catalogue=found, architectures=tuple(arch or ()), trust_source=trust_source, gpu=gpu,
+        secret=secret, report=lambda words: options.remark(f"judging: {words}"),
+    )  # fmt: skip
+    _show(verdict, output, page, json=json)
+    raise SystemExit(verdict.exit_code)
+
+
+def _show(verdict: "JudgeVerdict", output: Path | None, page: Path | None, *, json: bool) -> None:
+    """Print the verdict, and write it to the files that are given."""
     from prism_bench.extensions.judge.view import verdict_json, verdict_view
 
-    if many:
-        words = _passed_on(tuple(arch or ()), trust_source, gpu, catalogue)
-        raise SystemExit(_judge_many(submission, task, output, words, json=json))
-    verdict = judge(
-        submission, task, catalogue=options.open_catalogue(catalogue), architectures=tuple(arch or ()),
-        trust_source=trust_source, gpu=gpu, report=lambda words: options.remark(f"judging: {words}"),
-    )  # fmt: skip
     _write(verdict, output, page)
     options.show(lambda: verdict_json(verdict), lambda: verdict_view(verdict), json=json)
-    raise SystemExit(verdict.exit_code)
 
 
 def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> None:
@@ -66,14 +76,17 @@ def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> N
         write_atomically(output, json_text(verdict_json(verdict)).encode())
 
 
-def _passed_on(arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None) -> list[str]:
+def _passed_on(
+    arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None, secret: int | None
+) -> list[str]:
     """Return the options that the command of each candidate gets."""
     flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]
     valued = [word for one in arch for word in ("--arch", one)]
-    return [*flags, *valued, *(("--catalogue", str(catalogue)) if catalogue else ())]
+    drawn = () if secret is None else ("--secret", str(secret))
+    return [*flags, *valued, *drawn, *(("--catalogue", str(catalogue)) if catalogue else ())]
 
 
-def _judge_many(folder: Path, task: str, output: Path | None, words: Sequence[str], *, json: bool) -> int:
+def _judge_many(folder: Path, task: "JudgeTask", output: Path | None, words: Sequence[str], *, json: bool) -> int:
     """Judge every card of a folder, print the leaderboard, and return 3 where a candidate has no verdict."""
     import msgspec
     from rich.text import Text
@@ -85,7 +98,8 @@ def _judge_many(folder: Path, task: str, output: Path | None, words: Sequence[st
         raise UsageError(f"{folder}: --many takes a folder of cards")
     results = output or folder / "verdicts"
     gpus = open_gpus() if "--gpu" in words else slots()
-    rows = JudgeBatch(folder, results, task, words, gpus, report=options.remark).rows()
+    batch = JudgeBatch(folder, results, task.spec.name, words, gpus, report=options.remark, task_sha256=task.hash)
+    rows = batch.rows()
     options.remark(f"leaderboard: {results / 'index.html'}")
     options.show(lambda: msgspec.to_builtins(rows), lambda: Text("\n".join(leaderboard_lines(rows))), json=json)
     return 3 if any(row.ruling == "unchecked" for row in rows) else 0

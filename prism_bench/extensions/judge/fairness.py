@@ -15,7 +15,8 @@ from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.extensions.judge.hidden import hidden_cases
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.trial import JudgeTask, SubmissionTrial
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.kernel import KernelSpec
 from prism_bench.studies.csv_table import write_table
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kernels", nargs="*", help="kernels whose forms are judged; default: all")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="judge each Nth form alone")
+    parser.add_argument("--skip", type=int, default=0, metavar="K", help="begin after the first K forms")
     parser.add_argument("--catalogue", type=Path)
     parser.add_argument("--output", type=Path, help="write a table with a line for each form")
     chosen = parser.parse_args(arguments)
@@ -87,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         catalogue = of_project(chosen.catalogue)
         named = {catalogue.kernel(name).name for name in chosen.kernels}
         found = [one for one in forms(catalogue) if not named or one.name.partition("__")[0] in named]
-        rows = list(_printed(judged_form(one, catalogue) for one in found[:: max(1, chosen.every)]))
+        rows = list(_printed(judged_form(one, catalogue) for one in found[max(0, chosen.skip) :: max(1, chosen.every)]))
     except PrismBenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -14,6 +14,7 @@ from prism_bench.inputs import InputArray
 from prism_bench.kernel import KernelSpec
 from prism_bench.workload import Workload
 
+HIDDEN = "hidden"  # label of a case whose size was drawn
 _TRIES = 60  # draws; a task's rules refuse some
 
 
@@ -33,7 +34,7 @@ def hidden_cases(spec: KernelSpec, known: Sequence[Case], secret: int, count: in
         if workload in public or workload in found:
             continue
         try:
-            case = Case(spec, workload, "hidden")
+            case = Case(spec, workload, HIDDEN)
             _ = case.plan.steps(Device()), case.inputs(), case.plan.require_default(Device())
             if case.plan.requirement is None and all(map(le, _cost(case), most)):
                 found[workload] = case

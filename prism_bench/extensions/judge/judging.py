@@ -2,27 +2,34 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import SystemRandom
 
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.trial import JudgeTask, SubmissionTrial
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
+
+Report = Callable[[str], None]
+
+
+def _nothing(words: str) -> None:
+    """Report to nobody."""
 
 
 def judge(
-    submission: Path | str, task: str, *, catalogue: Catalogue | Path | str | None = None,
-    architectures: Sequence[str] = (), trust_source: bool = False, gpu: bool = False,
-    report: Callable[[str], None] = lambda words: None,
+    submission: Path | str, task: str, *, catalogue: Catalogue | Path | str | None = None, gpu: bool = False,
+    architectures: Sequence[str] = (), trust_source: bool = False, secret: int | None = None, report: Report = _nothing,
 ) -> JudgeVerdict:  # fmt: skip
     """Return the verdict on a submission: device code and a launch card, compiled and run on the emulator in a jail.
 
     Parameters
     ----------
     submission : Path or str
-        The card, a TOML file, or a folder with one. Its source or its cubin is next to it.
+        The card, a TOML file, or a folder with one, next to its source or cubin.
     task : str
-        A kernel of the catalogue: its reference, cases and tolerances are what the submission is judged by.
+        A kernel of the catalogue: its reference, cases and tolerances judge the submission.
     catalogue : Catalogue, Path or str, optional
         A catalogue or its folder; that of the project by default, else the built-in one.
     architectures : sequence of str
@@ -30,21 +37,24 @@ def judge(
     trust_source : bool
         Use no jail: only for your own source.
     gpu : bool
-        Launch and time it on the current GPU once it is right on the emulator, from a process that knows no outputs.
+        Launch and time it on the current GPU once it is right on the emulator.
+    secret : int, optional
+        Draws seeds and sizes: that of a verdict repeats it. By default it is random.
     report : callable
         Called with each step in words.
 
     Raises
     ------
     UsageError
-        The submission, the catalogue or the task cannot be found.
+        Submission, catalogue or task cannot be found.
     SpecError
         The card has something that none may have.
     BackendUnavailable
-        No jail can be made here; with `gpu`, no GPU answers, or it is in quarantine.
+        No jail can be made here; no GPU answers, or it is in quarantine.
     """
     found = catalogue if isinstance(catalogue, Catalogue) else of_project(Path(catalogue) if catalogue else None)
     taken, judged_by = read_submission(Path(submission)), JudgeTask(found.kernel(task), found)
-    opened = OnGpu() if gpu else None
-    chosen = tuple(architectures) or (opened.architecture if opened else "90",)
-    return SubmissionTrial(taken, judged_by, chosen, not trust_source, report, gpu=opened).verdict()
+    drawn = SystemRandom().getrandbits(32) if secret is None else secret
+    device = OnGpu(secret=drawn) if gpu else None
+    chosen = tuple(architectures or [device.architecture if device else "90"])
+    return SubmissionTrial(taken, judged_by, chosen, not trust_source, report, secret=drawn, gpu=device).verdict()

@@ -1,28 +1,33 @@
-"""A submission that is right so far, and the task's own kernel, on the GPU of this machine."""
+"""A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from random import Random
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
 from prism_bench.compilation import compile_source
-from prism_bench.errors import CompilationFailed
+from prism_bench.errors import CompilationFailed, PrismBenchError
+from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.referee.client import RunnerProcess
 from prism_bench.extensions.judge.referee.session import Contestant, ContestantCode, RefereeFindings, RefereeSession
+from prism_bench.extensions.judge.rival_times import PeerClock, bus_times
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
+from prism_bench.workload import Workload
 
 
 class OnGpu:
     """The GPU for one judgement; opened before it, so that what is missing is known at once.
 
-    BackendUnavailable where no GPU answers, or where it is in quarantine.
+    `secret` draws what nobody knows before. BackendUnavailable where no GPU answers, or where it is in quarantine.
     """
 
-    def __init__(self, session: RefereeSession | None = None, random: Random | None = None) -> None:
-        reference = cache(partial[Backend](open_backend, "cuda"))
-        self._session = session or RefereeSession(RunnerProcess, reference, random or Random())
+    def __init__(
+        self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None
+    ) -> None:
+        self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
+        self._session = session or RefereeSession(RunnerProcess, self._backend, Random(f"GPU {secret}"))
 
     @property
     def architecture(self) -> str:
@@ -30,19 +35,54 @@ class OnGpu:
         return str(self._session.facts.compute_capability)
 
     def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
-        """Judge the submission's cases, and where it is right time the task's own kernel at the same workloads."""
+        """Judge the submission's cases, and time the task's own kernel and its peers at the same workloads.
+
+        A hidden size at which the task's own kernel is wrong is none of the task, and left out.
+        """
         session = self._session
         try:
-            session.run(Contestant(spec.name, "submission", cases, code))
-            if not session.findings.objections:
-                own = [Case(task, case.workload, case.label) for case in cases]
-                session.run(Contestant(task.name, "kernel", own, self._own_code(task, own)))
-        except CompilationFailed as error:
-            session.findings.unjudged.append(f"the task's own kernel has no time: {error}")
+            own = [Case(task, case.workload, case.label) for case in cases]
+            right = self._timed_own(task, own)
+            chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
+            session.run(Contestant(spec.name, "submission", chosen, code))
+            if session.findings.objections:
+                session.findings.times.clear()  # of the task's own kernel alone
+            else:
+                self._time_rivals(own)
         finally:
             session.close()
-        session.findings.unjudged.append("times of peers and ceilings: `prism-bench run` measures them")
         return session.findings
+
+    def _timed_own(self, task: KernelSpec, cases: Sequence[Case]) -> Mapping[Workload, bool]:
+        """Time the task's own kernel; return by workload whether it is right, nothing where it cannot be launched."""
+        unjudged = self._session.findings.unjudged
+        try:
+            right = self._session.run(Contestant(task.name, "kernel", cases, self._own_code(task, cases)))
+        except CompilationFailed as error:
+            unjudged.append(f"the task's own kernel has no time: {error}")
+            return {}
+        found = {case.workload: any(case is one for one in right) for case in cases}
+        unjudged += [
+            f"{case.name}: it counts for nothing: the task's own kernel has no time there" for case in cases
+            if case.label == HIDDEN and not found[case.workload]
+        ]  # fmt: skip
+        return found
+
+    def _time_rivals(self, cases: Sequence[Case]) -> None:
+        """Add the times of peers, and of the memory bus; what none could be had for is listed."""
+        findings, facts = self._session.findings, self._session.facts
+        findings.times += bus_times(cases, facts.bandwidth)
+        if not facts.bandwidth:
+            findings.unjudged.append("ceilings: the device does not report its memory's clock and width")
+        try:
+            clock = PeerClock(self._backend())
+            peers = [one for case in cases for one in clock.times(case, findings.unjudged)]
+        except PrismBenchError as error:
+            peers = []
+            findings.unjudged.append(f"times of peers: {error}")
+        findings.times += peers
+        if not peers:
+            findings.unjudged.append("times of peers: none of the task's libraries has one here")
 
     def _own_code(self, task: KernelSpec, cases: Sequence[Case]) -> ContestantCode:
         if task.language != CUDA or task.cards or task.callable is not None:

@@ -1,7 +1,5 @@
 """Judging a submission without a GPU: its form, its machine code from a jail, and its outputs on the emulator."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -9,12 +7,9 @@ from pathlib import Path
 from random import Random, SystemRandom
 from time import perf_counter
 
-import msgspec
-
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.backends.numpy_reference import open_backend as open_reference
 from prism_bench.case import Case, Device
-from prism_bench.catalogue import Catalogue
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.emulator import ORDERS
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
@@ -23,7 +18,8 @@ from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.defences import DEFENCES, ON_A_GPU
 from prism_bench.extensions.judge.degenerate import passing_idlers
 from prism_bench.extensions.judge.form import form_objections
-from prism_bench.extensions.judge.hidden import hidden_cases
+from prism_bench.extensions.judge.hidden import HIDDEN, hidden_cases
+from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
 from prism_bench.extensions.judge.judged_code import judged_code
 from prism_bench.extensions.judge.judged_spec import judged_spec
@@ -33,22 +29,14 @@ from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.precision_census import below
 from prism_bench.extensions.judge.referee.session import ContestantCode, RefereeFindings
 from prism_bench.extensions.judge.submission import Submission, identity_of
+from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
-from prism_bench.files import shared_with
 from prism_bench.kernel import KernelSpec
 from prism_bench.run.verification import passed, verify
 from prism_bench.workers.jail import jail_maker
 
 MODES = ("fast", "race")
 PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
-
-
-@dataclass(frozen=True)
-class JudgeTask:
-    """What a submission is judged by: the kernel's spec, and the catalogue that it is of."""
-
-    spec: KernelSpec
-    catalogue: Catalogue
 
 
 @dataclass
@@ -67,6 +55,7 @@ class SubmissionTrial:
     secret: int = field(default_factory=lambda: SystemRandom().getrandbits(32))
     objections: list[Objection] = field(default_factory=list[Objection])
     checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
+    drawn: list[str] = field(default_factory=list[str])
     struck: dict[str, str] = field(default_factory=dict[str, str])
     unjudged: list[str] = field(default_factory=list[str])
     code: list[JudgedCode] = field(default_factory=list[JudgedCode])
@@ -90,6 +79,7 @@ class SubmissionTrial:
         return JudgeVerdict(
             self.submission.name, self.task.spec.name, self._ruling(), tuple(self.objections), tuple(self.checked),
             struck, tuple(self.unjudged), tuple(self.code), *identity_of(self.submission), jail, self.secret,
+            tuple(dict.fromkeys(self.drawn)), headers_hash(self.task.catalogue.folder), self.task.hash,
             tuple(one for one in DEFENCES if self.timed or one not in ON_A_GPU), self.seconds,
             tuple(self.timed.times) if self.timed else (), self.timed.evidence if self.timed else {},
         )  # fmt: skip
@@ -186,10 +176,10 @@ class SubmissionTrial:
 
     def _run(self, spec: KernelSpec, cell: JailCell) -> None:
         if self.submission.is_cubin:
-            self.unjudged.append("outputs: machine code runs on a GPU alone")
+            self.unjudged.append("edges, golden data, races: machine code runs on a GPU alone, at its timed sizes")
             return
         cases = [case for case in _host_cases(spec) if case.name not in self.struck]
-        hidden = [Case(spec, case.workload, case.label) for case in self.hidden(_host_cases(self.task.spec))]
+        hidden = self._hidden(spec, _host_cases(self.task.spec))
         for index, (mode, order) in enumerate(self.passes()):
             where = f"emulator, {mode}, {order}"
             with self._step(where):
@@ -207,11 +197,17 @@ class SubmissionTrial:
             return
         with self._step("GPU"):
             cases = [case for case in timed_cases(spec, None) if case.name not in self.struck]
-            hidden = [Case(spec, case.workload, case.label) for case in self.hidden(_host_cases(self.task.spec))]
+            hidden = self._hidden(spec, timed_cases(self.task.spec, None))
             self.timed = self.gpu.judge(spec, self.task.spec, [*cases, *hidden], self.built[self.gpu.architecture])
         self.checked += self.timed.checked
         self.objections += self.timed.objections
         self.unjudged += self.timed.unjudged
+
+    def _hidden(self, spec: KernelSpec, known: Sequence[Case]) -> list[Case]:
+        """Return the submission at sizes that are drawn within those of `known`, and note them for the verdict."""
+        found = [Case(spec, case.workload, case.label) for case in self.hidden(known)]
+        self.drawn += [case.name for case in found]
+        return found
 
     def _check(self, check: CaseCheck, backend: JailedEmulator, case: Case, where: str) -> bool:
         """Check a case; return whether its launches ended."""
@@ -223,7 +219,7 @@ class SubmissionTrial:
             return True
         except (VerificationFailed, CompilationFailed, SpecError) as error:
             words, ended = str(error), False
-        if words and case.label == "hidden" and self._is_no_size(case):
+        if words and case.label == HIDDEN and self._is_no_size(case):
             self.struck[case.name] = "the task's own kernel is wrong there, too"
             return ended
         self.checked.append(CheckedCase(case.name, where, not words, words))
@@ -257,23 +253,6 @@ class SubmissionTrial:
             yield
         finally:
             self.seconds[name] = round(perf_counter() - begin, 3)
-
-
-@contextmanager
-def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None) -> Iterator[tuple[Submission, Path]]:
-    """Give a submission an own catalogue: a copy of its file, and of the headers of the task's kernels.
-
-    Return the submission with that file, and the catalogue's folder, which is in `yard`.
-    """
-    with tempfile.TemporaryDirectory(prefix="prism-judge-", dir=yard) as name:
-        folder = Path(name) / "judged"
-        folder.mkdir()
-        file = folder / submission.file.name
-        file.write_bytes(submission.content)
-        for shared in shared_with(task.catalogue.folder / "family" / "kernel.cu")[:1]:
-            shutil.copytree(shared, Path(name) / "include", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-        Path(name).chmod(0o755)  # the jail's user is another one
-        yield msgspec.structs.replace(submission, file=file), Path(name)
 
 
 def _cases(spec: KernelSpec) -> list[Case]:

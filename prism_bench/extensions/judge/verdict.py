@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 Ruling = Literal["right", "wrong", "refused", "unchecked"]
+TimeKind = Literal["submission", "kernel", "peer", "ceiling"]
 EXIT_CODES: dict[Ruling, int] = {"right": 0, "wrong": 1, "refused": 1, "unchecked": 3}
 
 
@@ -48,15 +49,18 @@ class JudgedTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time of one launch of a case in seconds: the median, its 95 % interval, and how many launches were timed.
 
     `kind` is whose it is: the submission's, the task's own kernel's, a peer's, or what a ceiling of the machine allows.
+    `hidden` is a size that nobody knew before; `seeds` drew the inputs of the timed launches, in order.
     """
 
     case: str
     subject: str
-    kind: Literal["submission", "kernel", "peer", "ceiling"]
+    kind: TimeKind
     seconds: float
     low: float
     high: float
     samples: int = 0
+    hidden: bool = False
+    seeds: tuple[int, ...] = ()
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,9 +69,10 @@ class JudgeVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `ruling` is `right` where every case agrees with the reference, `wrong` where one does not, `refused` where a rule
     does not let it be launched, `unchecked` where no output could be compared. `unjudged` names what was not, and why;
     `struck` are cases that count for nothing: a kernel without any work would pass, or the task's own kernel fails.
-    `secret` drew seeds and sizes, so that the judgement can be repeated; `defences` are the names of what was in force,
-    and `seconds` has what each step took. `times` are empty where no GPU was there; `evidence` has in words what the
-    machine was like.
+    `secret` drew seeds and sizes, so that `judge --secret` repeats the judgement, and `hidden` names those sizes.
+    `headers_sha256` is of all headers that it could include, `task_sha256` of the task's spec and source with all that
+    they share. `defences` are the names of what was in force, and `seconds` has what each step took. `times` are empty
+    where no GPU was there; `evidence` has in words what the machine was like.
     """
 
     submission: str
@@ -82,6 +87,9 @@ class JudgeVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     card_sha256: str = ""
     jail: str = ""
     secret: int = 0
+    hidden: tuple[str, ...] = ()
+    headers_sha256: str = ""
+    task_sha256: str = ""
     defences: tuple[str, ...] = ()
     seconds: dict[str, float] = {}
     times: tuple[JudgedTime, ...] = ()
@@ -89,22 +97,31 @@ class JudgeVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def score(self) -> float:
-        """How many times as fast as the task's own kernel it is, the geometric mean over the cases that were timed.
+        """How many times as fast as the task's own kernel it is, the geometric mean over the timed hidden sizes.
 
-        0 where it is not right, 1 where it is right and no case was timed with the task's kernel.
+        Published sizes count where no hidden one was timed. 0 where it is not right, 1 where it is right and no case
+        was timed with the task's kernel.
         """
         if self.ruling != "right":
             return 0.0
-        own = {one.case: one.seconds for one in self.times if one.kind == "submission"}
+        return geometric_mean(list(self.scored.values()) or [1.0])
+
+    @property
+    def scored(self) -> dict[str, float]:
+        """The cases that decide the score, each with the time of the task's own kernel over the submission's."""
+        own = {one.case: one for one in self.times if one.kind == "submission"}
         kernel = {one.case: one.seconds for one in self.times if one.kind == "kernel"}
-        return geometric_mean([kernel[case] / own[case] for case in own if case in kernel] or [1.0])
+        both = {case: kernel[case] / one.seconds for case, one in own.items() if case in kernel}
+        return {case: ratio for case, ratio in both.items() if own[case].hidden} or both
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the score is what it is, in words."""
         found = [*map(str, self.objections), *(f"not judged: {words}" for words in self.unjudged)]
-        if self.ruling == "right" and not self.times:
-            found.append("right, and no times were taken: the score is 1")
+        if self.ruling == "right" and not self.scored:
+            found.append("right, and not timed with the task's own kernel: the score is 1")
+        elif self.ruling == "right" and not any(one.hidden for one in self.times if one.case in self.scored):
+            found.append("no hidden size was timed: the score is of sizes that everybody knows")
         return tuple(found)
 
     @property

@@ -70,7 +70,7 @@ class FakeDevice(RefereeDevice):
     def call(self, step: StepPlan, values: Sequence[int | np.generic]) -> Callable[[], None]:
         return lambda: self._code(self, *values)
 
-    def timed(self, call: Callable[[], None], *, cold: bool) -> float:
+    def timed(self, call: Callable[[], None], *, cold: bool) -> float | None:
         self.seconds = USUAL
         time.sleep(1.2 * USUAL)
         call()

@@ -57,6 +57,9 @@ def test_a_batch_ranks_what_is_right_and_goes_on_where_it_stopped(folder: Path) 
     assert "killed by signal 9" in "\n".join(leaderboard_lines(rows))
 
     judges.judged.clear()
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], judges, task_sha256="of a spec that changed").rows()
+    assert 4 == len(judges.judged), "a verdict on another task is none"
+    judges.judged.clear()
     JudgeBatch(folder, results, "add", (), ["GPU-1"], judges).rows()
     assert ["crashes on GPU-1"] == judges.judged, "the others have verdicts"
     (folder / "fast" / "mine.cu").write_text("__global__ void mine() { }")

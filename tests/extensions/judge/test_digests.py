@@ -13,3 +13,16 @@ def test_a_device_and_the_host_have_the_same_digest(kernels, size: int) -> None:
     sums = np.zeros(1, np.uint64)
     kernels["digest"]((2,), (32,), (content, np.int64(size), sums, np.int32(0)))
     assert digest_of(content) == int(sums[0])
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 1001])
+def test_a_digest_depends_on_every_byte_and_its_place(size: int) -> None:
+    content = np.arange(size, dtype=np.uint32).view(np.uint8)[:size].copy()
+    first = digest_of(content)
+    assert 0 <= first < 1 << 64
+    for at in {0, size // 2, size - 1} if size else ():
+        content[at] ^= 1
+        assert digest_of(content) != first
+        content[at] ^= 1
+    if size > 8:
+        assert digest_of(np.roll(content, 1)) != first

@@ -20,7 +20,8 @@ from prism_bench.extensions.judge import form, judged_spec
 from prism_bench.extensions.judge.defences import DEFENCES
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.trial import MODES, JudgeTask
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import MODES
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.run.verification import verify
 from prism_bench.workers.jail import jail_maker

@@ -22,6 +22,17 @@ def words_of(page: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
 
 
+def test_hidden_sizes_decide_the_score_where_some_were_timed() -> None:
+    hidden = [msgspec.structs.replace(one, case="[n=2999]", hidden=True) for one in TIMES[:2]]
+    slower = msgspec.structs.replace(hidden[1], seconds=6e-6)
+    verdict = msgspec.structs.replace(RIGHT, times=(*TIMES, hidden[0], slower))
+    assert (1.5, {"[n=2999]": 0.5}) == (RIGHT.score, verdict.scored)
+    assert 0.5 == verdict.score
+    assert any("no hidden size" in words for words in RIGHT.reasons)
+    assert not any("hidden" in words for words in verdict.reasons)
+    assert any("the score is 1" in words for words in msgspec.structs.replace(RIGHT, times=hidden[:1]).reasons)
+
+
 def test_a_page_names_times_evidence_and_what_was_not_judged() -> None:
     words = words_of(page_html(RIGHT))
     assert "sent for add: right" in words

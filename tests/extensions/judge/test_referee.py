@@ -1,12 +1,15 @@
 """The referee: what a launch does wrong is seen from another process, whatever the launch does there."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
+import msgspec
 import numpy as np
 import pytest
 
+from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import discover
@@ -16,7 +19,6 @@ from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee import machine
 from prism_bench.extensions.judge.referee.client import RunnerProcess
-from prism_bench.extensions.judge.referee.digests import digest_of
 from prism_bench.extensions.judge.referee.machine import MachineState, quarantine_file
 from prism_bench.extensions.judge.referee.messages import Answer, Question
 from prism_bench.extensions.judge.referee.planning import case_plan
@@ -24,14 +26,17 @@ from prism_bench.extensions.judge.referee.referee import RefereeRules
 from prism_bench.extensions.judge.referee.runner import RunnerService
 from prism_bench.extensions.judge.referee.session import Contestant, ContestantCode, RefereeFindings, RefereeSession
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.trial import JudgeTask, SubmissionTrial
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.kernel import KernelSpec
 from prism_bench.workers.frames import Frame
 from prism_bench.workers.refusal import Refusal
+from prism_bench.workload import Workload
 from tests.extensions.judge import fake_device
-from tests.extensions.judge.fake_device import FakeDevice
+from tests.extensions.judge.fake_device import FACTS, FakeDevice
 
 HERE = Path(__file__).parent
+WRONG = {"wrong": True}
 RULES = RefereeRules(blocks=2, samples=4, warmups=1, launch_seconds=2.0)
 
 
@@ -186,19 +191,6 @@ def test_a_plan_has_no_reference_and_refuses_what_a_runner_cannot_launch(case: C
     assert 3000 == int.from_bytes(bytes.fromhex(step.parameters[3].value), "little")
 
 
-@pytest.mark.parametrize("size", [0, 1, 8, 1001])
-def test_a_digest_depends_on_every_byte_and_its_place(size: int) -> None:
-    content = np.arange(size, dtype=np.uint32).view(np.uint8)[:size].copy()
-    first = digest_of(content)
-    assert 0 <= first < 1 << 64
-    for at in {0, size // 2, size - 1} if size else ():
-        content[at] ^= 1
-        assert digest_of(content) != first
-        content[at] ^= 1
-    if size > 8:
-        assert digest_of(np.roll(content, 1)) != first
-
-
 def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,11 +202,12 @@ def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(
 
 
 def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_device.FakeDevice, "facts", lambda self: msgspec.structs.replace(FACTS, bandwidth=1e9))
     states = iter([MachineState()] * 2)
     session = RefereeSession(
         lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: next(states)
     )
-    gpu = OnGpu(session)
+    gpu = OnGpu(session, backend=lambda: NullBackend({"add[*": {"peers": {"lib": {"seconds": 2e-3}, "odd": WRONG}}}))
     monkeypatch.setattr(gpu, "_own_code", lambda task, cases: ContestantCode(b"honest", {"add": "add"}))
     monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
     found = discover(HERE / "tasks")
@@ -222,12 +215,72 @@ def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypat
         read_submission(HERE / "museum" / "honest.toml"), JudgeTask(found.kernel("add"), found), ("90",), False, gpu=gpu
     )
     monkeypatch.setattr(trial, "_run", lambda spec, cell: None)
-    monkeypatch.setattr(trial, "hidden", lambda known: known[:1])
+    monkeypatch.setattr(trial, "hidden", lambda known: [Case(known[0].spec, Workload(n=2000), "hidden")])
     verdict = trial.verdict()
     assert ("right", []) == (verdict.ruling, list(verdict.objections))
-    assert ["submission", "submission", "kernel", "kernel"] == [one.kind for one in verdict.times]
+    assert Counter(kernel=2, submission=2, ceiling=2, peer=2) == Counter(one.kind for one in verdict.times)
+    assert {"lib", "memory bus, by its clock and width"} <= {one.subject for one in verdict.times}
+    assert 2000 * 12 / 1e9 in {one.seconds for one in verdict.times if one.kind == "ceiling"}
+    assert ["PrismBenchError" in words for words in verdict.unjudged] == [True, True], (
+        "a peer that is wrong has no time"
+    )
+    assert (("honest[n=2000]",), ["[n=2000]"]) == (verdict.hidden, list(verdict.scored))
     assert 0.5 < verdict.score < 2
     assert "state of the machine" in verdict.defences
+    samples = RULES.blocks * RULES.samples
+    assert {samples} == {len(one.seeds) for one in verdict.times if one.kind in ("kernel", "submission")}
+
+
+def test_the_secret_of_a_verdict_draws_the_same_seeds_again(case: Case) -> None:
+    def seeds(secret: int) -> tuple[int, ...]:
+        session = RefereeSession(
+            lambda: NearRunner(FakeDevice()), open_backend, Random(f"GPU {secret}"), RULES,
+            state=lambda facts: MachineState(),
+        )  # fmt: skip
+        session.run(Contestant("sent", "submission", [case], ContestantCode(b"honest", {"add": "add"})))
+        return session.findings.times[0].seeds
+
+    assert seeds(7) == seeds(7) != seeds(8)
+
+
+def test_a_hidden_size_at_which_the_own_kernel_is_wrong_counts_for_nothing(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        fake_device.KERNELS, "short", lambda device, a, b, c, n: n == 3000 and fake_device.honest(device, a, b, c, n)
+    )
+    session = RefereeSession(
+        lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+    )
+    gpu, hidden = OnGpu(session, backend=NullBackend), Case(case.spec, Workload(n=2000), "hidden")
+    monkeypatch.setattr(gpu, "_own_code", lambda task, cases: ContestantCode(b"short", {"add": "add"}))
+    found = gpu.judge(case.spec, case.spec, [case, hidden], ContestantCode(b"short", {"add": "add"}))
+    assert [] == found.objections
+    assert {"[n=3000]"} == {one.case for one in found.times}
+    assert any("add[n=2000]: it counts for nothing" in words for words in found.unjudged)
+    assert any("times of peers" in words for words in found.unjudged)
+    assert any("ceilings" in words for words in found.unjudged)
+
+
+def test_a_launch_that_a_stalled_host_spoiled_is_made_again_on_its_inputs(case: Case) -> None:
+    """A kernel that adds to what it finds is wrong where it is launched twice on the same memory."""
+
+    class Stalled(FakeDevice):
+        launches = 0
+
+        def timed(self, call: Callable[[], None], *, cold: bool) -> float | None:
+            Stalled.launches += 1
+            seconds = super().timed(call, cold=cold)
+            return None if Stalled.launches % 3 == 1 else seconds
+
+        def leftover(self) -> float:
+            return 0.1 if Stalled.launches % 3 == 2 else 0.0
+
+    found = judged(case, "honest", Stalled)
+    assert [] == found.objections
+    assert 3 * (RULES.blocks * (RULES.samples + RULES.warmups)) * 2 == Stalled.launches
+    never = type("Never", (FakeDevice,), {"timed": lambda self, call, cold: None})
+    assert "cannot be timed" in judged(case, "honest", never).objections[0].words
 
 
 def compiled(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:

@@ -67,10 +67,11 @@ class RefereeDevice(ABC):
         """Return what enqueues a launch of the module with these parameters: addresses and numbers."""
 
     @abstractmethod
-    def timed(self, call: Callable[[], None], *, cold: bool) -> float:
+    def timed(self, call: Callable[[], None], *, cold: bool) -> float | None:
         """Return the seconds of what a call enqueues, on the device's clock; no line is kept in a cache on request.
 
-        Cold: caches are cleared before it.
+        None where the device began before all was enqueued: the call has been made, and has no time. Cold: caches are
+        cleared before it.
         """
 
     @abstractmethod

@@ -51,9 +51,10 @@ class RefereedCase:
 
 @dataclass
 class RefereedTimes:
-    """What came of a case: the seconds of the samples, and complaints, each a rule and words."""
+    """What came of a case: the seconds of the samples, the seeds of their inputs, and complaints: a rule and words."""
 
     seconds: list[float] = field(default_factory=list[float])
+    seeds: list[int] = field(default_factory=list[int])
     complaints: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     repeatable: bool = True
     variables: dict[str, int] = field(default_factory=dict[str, int])
@@ -95,6 +96,7 @@ class Referee:
                 return
             if number >= self._rules.warmups:
                 found.seconds.append(seconds)
+                found.seeds.append(seed)
 
     def _launched(
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]], *,
@@ -155,13 +157,15 @@ class Referee:
     ) -> None:
         """Take all samples again with every output compared in whole, since digests say nothing of such a kernel."""
         found.seconds.clear()
+        found.seeds.clear()
         for index, seed in enumerate(seeds):
             if index % (self._rules.warmups + self._rules.samples) == 0:
                 client.load(case.plan, self._cubin, self._random.getrandbits(16))
-            digests = dict[int, dict[str, int]]()
-            found.seconds.append(self._launched(client, case, found, digests, seed=seed ^ 0x2A2A2A))
+            digests, fresh = dict[int, dict[str, int]](), seed ^ 0x2A2A2A
+            found.seconds.append(self._launched(client, case, found, digests, seed=fresh))
+            found.seeds.append(fresh)
             if not found.complaints:
-                self._compare(client, case, found, seed=seed ^ 0x2A2A2A, digests=digests[seed ^ 0x2A2A2A])
+                self._compare(client, case, found, seed=fresh, digests=digests[fresh])
             if found.complaints:
                 return
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from prism_bench.backends import Backend
 from prism_bench.case import Case, Device
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
+from prism_bench.extensions.judge.judged_time import judged_time
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.machine import (
     MachineState,
@@ -23,7 +23,6 @@ from prism_bench.extensions.judge.referee.planning import case_plan, check_param
 from prism_bench.extensions.judge.referee.referee import Referee, RefereedCase, RefereedTimes, RefereeRules
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.measure.plausibility import LaunchWork
-from prism_bench.measure.statistics import median_interval
 from prism_bench.run.verification import compare_outputs, complaint, passed
 
 WHERE = "cuda, timed launches"
@@ -82,21 +81,31 @@ class RefereeSession:
         """The device, as launches ask for it."""
         return Device(self.facts.sm_count, self.facts.max_shared_bytes, self.facts.compute_capability)
 
-    def run(self, contestant: Contestant) -> None:
-        """Judge and time every case of a contestant; the first case with a complaint is the last."""
+    def run(self, contestant: Contestant) -> list[Case]:
+        """Judge and time every case of a contestant; return those that were right.
+
+        A submission's first case with a complaint is its last.
+        """
+        right: list[Case] = []
         referee = Referee(self._start, contestant.code.cubin, self._random, self._rules)
         for case in contestant.cases:
             try:
                 found = referee.judge(self._refereed(case, contestant.code))
             except SpecError as error:
+                if contestant.kind == "kernel":
+                    self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {error}")
+                    continue
                 self.findings.objections.append(Objection("form", str(error), case.name))
-                return
+                return right
             except BackendUnavailable as error:
                 self.findings.unjudged.append(f"{case.name} on the GPU: {error}")
                 continue
             self._note(contestant, case, found)
-            if found.complaints:
-                return
+            if not found.complaints:
+                right.append(case)
+            elif contestant.kind == "submission":
+                break
+        return right
 
     def close(self) -> None:
         """Compare the machine with what it was, and put the device into quarantine where it differs."""
@@ -135,7 +144,7 @@ class RefereeSession:
         words = "; ".join(text for _, text in found.complaints)
         if contestant.kind == "kernel":
             if words:
-                self.findings.unjudged.append(f"the task's own kernel has no time: {words}")
+                self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {words}")
         else:
             self.findings.checked.append(CheckedCase(case.name, WHERE, not words, words))
             self.findings.objections += [Objection(rule, text, case.name) for rule, text in found.complaints]
@@ -144,11 +153,5 @@ class RefereeSession:
             if not found.repeatable:
                 self.findings.evidence["repeatable"] = "no: outputs differ in bits from launch to launch"
         if not words:
-            self.findings.times.append(_time(contestant, case, found.seconds))
-
-
-def _time(contestant: Contestant, case: Case, seconds: Sequence[float]) -> JudgedTime:
-    middle = median(seconds)
-    low, high = median_interval(seconds) or (min(seconds), max(seconds))
-    _, _, workload = case.name.partition("[")
-    return JudgedTime(f"[{workload}", contestant.name, contestant.kind, middle, low, high, len(seconds))
+            one = judged_time(case, contestant.name, contestant.kind, found.seconds, found.seeds)
+            self.findings.times.append(one)

@@ -1,0 +1,58 @@
+"""Times that a submission is compared with, apart from the task's own kernel: its peers, and the memory bus."""
+
+from collections.abc import Iterator, Sequence
+
+from prism_bench.backends import Backend
+from prism_bench.backends.base import Runnable
+from prism_bench.case import Case
+from prism_bench.errors import PrismBenchError
+from prism_bench.extensions.judge.judged_time import judged_time, least_time
+from prism_bench.extensions.judge.verdict import JudgedTime
+from prism_bench.run.peers import PEER_TOLERANCE
+from prism_bench.run.verification import compare_outputs, complaint, passed
+
+BUS = "memory bus, by its clock and width"
+
+
+def bus_times(cases: Sequence[Case], bandwidth: float) -> Iterator[JudgedTime]:
+    """Yield the least time of each case at `bandwidth`, bytes per second; nothing where that is 0, not known."""
+    for case in cases if bandwidth else ():
+        seconds = case.sizes.bytes_moved / bandwidth
+        if seconds:
+            yield least_time(case, BUS, seconds)
+
+
+class PeerClock:
+    """Times the peers of cases in this process, by the backend's clock: they are the task's, not a stranger's."""
+
+    def __init__(self, backend: Backend, samples: int = 20) -> None:
+        self._backend, self._samples = backend, samples
+
+    def times(self, case: Case, unjudged: list[str]) -> Iterator[JudgedTime]:
+        """Yield the time of each peer that runs here and is right; why another has none is added to `unjudged`."""
+        names = self._backend.peers(case)
+        if not names:
+            return
+        try:
+            with self._backend.prepare(case, case.inputs()) as runnable:
+                for name in names:
+                    try:
+                        yield self._time(case, name, runnable)
+                    except Exception as error:  # whatever a library raises is the peer's
+                        words = str(error).strip().splitlines() or [""]
+                        unjudged.append(f"{case.name}: peer {name} has no time: {type(error).__name__}: {words[0]}")
+        except (PrismBenchError, MemoryError) as error:
+            unjudged.append(f"{case.name}: peers have no times: {error}")
+
+    def _time(self, case: Case, name: str, runnable: Runnable) -> JudgedTime:
+        with self._backend.prepare_peer(case, name, runnable) as peer:
+            peer()
+            outputs = peer.arrays([one.name for one in case.spec.outputs])
+            tolerance = case.spec.peer_tolerance or PEER_TOLERANCE
+            entries = compare_outputs(self._backend, case, peer.inputs, outputs, 0, tolerance=tolerance)
+            if not passed(entries):
+                raise PrismBenchError(complaint(case, name, entries))
+            sample = peer.timers()["cold_time"]()
+            seconds = [sample().seconds for _ in range(self._samples)]
+            peer.confirm()
+        return judged_time(case, name, "peer", seconds)

@@ -1,0 +1,46 @@
+"""Task of a judgement, and the folder that a submission to it is moved to."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from prism_bench.catalogue import Catalogue
+from prism_bench.extensions.judge.identity import headers_folder, task_hash
+from prism_bench.extensions.judge.submission import Submission
+from prism_bench.kernel import KernelSpec
+
+
+@dataclass(frozen=True)
+class JudgeTask:
+    """What a submission is judged by: the kernel's spec, and the catalogue that it is of."""
+
+    spec: KernelSpec
+    catalogue: Catalogue
+
+    @property
+    def hash(self) -> str:
+        """A SHA-256 of all that the task is."""
+        return task_hash(self.spec, self.catalogue.folder)
+
+
+@contextmanager
+def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None) -> Iterator[tuple[Submission, Path]]:
+    """Give a submission an own catalogue: a copy of its file, and of the headers of the task's kernels.
+
+    Return the submission with that file, and the catalogue's folder, which is in `yard`.
+    """
+    with tempfile.TemporaryDirectory(prefix="prism-judge-", dir=yard) as name:
+        folder = Path(name) / "judged"
+        folder.mkdir()
+        file = folder / submission.file.name
+        file.write_bytes(submission.content)
+        shared = headers_folder(task.catalogue.folder)
+        if shared:
+            shutil.copytree(shared, Path(name) / "include", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+        Path(name).chmod(0o755)  # the jail's user is another one
+        yield msgspec.structs.replace(submission, file=file), Path(name)
