@@ -100,7 +100,7 @@ def test_a_record_makes_a_claim_with_page_and_badge(shell, kept, tmp_path):  # n
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [(("--case", "tripel"), "unknown case 'tripel'"), ((), "2 cases fit"),
+    [(("--case", "tripel"), "unknown case 'tripel'"), ((), "2 cases chosen"),
      (("--case", "triple[n=1000]", "--against", "x"), "unknown peer"),
      (("--case", "triple[n=1000]", "--sign", "x"), "--sign x: write")],
 )  # fmt: skip
