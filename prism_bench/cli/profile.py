@@ -45,6 +45,7 @@ def command(
     time_limit: options.TimeLimitOption = 600.0,
     timeout: TimeoutOption = 60.0,
     verify: Annotated[bool, typer.Option(help="Compare the profiled launch with the reference.")] = True,
+    lines: Annotated[bool, typer.Option("--lines", help="Sample at which source lines warps wait; ncu alone.")] = False,
     clock_control: Annotated[str, typer.Option(help="Pass this to ncu; a shared GPU needs none.")] = "none",
     source: _SourceOption = None,
     emulate: _EmulateOption = False,
@@ -63,6 +64,8 @@ def command(
 
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
+    if lines and tool in ("nsys", "cupti"):
+        raise UsageError(f"--lines takes ncu; --tool {tool} samples no source lines")
     if source and source.suffix in (".csv", ".ncu-rep"):
         return _show_capture(source, json)
     found = options.open_catalogue(catalogue)
@@ -71,7 +74,9 @@ def command(
     opened = options.choose_backend(backend, quiet=json)
     listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S1",)))
     job = ProfileJob(opened, found, list(configured(listed, opened, tuned).cases), reports)
-    plan = ProfilePlan(reports, chosen, tuple(counter or ()), clock_control, time_limit or 600.0, timeout, verify)
+    plan = ProfilePlan(
+        reports, chosen, tuple(counter or ()), clock_control, time_limit or 600.0, timeout, verify, lines
+    )
     with interrupts.held():
         record = _profiled(job, tool, plan, quiet=json)
         raise SystemExit(_finish(job, record, into, json))

@@ -18,7 +18,7 @@ from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.profilers import metrics, ncu, ncu_csv, tools
+from prism_bench.profilers import metrics, ncu, ncu_csv, ncu_source, tools
 from prism_bench.profilers.chips import Chip, chip_of
 from prism_bench.profilers.chips import counters as chip_counters
 from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
@@ -55,8 +55,9 @@ class ProfilePlan:
     """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
 
     `extra` are metrics by ncu's own names. `seconds` is for all cases, `case_seconds` for one; `verify` compares the
-    launch that is profiled. `tried` is when (UTC) a case was last profiled, by its name: those that never were go
-    first, then the oldest, so that a limit does not leave out the same ones every time.
+    launch that is profiled, `lines` samples at which source lines its warps wait. `tried` is when (UTC) a case was last
+    profiled, by its name: those that never were go first, then the oldest, so that a limit does not leave out the same
+    ones every time.
     """
 
     folder: Path
@@ -66,6 +67,7 @@ class ProfilePlan:
     seconds: float = 600.0
     case_seconds: float = 60.0
     verify: bool = True
+    lines: bool = False
     tried: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -82,6 +84,7 @@ class Capture:
     launches: list[ProfiledLaunch]
     command: list[str]
     passes: int | None = None
+    report: Path | None = None
 
 
 def profile(
@@ -178,14 +181,14 @@ class _Profiling:
             plan = self._plan
             wanted = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
             sections = () if plan.traffic else ncu.Counting.sections
-            counting = ncu.Counting(wanted, sections, plan.clock_control, "none" if plan.traffic else "all")
+            counting = ncu.Counting(wanted, sections, plan.clock_control, "none" if plan.traffic else "all", plan.lines)
             command = ncu.capture(self._tool, counting, report, program)
             log, watch = report.with_suffix(".log"), lambda: self._report(progress(events))
             ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
             seen = read_events(events)
         launches = self._exported(report, ended, must=launched(seen))
         kept = [str(report) if word == str(order) else word for word in command]
-        return Capture(seen, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
+        return Capture(seen, launches, kept[: kept.index(program[0])], ncu.passes(ended.text), report)
 
     def _order(self, names: list[str], seconds: float) -> ProfileOrder:
         plan = self._plan
@@ -243,6 +246,7 @@ class _Profiling:
         added: dict[str, JsonTable] = {
             name: {"value": None, "unit": "1", "reason": _SERIAL} for name in ("gaps", "copies")
         }
+        lines = self._lines(capture.report, launches) if self._plan.lines and capture.report else {}
         added["launches"] = {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}
         return {
             "tool": "ncu", "version": self._tool.version, "set": self._plan.chosen,
@@ -250,8 +254,20 @@ class _Profiling:
             "passes": capture.passes, "command": shlex.join(capture.command),
             "kernels": [{"kernel": one.kernel, "grid": list(one.grid), "block": list(one.block)} for one in launches],
             "values": values | added | _written_back(following, self._chip),
-            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
+            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra}, **lines,
         }  # fmt: skip
+
+    def _lines(self, report: Path, launches: Sequence[ProfiledLaunch]) -> JsonTable:
+        """Return the source lines of a case with samples; why there are none where ncu prints no page that is read."""
+        page = report.with_suffix(".source.csv")
+        found = []
+        try:
+            for launch in launches:
+                tools.run(ncu.source_export(self._tool, report, launch.id), page, 2 * GRACE)
+                found.append(ncu_source.read(page))
+        except (ResultsError, ProfilerFailed) as error:
+            return {"lines": [], "no_lines": str(error)}
+        return {"lines": ncu_source.together(found)}
 
 
 def _written_back(following: Sequence[ProfiledLaunch], chip: Chip) -> dict[str, JsonTable]:

@@ -134,6 +134,39 @@ def test_a_metric_of_ncus_own_is_counted_besides(shell, toys, fake):
     assert {name: [17.25]} == store.read(path).case("triple[n=1000]").profile["asked"]
 
 
+SOURCE = """\
+"File Path","/somewhere/double.cu"
+"Function Name","twice"
+"Line No","Source","Address","Source","# Samples","stall_long_sb"
+"4","  y[i] = 2 * x[i];","-","-","40","30"
+"","","0x10","LDG.E R2","30","30"
+"","","0x20","STG.E R2","10","0"
+"""
+
+
+def test_source_lines_join_the_counters_and_explain_the_case(shell, toys, fake):
+    fake(source=SOURCE, launches=2)
+    assert 0 == shell("profile", "double", *QUICK, *toys, "--lines").code
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    profile = store.read(path).case("double[n=1000]").profile
+    line = {"file": "double.cu", "line": 4, "samples": 80, "text": "y[i] = 2 * x[i];", "stall": "long scoreboard"}
+    assert [line] == profile["lines"]
+    assert "--section SourceCounters --import-source yes" in profile["command"]
+
+
+def test_a_page_without_source_lines_is_a_reason_and_no_failure(shell, toys, fake):
+    assert 0 == shell("profile", "double", *QUICK, *toys, "--lines").code
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    profile = store.read(path).case("double[n=1000]").profile
+    assert [] == profile["lines"] and "no page of source lines" in profile["no_lines"]
+    assert 4000.0 == profile["values"]["dram_read_bytes"]["value"]
+
+
+def test_source_lines_are_ncus_alone(shell, toys, fake):
+    found = shell("profile", *QUICK, *toys, "--tool", "cupti", "--lines")
+    assert (2, True) == (found.code, "--lines takes ncu" in found.err)
+
+
 def test_a_metric_of_the_past_is_refused_with_its_successor(shell, toys, fake):
     found = shell("profile", *QUICK, *toys, "--metric", "sm__occupancy.avg.pct")
     assert 2 == found.code

@@ -225,6 +225,8 @@ def _notes(case: CaseResult, counted: Counted) -> Iterator[str]:
     if was and now and was != now:
         yield "the counters are of other machine code than this run's"
     yield from spill_notes(case.code)
+    if counted.case.profile.get("no_lines"):
+        yield f"source lines were sampled and are not known: {counted.case.profile['no_lines']}"
     checked = check_bytes(counted.case, cache_bytes(counted.record.machine))
     if checked.verdict == "less":
         yield f"fewer DRAM bytes were counted than must move: {checked.words}"

@@ -108,6 +108,14 @@ def test_the_hottest_lines_come_first_with_their_share_of_all_samples():
     assert [(9, 0.6), (12, 0.2), (4, 0.1)] == [(one.line, pytest.approx(one.share)) for one in found]
 
 
+def test_lines_that_ncu_did_not_print_are_a_note():
+    seen = counted(timed(), profiler_duration=1e-3, dram_share=0.9)
+    profile = {**seen.case.profile, "lines": [], "no_lines": "p.csv: no page of source lines"}
+    seen = replace(seen, case=replace(seen.case, profile=profile))
+    found = why(timed(), LIMITS, seen)
+    assert (() == found.lines) and "no page of source lines" in " ".join(found.notes)
+
+
 def test_code_against_an_earlier_run():
     same = {"sass": "a", "registers": 32}
     assert "same" == code_against(timed(code=same), timed(code=same), "before").state
