@@ -25,6 +25,8 @@ PROFILES = Path("reports/profiles")
 _ToolOption = Annotated[str, typer.Option(help="Use auto, ncu (counters), nsys or cupti (launches, gaps, copies).")]
 _SetOption = Annotated[str, typer.Option("--set", help="Count core (3 passes), all (10) or traffic (1: DRAM bytes).")]
 _CounterOption = Annotated[list[str] | None, typer.Option(help="Count this metric of ncu as well; may be repeated.")]
+_LinesOption = Annotated[bool, typer.Option("--lines", help="Sample at which source lines warps wait; ncu alone.")]
+_VerifyOption = Annotated[bool, typer.Option(help="Compare the profiled launch with the reference.")]
 _SourceOption = Annotated[
     Path | None, typer.Option("--from", help="Read this capture (.csv, .ncu-rep) or record, and measure nothing.")
 ]
@@ -44,8 +46,8 @@ def command(
     label: options.LabelOption = None,
     time_limit: options.TimeLimitOption = 600.0,
     timeout: TimeoutOption = 60.0,
-    verify: Annotated[bool, typer.Option(help="Compare the profiled launch with the reference.")] = True,
-    lines: Annotated[bool, typer.Option("--lines", help="Sample at which source lines warps wait; ncu alone.")] = False,
+    verify: _VerifyOption = True,
+    lines: _LinesOption = False,
     clock_control: Annotated[str, typer.Option(help="Pass this to ncu; a shared GPU needs none.")] = "none",
     source: _SourceOption = None,
     emulate: _EmulateOption = False,
@@ -62,10 +64,7 @@ def command(
     """
     from prism_bench.studies.profile_job import ProfileJob, ProfilePlan
 
-    if tool not in TOOLS:
-        raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
-    if lines and tool in ("nsys", "cupti"):
-        raise UsageError(f"--lines takes ncu; --tool {tool} samples no source lines")
+    _check_tool(tool, lines)
     if source and source.suffix in (".csv", ".ncu-rep"):
         return _show_capture(source, json)
     found = options.open_catalogue(catalogue)
@@ -80,6 +79,14 @@ def command(
     with interrupts.held():
         record = _profiled(job, tool, plan, quiet=json)
         raise SystemExit(_finish(job, record, into, json))
+
+
+def _check_tool(tool: str, lines: bool) -> None:
+    """Refuse a tool that there is not, and one that samples no source lines where those are wanted."""
+    if tool not in TOOLS:
+        raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
+    if lines and tool in ("nsys", "cupti"):
+        raise UsageError(f"--lines takes ncu; --tool {tool} samples no source lines")
 
 
 def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: bool) -> int:
