@@ -26,6 +26,7 @@ _ToolOption = Annotated[str, typer.Option(help="Use auto, ncu (counters), nsys o
 _SetOption = Annotated[str, typer.Option("--set", help="Count core (3 passes), all (10) or traffic (1: DRAM bytes).")]
 _CounterOption = Annotated[list[str] | None, typer.Option(help="Count this metric of ncu as well; may be repeated.")]
 _LinesOption = Annotated[bool, typer.Option("--lines", help="Sample at which source lines warps wait; ncu alone.")]
+_ClockOption = Annotated[str, typer.Option(help="Pass this to ncu; a shared GPU needs none.")]
 _VerifyOption = Annotated[bool, typer.Option(help="Compare the profiled launch with the reference.")]
 _SourceOption = Annotated[
     Path | None, typer.Option("--from", help="Read this capture (.csv, .ncu-rep) or record, and measure nothing.")
@@ -48,7 +49,7 @@ def command(
     timeout: TimeoutOption = 60.0,
     verify: _VerifyOption = True,
     lines: _LinesOption = False,
-    clock_control: Annotated[str, typer.Option(help="Pass this to ncu; a shared GPU needs none.")] = "none",
+    clock_control: _ClockOption = "none",
     source: _SourceOption = None,
     emulate: _EmulateOption = False,
     reports: _ReportsOption = PROFILES,
@@ -73,16 +74,14 @@ def command(
     opened = options.choose_backend(backend, quiet=json)
     listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S1",)))
     job = ProfileJob(opened, found, list(configured(listed, opened, tuned).cases), reports)
-    plan = ProfilePlan(
-        reports, chosen, tuple(counter or ()), clock_control, time_limit or 600.0, timeout, verify, lines
-    )
+    limits = (time_limit or 600.0, timeout)
+    plan = ProfilePlan(reports, chosen, tuple(counter or ()), clock_control, *limits, verify, lines)
     with interrupts.held():
-        record = _profiled(job, tool, plan, quiet=json)
-        raise SystemExit(_finish(job, record, into, json))
+        raise SystemExit(_finish(job, _profiled(job, tool, plan, quiet=json), into, json))
 
 
 def _check_tool(tool: str, lines: bool) -> None:
-    """Refuse a tool that there is not, and one that samples no source lines where those are wanted."""
+    """Refuse an unknown tool, and one that samples no source lines where those are wanted."""
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
     if lines and tool in ("nsys", "cupti"):
