@@ -14,7 +14,7 @@ from inspect import Parameter, Signature
 from prism_bench.errors import SpecError
 
 LONGEST = 500  # characters
-LARGEST = 1 << 62
+LARGEST = (1 << 64) - 1  # an axis may be a seed of 64 bits
 _OPERATORS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,

@@ -17,15 +17,14 @@ from prism_bench.kernel import KernelSpec, Launch, Zero
 from prism_bench.spec_parts import CUDA
 from prism_bench.units import count_text
 
-_OTHER_KERNELS = re.compile(r'^\s*#\s*include\s*"[^"]*\.cu"', re.MULTILINE)
+_OTHER_KERNEL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*\.cu)".*$', re.MULTILINE)
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", re.MULTILINE)
 
 
 def spec_card(spec: KernelSpec, cases: Sequence[Case]) -> SubmissionCard:
     """Return the card of a spec for these cases; a SpecError where a card cannot have what the spec has."""
     if spec.language != CUDA or spec.callable is not None:
         raise SpecError(f"it is written in {spec.written_in}")
-    if _OTHER_KERNELS.search(spec.source_file.read_text()):
-        raise SpecError("its source includes that of another kernel")
     scratch = {
         one.name: CardScratch(tuple(_extent(word) for word in one.shape.split()), one.dtype)
         for one in spec.arrays if one.scratch
@@ -53,12 +52,27 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case]) -> SubmissionCard:
 
 
 def write_submission(folder: Path, spec: KernelSpec, card: SubmissionCard) -> Path:
-    """Write the card and a copy of the source to a folder; return the card's file."""
+    """Write the card and a copy of the source to a folder, in one file with other kernels' that it includes.
+
+    Return the card's file.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / card.source).write_bytes(spec.source_file.read_bytes())
+    (folder / card.source).write_text(_in_one_file(spec.source_file, set()))
     file = folder / f"{Path(card.source).stem}.toml"
     file.write_text("\n".join(_toml(card)) + "\n")
     return file
+
+
+def _in_one_file(source: Path, seen: set[Path]) -> str:
+    """Return the text of a source with other kernels' sources in the place of their `#include`, each once."""
+    seen.add(source.resolve())
+
+    def text_of(include: re.Match[str]) -> str:
+        other = (source.parent / include[1]).resolve()
+        return "" if other in seen else _in_one_file(other, seen)
+
+    text = source.read_text()
+    return _ONCE.sub("", _OTHER_KERNEL.sub(text_of, text)) if _OTHER_KERNEL.search(text) or len(seen) > 1 else text
 
 
 def _launches(case: Case) -> Iterable[CardLaunch]:

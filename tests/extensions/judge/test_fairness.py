@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from prism_bench.case import Case, Device
+from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.extensions.judge import fairness
 from prism_bench.extensions.judge.fairness import forms, main
 from prism_bench.extensions.judge.form import form_objections
 from prism_bench.extensions.judge.judged_spec import judged_spec
@@ -85,3 +87,18 @@ def test_a_cubin_has_no_other_kernels_and_a_source_may(tmp_path: Path) -> None:
     ]
     assert not list(form_objections(made.cubin, ["one"], compiled_here=True))
     assert "has no kernel three" in next(iter(form_objections(made.cubin, ["three"]))).words
+
+
+def test_sources_of_other_kernels_are_written_into_one_file_once(tmp_path: Path) -> None:
+    spec = CATALOGUE.kernel("active_inference_chain")
+    text = write_submission(tmp_path, spec, spec_card(spec, host_cases(spec))).with_suffix(".cu").read_text()
+    assert '.cu"' not in text
+    assert 1 == text.count("void ai_velocity_update")
+    assert "#pragma once" not in text
+
+
+def test_a_part_of_the_forms_can_be_judged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(fairness, "judged_form", lambda spec, catalogue: fairness.JudgedForm(spec.name, "right"))
+    assert main(["--every", "4", "--skip", "1", "--catalogue", str(TASKS)]) == 0
+    judged = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()][:-2]
+    assert [one.name for one in forms(discover(TASKS))][1::4] == judged

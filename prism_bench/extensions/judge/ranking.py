@@ -1,0 +1,76 @@
+"""Whether the judge ranks kernels as they are known to rank: for each task a slow one and a fast one."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+
+from prism_bench.catalogue import Catalogue, of_project
+from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.extensions.judge.judging import judge
+from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.studies.csv_table import write_table
+
+SLOW, FAST = "naive", "good"
+
+
+@dataclass(frozen=True)
+class RankedPair:
+    """A task and the scores of its two kernels; `words` is what is wrong, empty where they rank as they should."""
+
+    task: str
+    slow: float
+    fast: float
+    timed_cases: int
+    words: str = ""
+
+
+def ranked_pair(folder: Path, catalogue: Catalogue, *, gpu: bool) -> RankedPair:
+    """Judge the slow and the fast kernel of a task at the same hidden sizes; the folder has the task's name."""
+    secret = SystemRandom().getrandbits(32)
+    slow, fast = (
+        judge(folder / f"{name}.toml", folder.name, catalogue=catalogue, gpu=gpu, secret=secret)
+        for name in (SLOW, FAST)
+    )
+    return RankedPair(folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast))
+
+
+def _complaint(slow: JudgeVerdict, fast: JudgeVerdict) -> str:
+    for name, verdict in ((SLOW, slow), (FAST, fast)):
+        if verdict.ruling != "right":
+            return f"{name} is {verdict.ruling}: {'; '.join(verdict.reasons)}"
+        if not verdict.scored:
+            return f"{name} is right, and has no time"
+    return "" if slow.score < fast.score else f"{SLOW} is not slower than {FAST}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the scores of each pair; 1 where one ranks otherwise or is not right, 2 without a GPU, else 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="a folder for each task, with naive.toml and good.toml")
+    parser.add_argument("--catalogue", type=Path)
+    parser.add_argument("--no-gpu", action="store_true", help="judge without times: whether all are right")
+    parser.add_argument("--output", type=Path, help="write a table with a line for each task")
+    chosen = parser.parse_args(arguments)
+    try:
+        rows = list(_printed(chosen.folder, of_project(chosen.catalogue), gpu=not chosen.no_gpu))
+    except PrismBenchError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    if chosen.output:
+        write_table(rows, chosen.output)
+    right = sum(not row.words for row in rows)
+    print(f"{right} of {len(rows)} pairs rank as they should")
+    return int(right < len(rows))
+
+
+def _printed(folder: Path, catalogue: Catalogue, *, gpu: bool) -> Iterator[RankedPair]:
+    tasks = sorted(path for path in folder.glob("*/") if (path / f"{FAST}.toml").is_file())
+    if not tasks:
+        raise UsageError(f"{folder}: here is no folder with {SLOW}.toml and {FAST}.toml")
+    for task in tasks:
+        row = ranked_pair(task, catalogue, gpu=gpu)
+        print(f"{row.task}: {SLOW} {row.slow:.3g}, {FAST} {row.fast:.3g}{row.words and f': {row.words}'}", flush=True)
+        yield row
