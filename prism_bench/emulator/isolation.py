@@ -7,7 +7,9 @@ takes far longer than to run a small kernel. It unloads none of them, because th
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
 
@@ -152,12 +154,27 @@ def _copy_back(frame: Frame[LaunchAnswer], arrays: Sequence[np.ndarray]) -> None
             sent[...] = result.view(sent.dtype)
 
 
-_SERVING: dict[tuple[int, bool], "_ChildProcess"] = {}  # by the process that asks, which may be a fork, and by kind
+# By the process that asks, which may be a fork, by kind, and by the block of `own_children` that it is for.
+_SERVING: dict[tuple[int, bool, object], "_ChildProcess"] = {}
+_BLOCK: ContextVar[object] = ContextVar("block", default=None)
+
+
+@contextmanager
+def own_children() -> Iterator[None]:
+    """Launch what this thread launches in the block in processes that end with it, and that nobody else asks."""
+    block = object()
+    token = _BLOCK.set(block)
+    try:
+        yield
+    finally:
+        _BLOCK.reset(token)
+        for key in [key for key in _SERVING if key[2] is block]:
+            _SERVING.pop(key).end()
 
 
 def _serving(guarded: bool) -> "_ChildProcess":
     """Return the process for one more library. A full one ends when nobody asks it any more."""
-    key = (os.getpid(), guarded)
+    key = (os.getpid(), guarded, _BLOCK.get())
     if key not in _SERVING or not _SERVING[key].lives or len(_SERVING[key].libraries) >= _MOST_LIBRARIES:
         _SERVING[key] = _ChildProcess(guarded)
     return _SERVING[key]

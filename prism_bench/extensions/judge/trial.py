@@ -12,6 +12,7 @@ from prism_bench.backends.numpy_reference import open_backend as open_reference
 from prism_bench.case import Case, Device
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.emulator import ORDERS
+from prism_bench.emulator.isolation import own_children
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.case_check import CaseCheck
 from prism_bench.extensions.judge.cell import JailCell
@@ -19,6 +20,7 @@ from prism_bench.extensions.judge.defences import DEFENCES, ON_A_GPU
 from prism_bench.extensions.judge.degenerate import passing_idlers
 from prism_bench.extensions.judge.form import form_objections
 from prism_bench.extensions.judge.hidden import HIDDEN, hidden_cases
+from prism_bench.extensions.judge.host_state import EVIDENCE, HostState
 from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
 from prism_bench.extensions.judge.judged_code import judged_code
@@ -67,6 +69,7 @@ class SubmissionTrial:
     def verdict(self) -> JudgeVerdict:
         """Judge: form first, then machine code, then outputs; each only where nothing before it was refused."""
         jail = str(jail_maker()) if self.jailed else "none: the source is trusted"
+        before = HostState.now()
         with workplace(self.submission, self.task, self.yard()) as (moved, root):
             with self._step("card"):
                 spec = self.spec(moved)
@@ -76,12 +79,15 @@ class SubmissionTrial:
                         if not self.objections:
                             step(spec, cell)
         struck = tuple(f"{name}: {why}" for name, why in self.struck.items())
+        evidence = dict(self.timed.evidence) if self.timed else {}
+        if self.gpu is None:  # on one, this process has an own context afterwards
+            evidence[EVIDENCE] = HostState.now().evidence(before)
         return JudgeVerdict(
             self.submission.name, self.task.spec.name, self._ruling(), tuple(self.objections), tuple(self.checked),
             struck, tuple(self.unjudged), tuple(self.code), *identity_of(self.submission), jail, self.secret,
             tuple(dict.fromkeys(self.drawn)), headers_hash(self.task.catalogue.folder), self.task.hash,
             tuple(one for one in DEFENCES if self.timed or one not in ON_A_GPU), self.seconds,
-            tuple(self.timed.times) if self.timed else (), self.timed.evidence if self.timed else {},
+            tuple(self.timed.times) if self.timed else (), evidence,
         )  # fmt: skip
 
     def yard(self) -> Path | None:
@@ -231,7 +237,8 @@ class SubmissionTrial:
         """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task."""
         try:
             own = Case(self.task.spec, case.workload, case.label)
-            return not passed(verify(EmulatorBackend(isolate=True), own, self.seeds()))
+            with own_children():
+                return not passed(verify(EmulatorBackend(isolate=True), own, self.seeds()))
         except BackendUnavailable:
             return False
         except PrismBenchError:
