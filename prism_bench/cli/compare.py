@@ -64,6 +64,7 @@ def command(
     records: options.RecordsOption = None,
     tuned: TunedOption = False,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
     all: _AllOption = False,
     all_cases: _AllCasesOption = False,
     json: options.JsonOption = False,
@@ -73,19 +74,25 @@ def command(
     Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
     """
     from prism_bench.run.sides import Choice, words_of
-    from prism_bench.studies.pairs import PairEffort
 
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
-    judge = _Judge(noise, _rules(least, control=environments[0] == environments[1]), metric)
-    words = options.patterns(cases, filter)
+    judge = _Judge(noise, _rules(least, control=environments[0] == environments[1]), metric, runs=runs)
     if a and _are_records(a, b or ""):
-        _end(_of_records((a, b or ""), words, judge), everything=all, json=json)
+        _end(_of_records((a, b or ""), options.patterns(cases, filter), judge), everything=all, json=json)
     opened, looks = options.choose_backend(backend, quiet=json), _looks(processes, most)
-    choice = Choice(options.open_catalogue(catalogue), words, pairs.pair_labels(label, opened.name), environments)
-    effort, sides = PairEffort(opened.name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
+    choice = Choice(options.open_catalogue(catalogue), options.patterns(cases, filter),
+                    pairs.pair_labels(label, opened.name), environments)  # fmt: skip
+    effort, sides = _effort(opened.name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
     chosen = _Selecting(opened, "--all-cases" if all_cases else "--tuned" if tuned else None)
     with interrupts.held():
         _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=chosen), everything=all, json=json)
+
+
+def _effort(backend: str, processes: int, limit: float | None, records: Path | None, tuned: bool) -> "PairEffort":
+    """Return what is spent on measuring both sides."""
+    from prism_bench.studies.pairs import PairEffort
+
+    return PairEffort(backend, processes, limit, records, tuned)
 
 
 def _end(
@@ -145,12 +152,16 @@ def _environment(words: Sequence[str] | None, option: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Judge:
-    """What compares two records: where noise floors are kept, the rules, the metric, and the names of the sides."""
+    """What compares two records: where noise floors are kept, the rules, the metric, and the names of the sides.
+
+    The records below `runs` show what two boards differ by, where the sides come from two.
+    """
 
     noise: Path
     rules: "VerdictRules"
     metric: str | None
     names: tuple[str, str] = ("A", "B")
+    runs: Path = options.DEFAULT_RUNS
 
     def __post_init__(self) -> None:
         _require_metric(self.metric)
@@ -160,12 +171,15 @@ class _Judge:
         changed: Sequence[str] = (),
     ) -> "RecordComparison":  # fmt: skip
         """Return the comparison; `key` names what is paired, the case's name without one."""
+        from prism_bench.analysis.boards.known import KnownBoards
         from prism_bench.analysis.compare.comparison import by_name, compare
         from prism_bench.analysis.compare.noise import stored_noise
+        from prism_bench.store import read_history
 
         floors = stored_noise(b.machine["id"], self.noise)
+        boards = KnownBoards(lambda: read_history(self.runs), str(b.machine["id"]), b.backend)
         return compare(a, b, floors, self.rules, metric=self.metric, key=key or by_name, names=self.names,
-                       changed=changed)  # fmt: skip
+                       changed=changed, boards=boards)  # fmt: skip
 
 
 def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":

@@ -18,6 +18,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "bisect",
         "baseline",
         "noise",
+        "boards",
         "show",
         "digest",
         "comment",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.gate.against_baseline import baseline_part
 from prism_bench.analysis.gate.against_history import trend_part
@@ -21,6 +22,7 @@ def judged(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
     reading = read(store.read(source), catalogue)
     history = store.read_history(runs)
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
-    baseline = baseline_part(reading, source, runs, floors)
+    boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
+    baseline = baseline_part(reading, source, runs, floors, boards)
     last = once(last_part(reading, history, runs, floors), [baseline])
     return gate(reading, source, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])

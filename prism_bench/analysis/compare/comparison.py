@@ -8,73 +8,40 @@ have changed them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import get_args
 
-from prism_bench.analysis.build_identity import BuildChange, code_change, new_compilers
+from prism_bench.analysis.boards.known import KnownBoards
+from prism_bench.analysis.build_identity import new_compilers
+from prism_bench.analysis.compare.across import crossed, shifts_of
 from prism_bench.analysis.compare.comparable import Surroundings, device_of, require_comparable, software_changes
+from prism_bench.analysis.compare.compared_case import UNMEASURED, ComparedCase, ComparedVerdict
 from prism_bench.analysis.compare.comparison_views import (
-    compared_html,
-    compared_line,
     comparison_html,
     comparison_line,
 )
-from prism_bench.analysis.compare.control import Control, control_findings, control_of, with_changed
+from prism_bench.analysis.compare.control import Control, control_findings, with_changed
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.compare.selection import Selection
 from prism_bench.analysis.compare.verdict import (
     CHANGED,
     RULES,
     Judgement,
-    MachineShift,
     Pair,
     VerdictRules,
     judged,
     pair_of,
 )
-from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
+from prism_bench.analysis.findings import GRAVITY, Finding, exit_code, metric_words, value_text
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.measure.limits import valid, valid_median
 from prism_bench.metric import ELSEWHERE, MEASURED
-from prism_bench.run_record import CaseResult, JsonTable, RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
 
-ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
-UNMEASURED: ComparedVerdict = "same machine code"
 LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
 
 _Cases = tuple[CaseResult, CaseResult]
-
-
-@dataclass(frozen=True, repr=False)
-class ComparedCase:
-    """One case on both sides.
-
-    `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
-    `identical`, and is `not compared` where a side has no valid times, and `same machine code` where the case was not
-    measured for that reason. `seconds` are the medians of A and B as they were measured;
-    `codes` is what each record knows of its machine code and launches.
-    """
-
-    case: str
-    metric: str
-    verdict: ComparedVerdict
-    reason: str | None = None
-    judgement: Judgement | None = None
-    seconds: tuple[float | None, float | None] = (None, None)
-    identical: bool = False
-    gravity: Gravity = "note"
-    codes: tuple[JsonTable, JsonTable] = field(default_factory=lambda: ({}, {}))
-
-    @property
-    def build_change(self) -> BuildChange | None:
-        """Why the machine code differs: another compiler, another source; None where it does not, or is not known."""
-        return code_change(*self.codes)
-
-    __repr__ = compared_line
-    _repr_html_ = compared_html
-
-
 _Row = tuple[ComparedCase, _Cases]
 
 
@@ -140,10 +107,12 @@ def compare(
     key: Callable[[CaseResult], str] = by_name,
     names: tuple[str, str] = ("A", "B"),
     changed: Collection[str] = (),
+    boards: KnownBoards | None = None,
 ) -> RecordComparison:
     """Return B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
 
-    The cases `changed` are known to differ in their code, whatever the records know of it.
+    The cases `changed` are known to differ in their code, whatever the records know of it. `boards` are the factors of
+    cases whose sides two boards measured (see `across`).
     Raise a ResultsError where backend, device or protocol differ: such times cannot be compared.
     """
     notes = require_comparable(a, b, names)
@@ -156,7 +125,8 @@ def compare(
     rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
     surrounded = Surroundings(a, b, software_changes(a, b))
-    found, control = _judged(rows, pairs, rules, surrounded)
+    found, control, on_boards = _judged(rows, pairs, rules, surrounded, boards)
+    notes += on_boards
     notes += new_compilers(one.build_change for one in found)
     return RecordComparison(
         names, tuple(found), control, tuple(notes), software=surrounded.software,
@@ -217,19 +187,25 @@ def _pair(row: ComparedCase, both: _Cases, noise: Noise | None) -> Pair:
 
 
 def _judged(
-    rows: Sequence[_Row], pairs: Mapping[str, Pair], rules: VerdictRules, surrounded: Surroundings
-) -> tuple[list[ComparedCase], Control]:
-    """Return every row with its verdict, and the control that the rows of identical code make."""
+    rows: Sequence[_Row], pairs: Mapping[str, Pair], rules: VerdictRules, surrounded: Surroundings,
+    known: KnownBoards | None,
+) -> tuple[list[ComparedCase], Control, list[str]]:  # fmt: skip
+    """Return every row with its verdict, the control that the rows of identical code make, and notes on boards."""
     identical = [row.case for row, _ in rows if row.identical and rules.control]
-    control = control_of({case: pairs[case] for case in identical})
-    shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
-    final = dict(zip(pairs, judged(list(pairs.values()), rules, control.widening, shifts), strict=True))
+    metrics = {row.case: row.metric for row, _ in rows}
+    boards = crossed({row.case: pair for row, pair in rows}, surrounded.a, surrounded.b)
+    control, widening, shifts, crossings = shifts_of(pairs, identical, boards, (known, metrics))
+    final = dict(
+        zip(pairs, judged(list(pairs.values()), rules, widening, [shifts[case] for case in pairs]), strict=True)
+    )
     changed = tuple(case for case in identical if final[case].verdict in CHANGED)
     decided = [
         _of_identical(row, final[row.case], control, surrounded, around=surrounded.of(pair[1].kernel))
         if row.case in identical else _decided(row, final.get(row.case)) for row, pair in rows
     ]  # fmt: skip
-    return decided, with_changed(control, changed) if control.used else control
+    withheld = [replace(row, reason=crossings.reason(row.case, row.judgement) or row.reason) if row.judgement else row
+                for row in decided]  # fmt: skip
+    return withheld, with_changed(control, changed) if control.used else control, crossings.notes()
 
 
 def _decided(row: ComparedCase, judgement: Judgement | None, identical: bool = False) -> ComparedCase:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, compare, comparison_findings
 from prism_bench.analysis.compare.noise import Noise
@@ -21,7 +22,9 @@ NAME = "baseline"
 _ANSWERS = {"not compared": "unmeasured"}
 
 
-def baseline_part(reading: Reading, path: Path, runs: Path, noise: Noise | None = None) -> GatePart:
+def baseline_part(
+    reading: Reading, path: Path, runs: Path, noise: Noise | None = None, boards: KnownBoards | None = None
+) -> GatePart:
     """Return the part of the gate on the record at `path`; without a baseline it has no checks and a reason.
 
     The baseline's own record, where it is still kept, is compared with this one; a ResultsError where the two do not
@@ -33,9 +36,8 @@ def baseline_part(reading: Reading, path: Path, runs: Path, noise: Noise | None 
     if Path(baseline.record).name == path.name:
         return GatePart(NAME, silent="this record is the baseline itself")
     kept, reason = _record_of(baseline, runs, reading.record.machine.get("id"))
-    compared = (
-        compared_checks(compare(kept, reading.record, noise, names=("the baseline", "this record"))) if kept else []
-    )
+    names = "the baseline", "this record"
+    compared = compared_checks(compare(kept, reading.record, noise, names=names, boards=boards)) if kept else []
     checks = [*compared, *_degraded(reading, baseline, compared)]
     return GatePart(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparable import value_settings
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.noise import Noise
@@ -45,8 +46,9 @@ def last_part(reading: Reading, history: History, runs: Path, noise: Noise | Non
     if not left:
         return GatePart(NAME, silent="no case of this record has a time to compare")
     found: list[GateCheck] = []
+    boards = KnownBoards(lambda: history, str(record.machine.get("id")), record.backend)
     for earlier in _earlier(record, history, runs):
-        checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, factor)
+        checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, factor, boards)
         found += checks
         left = {name: case for name, case in left.items() if all(check.case != name for check in checks)}
         if not left:
@@ -78,12 +80,14 @@ def _may_compare(facts: Facts, record: RunRecord) -> bool:
     return same and facts.created < utc(record.created)
 
 
-def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, factor: float) -> list[GateCheck]:
+def _against(
+    earlier: Earlier, record: RunRecord, noise: Noise | None, factor: float, boards: KnownBoards
+) -> list[GateCheck]:
     """Return what the comparison finds for the cases that both have, and what is slower by the factor all the same."""
     names = {case.name for case in record.cases}
     older = replace(earlier.record, cases=tuple(case for case in earlier.record.cases if case.name in names))
     try:
-        comparison = compare(older, record, noise, names=(earlier.name, "this record"))
+        comparison = compare(older, record, noise, names=(earlier.name, "this record"), boards=boards)
     except ResultsError:
         return []  # another device of the same machine
     compared = [check for check in compared_checks(comparison) if check.answer != "unmeasured"]

@@ -115,6 +115,8 @@ class Causes:
 
     def of(self, series: CaseSeries, change: Change) -> tuple[int, Cause]:
         """Return the cause of the change of the series, and its place, moved to the cause if it is nearby."""
+        if words := _of_boards(series, change):
+            return change.place, Cause("device", words)
         for offset in NEARBY:
             place = change.place + offset
             if 0 < place < len(series.records) and (found := self._changes(series, place)):
@@ -139,6 +141,8 @@ class Causes:
         """Return what the records before and at `place` differ in that explains a step, by kind, in words."""
         old, new = int(series.records[place - 1]), int(series.records[place])
         found = dict(self._between(old, new))
+        if series.levels:
+            found.pop("device", None)  # what its boards differ by is taken out, and `_of_boards` has the rest
         before, after = int(series.codes[place - 1]), int(series.codes[place])
         known = series.key.subject == "kernel" and self._unknown not in (before, after)
         build = self._build_change(series, place) if known and before != after else None
@@ -181,6 +185,16 @@ class Causes:
         is_unknown = self._unknown in (int(series.codes[place - 1]), int(series.codes[place]))
         changed = old.commit != new.commit and series.key.subject == "kernel" and (is_unknown or _by_host(series))
         return {"sources": CAUSES["sources"]} if changed else {}
+
+
+def _of_boards(series: CaseSeries, change: Change) -> str | None:
+    """Return why the boards that took over may be the step, in words; None where they are not."""
+    if series.levels is None:
+        return None
+    before = series.boards[change.start : change.place].tolist()
+    after = series.boards[change.place : change.end].tolist()
+    reach = series.levels.reach(before, after)
+    return series.levels.words(before, after) if reach and abs(change.size) <= change.floor + reach else None
 
 
 def differences(old: Facts, new: Facts) -> _Words:

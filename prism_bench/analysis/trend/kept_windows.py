@@ -76,5 +76,6 @@ def _digest_of(texts: Iterable[str]) -> str:
 @cache
 def _maker() -> str:
     """Return a digest of the code that tests: other code finds other steps."""
-    sources = sorted([*_ANALYSIS.glob("trend/*.py"), *_ANALYSIS.glob("*.py"), *_ANALYSIS.glob("compare/*.py")])
+    folders = ("trend", "compare", "boards", ".")
+    sources = sorted(path for folder in folders for path in (_ANALYSIS / folder).glob("*.py"))
     return _digest_of(source.read_text() for source in sources)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from prism_bench.analysis.trend.runs import Floats, filtered
 from prism_bench.analysis.trend.step import Key
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.store.history import History
+
+if TYPE_CHECKING:
+    from prism_bench.analysis.trend.board_levels import BoardLevels
 
 CLOCK_RUNS = 15  # runs whose median clock is the usual one: a state that lasts longer than half of them is no visit
 CLOCK_SHARE = 0.02  # off the usual clock by more, a time shows nothing about the code
@@ -34,13 +37,16 @@ class CaseSeries(Course):
     """The course of a key with what may have moved it.
 
     `clocks` are in hertz, 0 where none was read; `codes` number the machine codes, `builds` what they were made of, and
-    by which compiler. `aside` are the runs that were set aside, by reason.
+    by which compiler; `boards` number the GPUs. `aside` are the runs that were set aside, by reason. `levels` are the
+    factors of several boards, by which the values are divided (see `board_levels`).
     """
 
     clocks: Floats
     codes: Ints
     builds: Ints
+    boards: Ints
     aside: dict[str, int]
+    levels: "BoardLevels | None" = None
 
     @property
     def logs(self) -> Floats:
@@ -59,10 +65,9 @@ def series_of(history: History, first: int = 0) -> Iterator[CaseSeries]:
     owners = _owners(history)
     sound = numpy.array([doubt == "" for doubt in names["doubt"]], bool)
     for rows in groups:
-        first = rows[0]
-        case, metric, subject = (names[name][int(columns[name][first])] for name in _KEY)
-        key = Key(*owners[int(columns["owner"][first])], case, metric, subject)
-        own = {name: columns[name][rows] for name in ("record", "value", "clock", "code", "build", "doubt")}
+        case, metric, subject = (names[name][int(columns[name][rows[0]])] for name in _KEY)
+        key = Key(*owners[int(columns["owner"][rows[0]])], case, metric, subject)
+        own = {name: columns[name][rows] for name in ("record", "value", "clock", "code", "build", "doubt", "board")}
         counted = own["record"] >= first
         yield _series(key, own, sound[own["doubt"]], _Counted(names["doubt"], counted))
 
@@ -85,7 +90,8 @@ def _owners(history: History) -> list[tuple[str, str]]:
 def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], list[Ints]]:
     """Return the columns as arrays, and for every series its rows, oldest first."""
     points = history.points
-    columns: dict[str, NDArray[Any]] = {name: codes(history, name) for name in (*_KEY, "code", "build", "doubt")}
+    words = *_KEY, "code", "build", "doubt", "board"
+    columns: dict[str, NDArray[Any]] = {name: codes(history, name) for name in words}
     columns |= {name: points[name].to_numpy() for name in ("record", "value", "clock")}
     owners = _owners(history)
     owner = numpy.array([owners.index((facts.machine, facts.backend)) for facts in history.records], "i4")
@@ -113,7 +119,8 @@ def _series(
     if count := int((visits & counted.runs[trusted]).sum()):
         aside["the device ran at another clock than in the runs around"] = count
     kept = {name: column[trusted][~visits] for name, column in columns.items()}
-    return CaseSeries(key, kept["record"], kept["value"], kept["clock"], kept["code"], kept["build"], aside)
+    changes = kept["clock"], kept["code"], kept["build"], kept["board"]
+    return CaseSeries(key, kept["record"], kept["value"], *changes, aside)
 
 
 def visiting(clocks: Floats) -> NDArray[numpy.bool_]:

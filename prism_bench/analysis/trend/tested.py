@@ -7,6 +7,7 @@ from math import log, log1p
 
 import numpy
 
+from prism_bench.analysis.trend.board_levels import levelled
 from prism_bench.analysis.trend.causes import Causes, Change
 from prism_bench.analysis.trend.detection import level_changes
 from prism_bench.analysis.trend.series import CaseSeries, higher_is_better, series_of
@@ -62,7 +63,7 @@ class WindowTest:
 
     def run(self, history: History) -> TestedWindow:
         """Return what is found in the window's part of a history."""
-        every = list(series_of(history, self._window.shared))
+        every = list(levelled(history, series_of(history, self._window.shared)))
         causes = Causes(history, every)
         steps: list[FoundStep] = []
         tested: list[TestedSeries] = []

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.against_baseline import baseline_part
@@ -132,7 +133,7 @@ def context_of(
     reading, refusal = judged(record, catalogue)
     floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)
     found = trend(history, floors)
-    baseline = _baseline(reading, path, places, noise)
+    baseline = _baseline(reading, path, places, noise, history)
     last = once(last_part(reading, history, places.runs, noise), [baseline])
     parts = [baseline, last, trend_part(history, record, floors, found)]
     passed = gate(reading, path, parts + ([GatePart("budgets of the device", silent=refusal)] if refusal else []))
@@ -151,9 +152,10 @@ def contexts(
         yield context_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
 
 
-def _baseline(reading: Reading, path: Path, places: Places, noise: Noise | None) -> GatePart:
+def _baseline(reading: Reading, path: Path, places: Places, noise: Noise | None, history: History) -> GatePart:
     """Return the gate's checks against the baseline; a gap with its reason where the two do not compare."""
     try:
-        return baseline_part(reading, path, places.runs, noise)
+        boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
+        return baseline_part(reading, path, places.runs, noise, boards)
     except ResultsError as error:
         return GatePart("baseline", silent=str(error))

@@ -85,12 +85,12 @@ def test_what_the_clock_explains_is_no_shift(follows):
 
 
 def test_the_two_full_records_of_one_day_compare_sensibly():
-    """They are of two hosts, of which one launches 1.7 us later; the faster cases are the TF32 kernels of that day."""
+    """They are of two hosts, of which one launches 1.6 to 1.8 us later, board by board; TF32 kernels became faster."""
     names = ("20261122T072915Z-9f50f96a", "20261122T095434Z-aad8442a")
     a, b = (store.read(REPORTS / "runs" / "nvidia-h200" / f"{name}.json.gz") for name in names)
     found = compare(a, b, stored_noise("nvidia-h200", REPORTS / "noise"))
     assert (725, False) == (found.control.cases, found.control.excess)
-    assert -1.71e-6 == pytest.approx(found.control.fit.offset, rel=0.02)
+    assert -1.80e-6 == pytest.approx(found.control.fit.offset, rel=0.02)  # of the pair of boards with most cases
     assert 1.0 == pytest.approx(found.control.fit.factor, abs=0.001)
     assert found.control.widening < 2
     changed = {one.case: one.verdict for one in found.cases if one.verdict in ("slower", "faster")}

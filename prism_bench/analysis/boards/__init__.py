@@ -1,0 +1,1 @@
+"""Boards of one kind: what they measured of the same code, by which factor they differ, and how well that is known."""
