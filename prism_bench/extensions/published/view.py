@@ -11,9 +11,16 @@ from prism_bench.extensions.published.choices import POLICIES
 from prism_bench.extensions.published.comparison import PublishedComparison, summaries
 from prism_bench.extensions.published.figures import FigureVerdict, quoted
 from prism_bench.extensions.published.rules import remarks
+from prism_bench.report.terminal.fitted_table import FittedColumn, fitted
 from prism_bench.report.terminal.policies import Asked, cost_words, matmul_table
 from prism_bench.units import share_text, time_text
 
+_COLUMNS = (
+    FittedColumn("kernel at S0"), FittedColumn("published workload", goes=2),
+    FittedColumn("published mean", numbers=True, goes=3), FittedColumn("published budget", numbers=True),
+    FittedColumn("ours, end to end", numbers=True), FittedColumn("ours, cold", numbers=True, goes=1),
+    FittedColumn("verdict"),
+)  # fmt: skip
 _STYLES = {"met": "green", "missed": "bold red", "undecided": "yellow"}
 
 
@@ -26,14 +33,8 @@ def _figures(compared: PublishedComparison) -> Iterator[RenderableType]:
     if not compared.figures:
         yield Text("This record timed none of the published kernels at their size.")
         return
-    table = Table(title=f"figures quoted from the {quoted()['source']}", title_justify="left")
-    for name in ("kernel at S0", "published workload"):
-        table.add_column(name)
-    for name in ("published mean", "published budget", "ours, end to end", "ours, cold", "verdict"):
-        table.add_column(name, justify="right")
-    for one in compared.figures:
-        table.add_row(*_figure(one))
-    yield table
+    yield fitted(f"figures quoted from the {quoted()['source']}", _COLUMNS,
+                 [(_figure(one), None) for one in compared.figures])  # fmt: skip
     yield Text(f"  quoted times are {quoted()['clock']}; the verdict compares our end-to-end time", style="dim")
 
 

@@ -1,11 +1,14 @@
 """A table as wide as the terminal: long names lose their middle, then columns go."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from prism_bench.report.terminal.fitting import middle_cut
 
 _LEAST_NAME = 16
 
@@ -38,3 +41,34 @@ class FittedTable:
     def _over(self, console: Console, options: ConsoleOptions, dropped: Collection[str], names: int) -> int:
         wide = options.update(max_width=10_000)
         return Measurement.get(console, wide, self._make(dropped, names)).maximum - options.max_width
+
+
+@dataclass(frozen=True)
+class FittedColumn:
+    """A column of `fitted`: its title, whether it has numbers, and its turn to go where there is no room, from 1."""
+
+    title: str
+    numbers: bool = False
+    goes: int | None = None
+
+
+Row = tuple[Sequence[str | Text], str | None]  # the cells, and the style of the row
+
+
+def fitted(title: str, columns: Sequence[FittedColumn], rows: Sequence[Row]) -> FittedTable:
+    """Return a table of these cells; the first one is a name, which loses its middle where that makes room."""
+
+    def make(dropped: Collection[str], names: int) -> Table:
+        table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="bold")
+        kept = [place for place, column in enumerate(columns) if column.title not in dropped]
+        for place in kept:
+            right = "right" if columns[place].numbers else "left"
+            table.add_column(columns[place].title, justify=right, no_wrap=place == 0 or columns[place].numbers)
+        for cells, style in rows:
+            own = [middle_cut(str(cells[0]), names), *cells[1:]]
+            table.add_row(*(own[place] for place in kept), style=style)
+        return table
+
+    going = sorted((column for column in columns if column.goes), key=lambda column: column.goes or 0)
+    longest = max((len(str(cells[0])) for cells, _ in rows), default=0)
+    return FittedTable(make, {column.title: column.title for column in going}, longest)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from prism_bench.analysis.bounds.profile_table import rows
@@ -14,11 +13,15 @@ from prism_bench.analysis.findings import Finding
 from prism_bench.profilers.chips import chip_of
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.profilers.metrics import combined
+from prism_bench.report.terminal.fitted_table import FittedColumn, FittedTable, fitted
 from prism_bench.run_record import RunRecord
 from prism_bench.units import bytes_text, share_text, time_text
 
 _SHARES = ("dram_share", "l2_share", "fp32_share", "tensor_share", "sfu_share", "issue_share", "occupancy")
 _HEADINGS = ("bound", "duration", "launches", "DRAM", "of model", "emulated", *_SHARES, "registers", "local")
+# Columns that a narrow terminal leaves out, the first to go first; case, bottleneck and time stay.
+_DISPENSABLE = ("local", "registers", "emulated", "sfu_share", "tensor_share", "fp32_share", "launches", "l2_share",
+                "occupancy", "issue_share", "of model", "DRAM")  # fmt: skip
 _GRAVITY_STYLES = {"bad": "red", "untrusted": "yellow"}
 
 
@@ -43,22 +46,28 @@ def profile_view(lines: Sequence[dict[str, Any]], found: Sequence[Finding]) -> R
     return Group(profile_table(lines), *texts)
 
 
-def profile_table(lines: Sequence[dict[str, Any]]) -> Table:
+def profile_table(lines: Sequence[dict[str, Any]]) -> FittedTable:
     """Return shares of peaks, DRAM bytes over the compulsory ones, and the bottleneck of each case.
 
     `emulated` is what the source touches over what its spec declares. A column without any figure is left out.
     """
     cells = [_cells(row) for row in lines]
     filled = [i for i in range(len(_HEADINGS)) if any(line[i] != "-" for line in cells)]
-    table = Table(title="counted by the profiler; its durations are no benchmark times", title_justify="left")
-    table.add_column("kernel", overflow="fold")
-    table.add_column("label")
-    for i in filled:
-        table.add_column(_HEADINGS[i].replace("_share", ""), justify="right")
-    for row, line in zip(lines, cells, strict=True):
-        style = None if row["status"] == "ok" else "red"
-        table.add_row(Text(row["case"].split("[")[0]), row["label"], *(line[i] for i in filled), style=style)
-    return table
+    columns = [FittedColumn("kernel"), FittedColumn("label"), *(_column(_HEADINGS[i]) for i in filled)]
+    named = [
+        (
+            (row["case"].split("[")[0], row["label"], *(line[i] for i in filled)),
+            None if row["status"] == "ok" else "red",
+        )
+        for row, line in zip(lines, cells, strict=True)
+    ]
+    return fitted("counted by the profiler; its durations are no benchmark times", columns, named)
+
+
+def _column(heading: str) -> FittedColumn:
+    """Return the column of figures with this heading."""
+    goes = _DISPENSABLE.index(heading) + 1 if heading in _DISPENSABLE else None
+    return FittedColumn(heading.replace("_share", ""), numbers=True, goes=goes)
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
