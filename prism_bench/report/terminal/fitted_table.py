@@ -45,7 +45,7 @@ class FittedTable:
 
 @dataclass(frozen=True)
 class FittedColumn:
-    """A column of `fitted`: its title, whether it has numbers, and its turn to go where the terminal is too narrow, from 1."""
+    """A column of `fitted`: its title, whether it has numbers, and from 1 its turn to go from a narrow terminal."""
 
     title: str
     numbers: bool = False
@@ -56,7 +56,7 @@ Row = tuple[Sequence[str | Text], str | None]  # the cells, and the style of the
 
 
 def fitted(title: str, columns: Sequence[FittedColumn], rows: Sequence[Row]) -> FittedTable:
-    """Return a table of these cells; the first one is a name, which loses its middle where the terminal is too narrow."""
+    """Return a table of these cells; the first one is a name, which loses its middle in a narrow terminal."""
 
     def make(dropped: Collection[str], names: int) -> Table:
         table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="bold")
