@@ -1,0 +1,136 @@
+"""A problem of KernelBench as a task: its inputs, parameters and outputs are buffers, its model the reference.
+
+All of the problem's Python runs in a jailed process. A kernel gets `x0`, `x1`, ... (inputs), `p_...` (parameters and
+buffers of the model, by their names in its state), `y0`, ... (outputs), and the problem's whole numbers as sizes.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from inspect import Parameter, Signature
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from prism_bench.arguments import In, Out, Size
+from prism_bench.errors import SpecError, VerificationFailed
+from prism_bench.extensions.judge.kernelbench.messages import (
+    ANSWERS,
+    DrawnAnswer,
+    DrawQuestion,
+    ForwardAnswer,
+    ForwardQuestion,
+    ProblemAnswer,
+    ProblemQuestion,
+)
+from prism_bench.inputs import BLOCK, Fill
+from prism_bench.kernel import KernelSpec, Launch
+from prism_bench.tolerance import Tolerance
+from prism_bench.units import count_text
+from prism_bench.workers.frames import Frame, FrameError
+from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
+from prism_bench.workers.jail import Jail
+from prism_bench.workers.refusal import Refusal
+from prism_bench.workload import Workload
+
+SECONDS = 120.0  # for PyTorch's import, or one call of a model
+LARGEST = 4 << 30  # bytes of all arrays of a problem
+# KernelBench asks for 1e-4 in float32, relative and absolute. An absolute part lets zeros pass: here it is of the peak.
+TOLERANCE = Tolerance("KernelBench, float32", relative=1e-4, floor_of_peak=1e-4)
+_Expected = TypeVar("_Expected", bound=ProblemAnswer)
+
+
+class KernelBenchProblem:
+    """A problem in a file, as a context; `sizes` replace whole numbers at its top level. Without a jail for own files.
+
+    BackendUnavailable where no jail can be made or PyTorch is missing, SpecError for what is no problem.
+    """
+
+    def __init__(self, path: Path, sizes: Mapping[str, int] | None = None, jailed: bool = True) -> None:
+        self.path, self.sizes = path.resolve(), dict(sizes or {})
+        jail = Jail.over(self.path) if jailed else None
+        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        self._worker = FrameWorker(WorkerEnvironment(f"{__package__}.child", variables=threads, jail=jail))
+
+    def __enter__(self) -> "KernelBenchProblem":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._worker.kill()
+        self._worker.wait()
+        self._worker.release()
+
+    def spec(self) -> KernelSpec:
+        """Return the task: of one size, `S0`, whose seeds the judge draws."""
+        frame = self._drawn(0)
+        answer, arrays = frame.message, dict(zip(frame.message.names, frame.arrays, strict=True))
+        large = next((name for name, one in arrays.items() if one.size > BLOCK), None)
+        if large:
+            count = count_text(arrays[large].size, "element")
+            raise SpecError(f"{self.path.name}: {large} has {count}, more than {BLOCK:,}: make its sizes smaller")
+        split = answer.inputs + answer.parameters
+        given, results = answer.names[:split], answer.names[split:]
+        return KernelSpec(
+            name=self.path.stem, entry="none", source=self.path, launch=lambda: Launch(1, 1),
+            arguments=(
+                *(In(name, _shape(arrays[name]), str(arrays[name].dtype), self._fill(name)) for name in given),
+                *(Out(name, _shape(arrays[name]), str(arrays[name].dtype)) for name in results),
+                *(Size(name) for name in answer.sizes),
+            ),
+            reference=_Reference(partial(self._forward, [arrays[name] for name in given]), given),
+            tolerance=TOLERANCE, workloads={"S0": Workload(**answer.sizes)},
+        )  # fmt: skip
+
+    def _fill(self, name: str) -> Fill:
+        def drawn(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> np.ndarray:
+            frame = self._drawn(int(rng.integers(1 << 31)))
+            return frame.arrays[frame.message.names.index(name)].reshape(-1)[:count]
+
+        return Fill(drawn, f"{name} of {self.path.name}")
+
+    def _drawn(self, seed: int) -> Frame[DrawnAnswer]:
+        frame = self._ask(DrawQuestion(str(self.path), self.sizes, seed), (), DrawnAnswer)
+        if len(frame.message.names) != len(frame.arrays) or len(set(frame.message.names)) != len(frame.arrays):
+            raise SpecError(f"{self.path.name}: two of its inputs and parameters have one name")
+        return frame
+
+    def _forward(self, like: Sequence[np.ndarray], given: Sequence[Any]) -> tuple[np.ndarray, ...]:
+        """Return the outputs of the model in float64; inputs have the types of `like` again, which are exact there."""
+        arrays = [np.ascontiguousarray(one, was.dtype).reshape(was.shape) for one, was in zip(given, like, strict=True)]
+        return tuple(self._ask(ForwardQuestion(str(self.path), self.sizes), arrays, ForwardAnswer).arrays)
+
+    def _ask(
+        self, question: ProblemQuestion, arrays: Sequence[np.ndarray], expected: type[_Expected]
+    ) -> Frame[_Expected]:
+        try:
+            self._worker.channel.send(question, arrays)
+            frame = self._worker.channel.receive(ANSWERS, SECONDS, LARGEST)
+        except TimeoutError:
+            raise VerificationFailed(f"{self.path.name}: its model has not answered in {SECONDS:.0f} s") from None
+        except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
+            self._worker.kill()
+            raise VerificationFailed(f"{self.path.name}: {self._worker.last_words()}") from None
+        if isinstance(frame.message, Refusal):
+            raise frame.message.error()
+        if not isinstance(frame.message, expected):
+            raise VerificationFailed(f"{self.path.name}: its process answered with {type(frame.message).__name__}")
+        return Frame(frame.message, frame.arrays)
+
+
+class _Reference:
+    """The model as a spec's reference, whose signature names the inputs."""
+
+    def __init__(self, compute: Any, names: Sequence[str]) -> None:
+        self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
+        self._compute, self._names = compute, tuple(names)
+
+    def __call__(self, **given: Any) -> Any:
+        found = self._compute([given[name] for name in self._names])
+        return found[0] if len(found) == 1 else found
+
+
+def _shape(array: np.ndarray) -> str:
+    return " ".join(map(str, array.shape)) or "1"
