@@ -87,8 +87,8 @@ def cache_errors(folder: Path) -> Generator[None]:
         ) from error
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a reader sees the old file or the new one, never half of it.
+def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Put `data`, or its pieces, at `path` so that a reader sees the old file or the new one, never half of it.
 
     Use `create_file` for what must not replace a file that somebody else wrote.
     """

@@ -8,7 +8,7 @@ closes it, and has ended where the file is a day old.
 import os
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -23,8 +23,11 @@ _cleaned: set[Path] = set()  # folders, by this process
 
 
 @contextmanager
-def written_beside(path: Path, data: bytes) -> Generator[Path]:
-    """Yield a complete temporary file in the folder of `path`; remove it unless it was moved."""
+def written_beside(path: Path, data: bytes | Iterable[bytes]) -> Generator[Path]:
+    """Yield a complete temporary file in the folder of `path`; remove it unless it was moved.
+
+    Of `data` in pieces each is written as soon as it is made.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.parent not in _cleaned:
         _cleaned.add(path.parent)
@@ -32,7 +35,8 @@ def written_beside(path: Path, data: bytes) -> Generator[Path]:
     temporary, file = _locked(path)
     with file:
         try:
-            file.write(data)
+            for piece in (data,) if isinstance(data, bytes) else data:
+                file.write(piece)
             file.flush()
             os.chmod(temporary, 0o644)
             if _CLOSED:

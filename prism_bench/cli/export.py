@@ -79,13 +79,13 @@ def _as_table(source: Path | None, runs: Path, output: Path, kind: str, names: S
     """Write the samples of the record's chosen cases, or the medians of all records."""
     from prism_bench import store
     from prism_bench.analysis.choice import with_cases
-    from prism_bench.exchange.tables import write
+    from prism_bench.exchange.tables import write, write_parts
 
     if source is None:
         history = store.read_history(runs)
         for problem in history.problems:
             options.remark(problem.reason, "yellow")
-        return write(store.all_points(history), output, kind)
+        return write_parts(store.points_in_parts(history), output, kind)
     frame = store.load(source)
     if names:
         chosen = {case.name for case in with_cases(store.read(source), names).cases}

@@ -3,7 +3,7 @@
 A history knows its records; their points are read when they are needed, of all records or of a part of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -253,6 +253,15 @@ def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[Histo
 
 def _run(facts: Facts) -> _Run:
     return facts.machine, facts.backend, facts.created, facts.commit, facts.device
+
+
+AT_ONCE = 256  # records whose points are read at once
+
+
+def points_in_parts(history: History) -> "Iterator[pandas.DataFrame]":
+    """Yield what `all_points` returns in parts of AT_ONCE records; one without rows where there is no record."""
+    for first in range(0, max(len(history.records), 1), AT_ONCE):
+        yield all_points(history.part(range(first, min(first + AT_ONCE, len(history.records)))))
 
 
 def all_points(history: History) -> "pandas.DataFrame":

@@ -12,10 +12,10 @@ import pytest
 from prism_bench import raw_source
 from prism_bench.analysis.gate.against_history import trend_part
 from prism_bench.analysis.trend import trend, windows
+from prism_bench.analysis.trend.tested import WindowTest
 from prism_bench.analysis.trend.windows import courses
 from prism_bench.errors import ResultsError
 from prism_bench.report.terminal.trend import trend_json
-from prism_bench.run import merge
 from prism_bench.store import all_points, parquet, read, read_history, records_in, save, shards
 from prism_bench.store.decimals import counted, seconds, shown, units_of
 from prism_bench.store.shards import ShardFolder
@@ -23,7 +23,7 @@ from prism_bench.store.upkeep import add_record, compact, migrate, removable, ve
 from prism_bench.studies.keeping import Checkout, keep, opened
 from prism_bench.studies.keeping.base import Base
 from prism_bench.studies.raw_samples import KeptRaw, prune
-from tests.report.synthetic import MACHINE, case_result, record_of
+from tests.report.synthetic import case_result, record_of
 
 pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-bench[parquet]'")
 RUNS, CASES = 30, 5
@@ -197,41 +197,14 @@ def test_two_writers_wait_for_each_other(runs, monkeypatch):
     assert 1 == len(compact(runs))
 
 
-def test_a_shard_older_than_the_column_of_boards_has_the_board_of_its_record(runs):
-    migrate(runs)
-    expected = read_history(runs).points["board"].astype(str).tolist()
-    assert {"GPU-5ab1c0de"} == set(expected)
-    for path in ShardFolder(runs).paths():
-        parts = [replace(part, rows=part.rows.drop_columns([parquet.BOARD])) for part in parquet.parts_of(path)]
-        parquet.write_shard(path, parts)
-        assert parquet.BOARD not in parquet._opened(path).schema_arrow.names
-    assert expected == read_history(runs).points["board"].astype(str).tolist()
-    add_record(run(runs, RUNS), runs)
-    compact(runs)
-    assert [*expected, *["GPU-5ab1c0de"] * 2 * CASES] == read_history(runs).points["board"].astype(str).tolist()
-
-
-def test_points_have_the_boards_of_a_merged_record_and_facts_have_its_anchors(tmp_path):
-    boards = [{"uuid": uuid, "vbios": "96.00", "power_limit": 700.0} for uuid in ("GPU-a", "GPU-b")]
-    parts = []
-    for board, kernel, seconds_ in zip(boards, ("one", "other"), (1e-6, 3e-6), strict=True):
-        cases = [case_result("null", times={"cold_time": seconds_}, ceiling="launch", family="machine"),
-                 case_result(kernel, times={"cold_time": 1e-4})]  # fmt: skip
-        parts.append(record_of(*cases, machine={**MACHINE, "uuid": board["uuid"]}, boards=(board,)))
-    save(
-        merge([(f"{number}", part) for number, part in enumerate(parts)]),
-        tmp_path / "runs/m/20260101T000000Z-a.json.gz",
-    )
-    migrate(tmp_path / "runs")
-    for path in records_in(tmp_path / "runs"):
-        path.unlink()
-    history = read_history(tmp_path / "runs")
-    (facts,) = history.records
-    assert (boards, {"GPU-a": {"null[n=100]": {"cold_time": 1e-6}}, "GPU-b": {"null[n=100]": {"cold_time": 3e-6}}}) == (
-        facts.boards, facts.anchors)  # fmt: skip
-    points = history.points
-    assert {"null[n=100]": "", "one[n=100]": "GPU-a", "other[n=100]": "GPU-b"} == dict(
-        zip(points["case"].astype(str), points["board"].astype(str), strict=True))  # fmt: skip
+def test_what_windows_found_with_other_noise_floors_is_kept(runs, tmp_path, monkeypatch):
+    history = read_history(runs)
+    floors = [{("nvidia-h200", "cuda", "k2[n=100]", "cold_time"): floor} for floor in (0.01, 0.5)]
+    first, other = (trend(history, one).steps for one in floors)
+    assert (1, 0) == (len(first), len(other))
+    assert 2 == len(list((tmp_path / "cache" / "trends").glob("*.json")))
+    monkeypatch.setattr(WindowTest, "run", lambda *arguments: pytest.fail("a window was tested again"))
+    assert [first, other] == [trend(history, one).steps for one in floors]
 
 
 def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):

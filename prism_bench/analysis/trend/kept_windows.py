@@ -34,6 +34,7 @@ class WindowCache:
 
     def __init__(self, history: History, floors: Floors, smallest: float) -> None:
         self._history, self._floors, self._smallest = history, floors, smallest
+        self._digests: dict[tuple[str, str], str] = {}
 
     def read(self, window: RecordWindow) -> TestedWindow | None:
         """Return what was found in a window with the same content; None where nothing is known of it."""
@@ -53,20 +54,27 @@ class WindowCache:
                 return
 
     def _path(self, window: RecordWindow) -> Path:
-        """Return the file of a window: a new content of it replaces the old one."""
+        """Return the file of a window: a new content of it replaces the old one, other noise floors do not."""
         first = self._history.records[window.places[0]]
+        chosen = sorted(self._history.cases or ()), sorted(self._history.metrics or ())
         which = (window.machine, window.backend, window.number, first.file, first.created, self._smallest,
-                 sorted(self._history.cases or ()), sorted(self._history.metrics or ()))  # fmt: skip
+                 self._floors_of(window), *chosen)  # fmt: skip
         return cache_folder("trends") / f"{_digest_of([repr(which)])}.json"
 
     def _digest(self, window: RecordWindow) -> str | None:
         stored = [self._history.stored[place] for place in window.places]
         if not all(one.seal for one in stored):
             return None
-        owner = window.machine, window.backend
-        floors = sorted((key[2:], floor) for key, floor in self._floors.items() if key[:2] == owner)
         contents = (f"{one.facts.file} {one.facts.created} {one.facts.commit} {one.seal}" for one in stored)
-        return _digest_of([_maker(), repr((floors, window.shared, window.is_last)), *contents])
+        return _digest_of([_maker(), repr((window.shared, window.is_last)), *contents])
+
+    def _floors_of(self, window: RecordWindow) -> str:
+        """Return a digest of the noise floors of the window's machine and backend."""
+        owner = window.machine, window.backend
+        if owner not in self._digests:
+            own = sorted((key[2:], floor) for key, floor in self._floors.items() if key[:2] == owner)
+            self._digests[owner] = _digest_of([repr(own)])
+        return self._digests[owner]
 
 
 def _digest_of(texts: Iterable[str]) -> str:
