@@ -11,7 +11,8 @@ from prism_bench.errors import ExtraMissing
 # What is imported, and the extra of this package that installs it.
 EXTRAS: Mapping[str, str] = MappingProxyType({
     "asv": "asv", "asv_runner": "asv", "matplotlib": "plots", "scipy": "scipy", "pyarrow": "parquet",
-    "prometheus_client": "monitor", "kernel_tuner": "tune",
+    "prometheus_client": "monitor", "kernel_tuner": "tune", "dask": "fleet", "distributed": "fleet",
+    "dask_jobqueue": "fleet-slurm", "asyncssh": "fleet-ssh",
 })  # fmt: skip
 
 NOT_INSTALLED = "is not installed; pip install 'prism-bench["

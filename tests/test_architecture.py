@@ -32,6 +32,7 @@ FLOORS = [
     ["catalogue", "measure", "monitor", "profilers", "emulator", "store"],
     ["backends", "exchange"],
     ["run", "tuning", "doctor", "scaffold"],
+    ["fleet"],
     ["analysis"],
     ["studies", "api"],
     ["report"],
@@ -72,7 +73,7 @@ OUTSIDE = {
     "triton": ["languages/loaders/triton"],
     "asv": ["suites", "report/asv", "studies"],
     "otava": ["studies"],
-    "prometheus_client": ["monitor"], "fsspec": ["studies/keeping"],
+    "distributed": ["fleet"], "prometheus_client": ["monitor"], "fsspec": ["studies/keeping"],
 }  # fmt: skip
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_ARGUMENTS = 40, 300, 5

@@ -1,23 +1,28 @@
 """`prism-bench run`: the main job."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prism_bench import interrupts, options, saving
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import PrismBenchError
+from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.monitor.sampler import HERTZ
 from prism_bench.options import pairs
-from prism_bench.options.announcement import EarlierRecords, RunPlan, announce
+from prism_bench.options.announcement import DescribedBackend, EarlierRecords, RunPlan, announce
+from prism_bench.options.fleet import FleetOption, WorkersOption
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.shards import add_to_shards
 from prism_bench.options.tuned import TunedOption, configured
 from prism_bench.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from prism_bench.run import Settings
+    from prism_bench.tuning.applied import Applied
 
 NAME = "run"
 
@@ -60,29 +65,115 @@ def command(
     energy: _EnergyOption = True,
     all_first_calls: _FirstCallsOption = False,
     part: _PartOption = None,
+    fleet: FleetOption = None,
+    workers: WorkersOption = None,
     output: _OutputOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
     """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0."""
-    from prism_bench.run import Settings, Watching, known_code, lanes_for, run, share, with_ceilings
+    chosen = _Chosen(options.patterns(cases, filter), label, catalogue, part, tuned)
+    watching = {"hertz": hertz, "energy": energy}
+    effort = _Effort(processes, lanes, seed, timeout, peers, peer_timeout, watching, all_first_calls)
+    place = _Place(output, runs, json)
+    if fleet is None and workers is not None:
+        raise UsageError(f"--workers {workers}: it is for --fleet")
+    raise SystemExit(
+        _here(backend, chosen, effort, place)
+        if fleet is None
+        else _on_fleet((fleet, workers, backend or "cuda"), chosen, effort, place)
+    )
 
-    opened = options.choose_backend(backend, quiet=json)
-    found = options.open_catalogue(catalogue)
-    listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, _labels_on(opened.name)))
-    chosen = configured(share(listed, part) if part is not None else listed, opened, tuned)
-    earlier = EarlierRecords(runs, opened)
-    settings = Settings(
-        processes=processes, lanes=lanes or lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
-        peer_timeout=peer_timeout, watching=Watching(hertz=hertz, energy=energy),
-        known_code={} if all_first_calls else known_code(earlier, opened.facts()),
-    )  # fmt: skip
-    keep = saving.Saver(_writing(output, runs, dict(chosen.facts)))
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Which cases are measured, and whether as they were tuned."""
+
+    patterns: tuple[str, ...]
+    labels: list[str] | None
+    catalogue: Path | None
+    part: str | None
+    tuned: bool
+
+    def cases(self, found: Catalogue, backend: DescribedBackend) -> "Applied":
+        """Return the cases of the catalogue as the backend launches them."""
+        from prism_bench.run import share
+
+        listed = found.cases(self.patterns, options.chosen_labels(self.labels, _labels_on(backend.name)))
+        return configured(share(listed, self.part) if self.part is not None else listed, backend, self.tuned)
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How the cases are measured, as the options say."""
+
+    processes: int
+    lanes: int | None
+    seed: int
+    timeout: float
+    peers: bool
+    peer_timeout: float
+    watching: dict[str, Any]
+    all_first_calls: bool
+
+    def settings(self, backend: DescribedBackend, earlier: EarlierRecords) -> "Settings":
+        """Return the settings of the run."""
+        from prism_bench.run import Settings, Watching, known_code, lanes_for
+
+        return Settings(
+            processes=self.processes, lanes=self.lanes or lanes_for(backend.name), seed=self.seed,
+            timeout=self.timeout, peers=self.peers, peer_timeout=self.peer_timeout, watching=Watching(**self.watching),
+            known_code={} if self.all_first_calls else known_code(earlier, backend.facts()),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the record goes, and whether it is printed as JSON."""
+
+    output: Path | None
+    runs: Path
+    json: bool
+
+    def saver(self, chosen: "Applied") -> "saving.Saver[RunRecord, Path]":
+        """Return what keeps every version of the record, with the choices that its launches were tuned by."""
+        return saving.Saver(_writing(self.output, self.runs, dict(chosen.facts)))
+
+
+def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _Place) -> int:
+    """Measure on the GPU of this process; return the exit code."""
+    from prism_bench.run import run, with_ceilings
+
+    opened = options.choose_backend(backend, quiet=place.json)
+    found = options.open_catalogue(choice.catalogue)
+    chosen, earlier = choice.cases(found, opened), EarlierRecords(place.runs, opened)
+    settings, keep = effort.settings(opened, earlier), place.saver(chosen)
     plan = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)
     with interrupts.held():
-        with progress_bar(announce(plan, opened, earlier, quiet=json)) as report:
+        with progress_bar(announce(plan, opened, earlier, quiet=place.json)) as report:
             record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
-        raise SystemExit(_finish(record, keep, found, json))
+        return _finish(record, keep, found, place.json)
+
+
+def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effort, place: _Place) -> int:
+    """Measure on every board of the fleet that the words name, with its workers and backend; return the exit code."""
+    from prism_bench.fleet import BoardBackend, FleetRun
+    from prism_bench.options.fleet import fleet_progress, opened_fleet
+    from prism_bench.run import with_ceilings
+
+    fleet, workers, backend = words
+    found = options.open_catalogue(choice.catalogue)
+    with interrupts.held():
+        with opened_fleet(fleet, workers, backend, found.folder, quiet=place.json) as (workplace, boards):
+            described = BoardBackend(backend, boards[0])
+            chosen, earlier = choice.cases(found, described), EarlierRecords(place.runs, described)
+            settings, keep = effort.settings(described, earlier), place.saver(chosen)
+            plan = RunPlan(with_ceilings(found, backend, chosen.cases), len(chosen.cases), settings)
+            announce(plan, described, earlier, quiet=place.json, boards=len(boards))
+            job = FleetRun(workplace, boards, found, backend, chosen.cases, settings, effort.lanes, earlier)
+            with fleet_progress() as report:
+                record = job.run(report, keep)
+        return _finish(record, keep, found, place.json)
 
 
 def _labels_on(backend: str) -> tuple[str, ...]:

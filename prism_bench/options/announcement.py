@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prism_bench import options
 from prism_bench.case import Case
@@ -11,8 +11,26 @@ from prism_bench.run_record import RunRecord
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
-    from prism_bench.backends import Backend
+    from prism_bench.case import Device
     from prism_bench.run import Forecast, Settings
+
+
+class DescribedBackend(Protocol):
+    """What is known of a backend, whether it was opened here or by the worker of a fleet."""
+
+    @property
+    def name(self) -> str:
+        """The name of the backend."""
+        ...
+
+    @property
+    def device(self) -> "Device":
+        """What launches may ask of the device."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Return what it reports of the device."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,7 +45,7 @@ class RunPlan:
 class EarlierRecords:
     """The records of the backend's kind of machine below `runs`, the newest first, each read once and when needed."""
 
-    def __init__(self, runs: Path, backend: "Backend") -> None:
+    def __init__(self, runs: Path, backend: DescribedBackend) -> None:
         from prism_bench import store
         from prism_bench.identity import machine
 
@@ -41,16 +59,21 @@ class EarlierRecords:
             yield record
 
 
-def announce(plan: RunPlan, backend: "Backend", earlier: Iterable[RunRecord], quiet: bool) -> "Forecast":
-    """Print how long the run will take, by the `earlier` records, if `quiet` on standard error; return the forecast."""
+def announce(
+    plan: RunPlan, backend: DescribedBackend, earlier: Iterable[RunRecord], quiet: bool, boards: int = 1
+) -> "Forecast":
+    """Print how long the run will take, by the `earlier` records, if `quiet` on standard error; return the forecast.
+
+    Several `boards` share the work: what one of them would take is printed.
+    """
     from prism_bench.run import forecast
 
     expected = forecast(plan.cases, plan.settings, backend.name, earlier)
-    (options.remark if quiet else options.line)(_sentence(plan, expected))
+    (options.remark if quiet else options.line)(_sentence(plan, expected, boards))
     return expected
 
 
-def _sentence(plan: RunPlan, expected: "Forecast") -> str:
+def _sentence(plan: RunPlan, expected: "Forecast", boards: int) -> str:
     """Return `745 cases, 3 processes, peers: about 21 min (from the record of 2026-11-22)`."""
     added, processes = len(plan.cases) - plan.chosen, plan.settings.processes
     cases = count_text(plan.chosen, "case")
@@ -59,4 +82,5 @@ def _sentence(plan: RunPlan, expected: "Forecast") -> str:
         count_text(processes, "process", "processes"),
         *(["peers"] if plan.settings.peers else []),
     ]
-    return f"{', '.join(parts)}: about {duration_text(expected.seconds)} ({expected.source})"
+    alone = " on one board" if boards > 1 else ""
+    return f"{', '.join(parts)}: about {duration_text(expected.seconds)}{alone} ({expected.source})"

@@ -8,9 +8,9 @@ import typer
 
 from prism_bench import options, project
 from prism_bench.case import Case
+from prism_bench.options.announcement import DescribedBackend
 
 if TYPE_CHECKING:
-    from prism_bench.backends import Backend
     from prism_bench.tuning.applied import Applied
 
 TunedOption = Annotated[
@@ -19,7 +19,7 @@ TunedOption = Annotated[
 STORE = Path("reports/tuning")
 
 
-def configured(cases: Sequence[Case], backend: "Backend | str", tuned: bool) -> "Applied":
+def configured(cases: Sequence[Case], backend: DescribedBackend | str, tuned: bool) -> "Applied":
     """Return the cases as they are launched on the backend, open or named; print remarks on standard error."""
     from prism_bench.backends import open_backend
     from prism_bench.identity import machine

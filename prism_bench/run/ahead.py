@@ -10,7 +10,7 @@ from typing import TypeVar
 from prism_bench.case import Case, Device
 from prism_bench.errors import PrismBenchError
 from prism_bench.languages import BuildRequest, build, build_request
-from prism_bench.workers.child import end_with_parent
+from prism_bench.workers.child import end_with_parent, usable_cores
 
 _FEW = 4  # so many are compiled sooner than processes start
 Job = TypeVar("Job")
@@ -35,7 +35,7 @@ def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterato
     if len(jobs) <= _FEW:
         yield from map(work, jobs)
         return
-    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
+    with ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         yield from pool.map(work, jobs)
 
 

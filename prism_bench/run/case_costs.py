@@ -43,6 +43,17 @@ class CaseCosts:
         mean = _mean(self.edges.values())
         return sum(self.edges.get(kernel, mean) for kernel in kernels)
 
+    def by_case(self, cases: Iterable[Case], processes: int) -> dict[str, float]:
+        """Return by name the seconds of each case in so many processes; the edges of a kernel count to its first."""
+        found: dict[str, float] = {}
+        kernels: set[str] = set()
+        for case in cases:
+            edges = 0.0 if case.kernel in kernels else self.verifying_edges([case.kernel])
+            kernels.add(case.kernel)
+            untimed = edges + self._of(self.untimed, case)
+            found[case.name] = self.shared * untimed + processes * self._of(self.timed, case)
+        return found
+
     def _of(self, table: Mapping[str, float], case: Case) -> float:
         """Return the case's seconds; an unknown one counts as the mean of its label, else of all."""
         if case.name in table:

@@ -232,6 +232,14 @@ class Run(TaskDriver):
             order["check_compiled"] = list(self._checked)
         return order
 
+    def spent(self) -> dict[str, float]:
+        """Return the seconds of the stages so far."""
+        return dict(self._spent)
+
+    def spend(self, seconds: dict[str, float]) -> None:
+        """Count the seconds of stages that took place elsewhere."""
+        self._spent = seconds_of([self._spent, seconds])
+
     def _written(self, cases: Iterable[CaseResult]) -> dict[str, int]:
         """Return the bytes that each timed case writes, by name."""
         known = {case.name: self._catalogue.anywhere(case.name) for case in cases if case.measurements}

@@ -61,13 +61,21 @@ def forecast(cases: Sequence[Case], settings: Settings, backend: str, records: I
 
     `records` are those of such a machine, the newest first: the first complete one that has enough of the cases counts.
     """
+    costs, source = costs_of(cases, settings, backend, records)
+    return Forecast(_stages(costs, cases, settings), source)
+
+
+def costs_of(
+    cases: Sequence[Case], settings: Settings, backend: str, records: Iterable[RunRecord] = ()
+) -> tuple[CaseCosts, str]:
+    """Return the costs of the cases, and in words what they are known from; `records` as those of `forecast`."""
     names = {case.name for case in cases}
     for record in islice(records, MOST_READ):
         if record.backend == backend and record.complete and record.duration > 0:
             costs = recorded_costs(record, settings.peers)
             if len(names & costs.timed.keys()) >= ENOUGH * len(names):
-                return Forecast(_stages(costs, cases, settings), f"from the record of {record.created[:10]}")
-    return Forecast(_stages(rough_costs(cases, settings, backend), cases, settings), ROUGH)
+                return costs, f"from the record of {record.created[:10]}"
+    return rough_costs(cases, settings, backend), ROUGH
 
 
 def known_code(records: Iterable[RunRecord], facts: Mapping[str, Any]) -> dict[str, str]:

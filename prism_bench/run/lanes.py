@@ -1,6 +1,5 @@
 """Worker processes side by side that take task after task from one list: only for what is not timed."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,6 +9,7 @@ from threading import Event, Thread
 
 from prism_bench.run.measuring import lacks_memory
 from prism_bench.run.places import HERE
+from prism_bench.workers.child import usable_cores
 from prism_bench.workers.conversation import Conversation
 from prism_bench.workers.events import JsonObject, WorkerEvent
 from prism_bench.workers.handle import WorkerEnvironment
@@ -20,12 +20,12 @@ PATIENCE = 5.0  # seconds for a lane that is interrupted
 LaneEvent = WorkerEvent | WorkerDied
 
 
-def lanes_for(backend: str) -> int:
-    """Return how many processes verify side by side.
+def lanes_for(backend: str, cores: int | None = None) -> int:
+    """Return how many processes verify side by side in so many cores: without a number in all that there are.
 
     On a device as many as keep it busy while others compute references on the host, on the emulator one for each core.
     """
-    cores = os.cpu_count() or 1
+    cores = cores or usable_cores()
     return {"cuda": max(1, min(6, cores // 2)), "emulator": cores}.get(backend, 1)
 
 
@@ -135,7 +135,7 @@ def sharing_cores(place: WorkerEnvironment, lanes: int) -> WorkerEnvironment:
     """Return the environment of one of so many workers: their references must not start a thread for each core each."""
     if lanes < 2:
         return place
-    threads = str(max(1, (os.cpu_count() or 1) // lanes))
+    threads = str(max(1, usable_cores() // lanes))
     return replace(place, variables={"OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **place.variables})
 
 

@@ -3,7 +3,6 @@
 The processes that time only load it.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Event, Thread
 from typing import Self
@@ -13,6 +12,7 @@ from prism_bench.libraries import LIBRARIES
 from prism_bench.peer import AUTOTUNED_LABELS, form_name
 from prism_bench.run.lanes import side_by_side
 from prism_bench.run.places import worker_of
+from prism_bench.workers.child import usable_cores
 from prism_bench.workers.process import WorkerDied
 
 BUILDING = "cub"  # the library whose builds are kept on disk
@@ -41,7 +41,7 @@ def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator
 
     What fails is left to the process that times it, which reports why.
     """
-    processes = max(1, min(MOST_PROCESSES, (os.cpu_count() or 1) - 2, -(-len(tasks) // WORTH_A_PROCESS)))
+    processes = max(1, min(MOST_PROCESSES, usable_cores() - 2, -(-len(tasks) // WORTH_A_PROCESS)))
     for event in side_by_side(order, tasks, processes, SECONDS, worker_of(WORKER)):
         if isinstance(event, WorkerDied):
             yield event

@@ -13,12 +13,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 
 from prism_bench.backends import open_backend
 from prism_bench.backends.cuda.device import open_cupy
 from prism_bench.backends.cuda.library_state import import_ahead
-from prism_bench.case import Case
+from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.monitor import watched
 from prism_bench.run.ahead import compile_ahead
@@ -42,7 +43,7 @@ def main() -> None:
     backend = open_backend(order["backend"])
     backend.report_crashes()
     facts = backend.facts()
-    write({"facts": facts, "protocol": {"version": PROTOCOL}})
+    write({"facts": facts, "protocol": {"version": PROTOCOL}, "device": limits_of(backend.device)})
     settings, catalogue = from_plain(order["settings"]), _catalogue(order["catalogue"])
     ahead = order.get("ahead")
     if backend.name == "cuda" and ahead:
@@ -93,6 +94,11 @@ def _bind_clock(libraries: Sequence[str]) -> None:
     """Bind what the clock of CuPy calls, before a spec is imported, which could replace it; opens no device."""
     if "cupy" in libraries:
         open_cupy()
+
+
+def limits_of(device: Device) -> dict[str, int]:
+    """Return what launches may ask of any device, by the names of `Device`."""
+    return {one.name: getattr(device, one.name) for one in fields(Device)}
 
 
 class PeerSteps:

@@ -28,6 +28,12 @@ def environment(root: Path | None = None) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
+def usable_cores() -> int:
+    """Return how many cores this process may use: a job of a fleet has a share of its host's."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def ending(code: int | None, words: BinaryIO) -> str:
     """Return how a process ended, from its exit status, None where it has not ended.
 

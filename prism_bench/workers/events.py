@@ -12,9 +12,9 @@ class WorkerEvent(TypedDict, total=False):
     """One event; its keys say what happened, and keys of other versions are ignored.
 
     In the order in which they come: `imported`, how many libraries were named before the order, `facts` and `protocol`
-    once the backend is open, `compiled` for each library that was compiled ahead, for each task `begin`, a `case` for
-    each edge where the task is a kernel's edges, then `results` or `recorded`, and at the end `end` with `monitor` or
-    `allocator`. `task` is added where several workers report.
+    once the backend is open, with `device`, what launches may ask of it, `compiled` for each library that was compiled
+    ahead, for each task `begin`, a `case` for each edge where the task is a kernel's edges, then `results` or
+    `recorded`, and at the end `end` with `monitor` or `allocator`. `task` is added where several workers report.
     `peer` is the peer that the worker is at from here on, empty after the last one; `within` is in how many seconds
     the next event will come; `spoiled` is why the worker ends because of that peer.
     """
@@ -22,6 +22,7 @@ class WorkerEvent(TypedDict, total=False):
     imported: int
     facts: JsonObject
     protocol: JsonObject
+    device: dict[str, int]
     compiled: int
     begin: str
     case: str

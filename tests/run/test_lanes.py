@@ -31,7 +31,7 @@ def test_few_tasks_are_worth_one_lane():
 
 
 def test_workers_side_by_side_share_the_cores(monkeypatch):
-    monkeypatch.setattr("prism_bench.run.lanes.os.cpu_count", lambda: 16)
+    monkeypatch.setattr("prism_bench.run.lanes.usable_cores", lambda: 16)
     assert HERE == sharing_cores(HERE, 1)
     threads = [sharing_cores(HERE, lanes).variables["OPENBLAS_NUM_THREADS"] for lanes in (6, 12, 32)]
     assert ["2", "1", "1"] == threads

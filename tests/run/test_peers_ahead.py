@@ -64,7 +64,7 @@ def test_as_many_processes_as_there_are_cores_or_work_for(monkeypatch, cores, ta
         yield {"begin": tasks[1]}
 
     monkeypatch.setattr(peers_ahead, "side_by_side", lanes)
-    monkeypatch.setattr(peers_ahead.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(peers_ahead, "usable_cores", lambda: cores)
     names = [f"compiled {number}" for number in range(tasks)]
     first, death, second = compile_peers({}, names)
     assert (names[0], "timed out", names[1]) == (first, death.status, second)

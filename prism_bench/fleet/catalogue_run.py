@@ -1,0 +1,117 @@
+"""Run of a catalogue on a fleet: its kernels on many boards, into one record."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from prism_bench import interrupts
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.fleet.board import FleetBoard
+from prism_bench.fleet.catalogue_work import CatalogueWork
+from prism_bench.fleet.describe import replacements
+from prism_bench.fleet.dispatch import BoardState, Dispatcher
+from prism_bench.fleet.fleet import Fleet
+from prism_bench.fleet.placement import Schedule, grouped, last_boards
+from prism_bench.run.ceilings import ceiling_cases
+from prism_bench.run.forecast import costs_of
+from prism_bench.run.settings import Settings
+from prism_bench.run_record import RunRecord
+from prism_bench.saving import Due
+
+SECONDS = "PRISM_BENCH_FLEET_SECONDS"
+BLOCK_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class FleetProgress:
+    """How far a fleet is: the states of its boards, and cases `done` of `total`."""
+
+    boards: Sequence[BoardState]
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class FleetRun:
+    """What a fleet measures: `cases` of a catalogue by a backend; `lanes` as those of a run, None for by its cores.
+
+    `earlier` are records of such boards, the newest first: they decide which board gets which kernel.
+    """
+
+    fleet: Fleet
+    boards: Sequence[FleetBoard]
+    catalogue: Catalogue
+    backend: str
+    cases: Sequence[Case]
+    settings: Settings
+    lanes: int | None = None
+    earlier: Iterable[RunRecord] = field(default_factory=tuple[RunRecord, ...])
+
+    def run(
+        self, report: Callable[[FleetProgress], object] = lambda _: None,
+        keep: Callable[[RunRecord], object] = lambda _: None,
+    ) -> RunRecord:  # fmt: skip
+        """Measure; return one record. `report` gets the progress; `keep` incomplete records, as of `run.run`.
+
+        An interrupt, or the loss of all workers, keeps what was measured in a record marked incomplete.
+        """
+        chosen = self._grouped_cases()
+        due, complete = Due(), True
+        work = CatalogueWork(
+            self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes,
+            keep=lambda: keep(work.record(complete=False)) if due() else None,
+        )  # fmt: skip
+        schedule = self._schedule(chosen)
+        dispatcher = Dispatcher(
+            self.fleet, list(self.boards), schedule, work, block_seconds(), self._rejoined(),
+            lambda states: report(FleetProgress(states, work.finished(), len(chosen))),
+        )  # fmt: skip
+        try:
+            with interrupts.allowed():
+                dispatcher.run()
+        except KeyboardInterrupt:
+            complete = False
+            dispatcher.drain()
+            self.fleet.stop()
+        except BackendUnavailable:
+            if not work.has_results:
+                raise
+            complete = False
+        except Exception:
+            if work.has_results:
+                keep(work.record(complete=False))
+            raise
+        return work.record(complete)
+
+    def _rejoined(self) -> Callable[[set[str], Sequence[FleetBoard]], list[FleetBoard]]:
+        return partial(replacements, self.fleet, backend=self.backend, catalogue=self.catalogue.folder)
+
+    def _grouped_cases(self) -> list[Case]:
+        """Return the cases that one board alone measures: the ceiling benchmarks are measured by all."""
+        cases = [case for case in self.cases if not (self.backend == "numpy_reference" and case.variant)]
+        everywhere = {case.name for case in ceiling_cases(self.catalogue)} if self.backend == "cuda" else set[str]()
+        left = [case for case in cases if case.name not in everywhere]
+        if not left:
+            raise UsageError("a fleet shares kernels, and only ceiling benchmarks are chosen; leave --fleet out")
+        return left
+
+    def _schedule(self, cases: Sequence[Case]) -> Schedule:
+        earlier = list(self.earlier)
+        costs, _ = costs_of(cases, self.settings, self.backend, earlier)
+        seconds: Mapping[str, float] = costs.by_case(cases, self.settings.processes)
+        return Schedule(grouped(cases, seconds), [board.key for board in self.boards], last_boards(earlier))
+
+
+def block_seconds() -> float:
+    """Return about how many seconds a job takes, and what a lost worker costs: PRISM_BENCH_FLEET_SECONDS, or 90."""
+    written = os.environ.get(SECONDS)
+    try:
+        seconds = float(written) if written else BLOCK_SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{SECONDS}={written}: it is a number of seconds; with 0 each kernel is a job of its own")
+    return seconds

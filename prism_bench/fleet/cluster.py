@@ -1,0 +1,116 @@
+"""Clusters of Dask: started on this host, by Slurm or over SSH, or one that runs already."""
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+from prism_bench.errors import BackendUnavailable
+from prism_bench.extras import extras_named
+from prism_bench.fleet.spec import FleetSpec
+from prism_bench.monitor.devices import devices, visible
+from prism_bench.monitor.nvml import opened as nvml_opened
+
+START_SECONDS, ANSWER_SECONDS = 60, 10  # for a scheduler that is started, and for one that runs already
+_QUIET = {
+    "distributed.scheduler.allowed-failures": 0,  # this program plans the jobs of a lost worker anew
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",  # the worker is next to what is timed
+    "distributed.worker.profile.enabled": False,
+}
+
+
+@contextmanager
+def connected(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
+    """Yield a client of the fleet's scheduler; what was started for it ends with the block.
+
+    An ExtraMissing names the extra, a BackendUnavailable the address where no scheduler answers.
+    """
+    with extras_named():
+        configuration, distributed = _library("dask.config"), _library("distributed")
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        with configuration.set(_QUIET), _cluster(spec, needs_gpu) as target:
+            try:
+                client = distributed.Client(target, timeout=_patience(spec), set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                where = spec.address or spec.kind
+                raise BackendUnavailable(
+                    f"no scheduler answers at {where} ({type(error).__name__}: {error}); start one with "
+                    "'dask scheduler' and its workers with 'dask worker', or use --fleet local"
+                ) from None
+            try:
+                yield client
+            finally:
+                with suppress(Exception):  # a scheduler that is gone has nothing left to close
+                    client.close(timeout=5)
+
+
+def _library(name: str) -> Any:
+    """Return a module of an extra; its types are of no use, since releases differ in them."""
+    return import_module(name)
+
+
+def _patience(spec: FleetSpec) -> int:
+    return ANSWER_SECONDS if spec.kind == "address" else START_SECONDS
+
+
+@contextmanager
+def _cluster(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
+    """Yield what a client connects to."""
+    if spec.kind == "address":
+        yield spec.address
+        return
+    cluster = {"local": _local, "slurm": _slurm, "ssh": _ssh}[spec.kind](spec, needs_gpu)
+    try:
+        yield cluster
+    finally:
+        with suppress(Exception):
+            cluster.close(timeout=10)
+
+
+def _local(spec: FleetSpec, needs_gpu: bool) -> Any:
+    """Return a cluster of this host, a worker for each GPU or as many as are asked for, in processes of their own."""
+    count = spec.workers or (_gpus_here() if needs_gpu else 1)
+    return _library("distributed").LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+        worker_dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL, resources={"GPU": 1},
+        preload=["prism_bench.fleet.worker_setup"],
+    )  # fmt: skip
+
+
+def _gpus_here() -> int:
+    """Return how many GPUs this host offers; BackendUnavailable where there is none."""
+    try:
+        with nvml_opened() as nvml:
+            count, reason = len(visible(devices(nvml))), "CUDA_VISIBLE_DEVICES hides all, or NVML lists none"
+    except BackendUnavailable as error:
+        count, reason = 0, str(error).partition(";")[0]
+    if not count:
+        raise BackendUnavailable(
+            f"no GPU of this host for --fleet local: {reason}; --backend null, emulator or numpy_reference needs none"
+        )
+    return count
+
+
+def _slurm(spec: FleetSpec, needs_gpu: bool) -> Any:
+    """Return so many jobs of Slurm as one cluster, once all of them run."""
+    cluster = _library("dask_jobqueue").SLURMCluster(n_workers=spec.workers, **slurm_options(needs_gpu))
+    cluster.wait_for_workers(spec.workers)
+    return cluster
+
+
+def slurm_options(needs_gpu: bool) -> dict[str, Any]:
+    """Return what each job of Slurm is: one worker with one thread, and a GPU where one is needed."""
+    directives = ["--gres=gpu:1"] if needs_gpu else []
+    return {
+        "processes": 1, "worker_extra_args": ["--resources", "GPU=1", "--nthreads", "1"],
+        "job_extra_directives": directives,
+    }  # fmt: skip
+
+
+def _ssh(spec: FleetSpec, needs_gpu: bool) -> Any:
+    """Return a scheduler here, and a worker for each mention of a host."""
+    _library("asyncssh")
+    options = {"nthreads": 1, "memory_limit": "0", "resources": '{"GPU": 1}'}
+    return _library("distributed").SSHCluster(["localhost", *spec.hosts], worker_options=options)

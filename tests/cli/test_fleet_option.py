@@ -1,0 +1,83 @@
+"""`--fleet` of `run`: what is refused before anything starts, how a fleet is shown, and one run of it."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from prism_bench import options, store
+from prism_bench.fleet import BoardState, FleetProgress, cluster
+from prism_bench.options import fleet
+from prism_bench.options.progress import SECONDS
+
+NULL = ("--backend", "null", "--processes", "1")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--fleet", "banana"), "--fleet banana: it is local, an address"),
+        (("--workers", "2"), "--workers 2: it is for --fleet"),
+        (("--fleet", "tcp://127.0.0.1:1", "--workers", "2"), "--workers 2: only local starts so many"),
+        (("--fleet", "tcp://127.0.0.1:1"), "no scheduler answers at tcp://127.0.0.1:1 "),
+        (("--fleet", "slurm"), "--fleet slurm: it is local, an address such as tcp://host:8786, slurm:JOBS"),
+    ],
+)
+def test_a_fleet_that_is_none_ends_with_2_and_no_record(shell, toys, monkeypatch, tmp_path, words, message):
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
+    found = shell("run", *NULL, *toys, *words)
+    assert 2 == found.code
+    assert message in found.err
+    assert "Traceback" not in found.err
+    assert not list(tmp_path.glob("**/*.json.gz"))
+
+
+def test_a_missing_extra_is_named(shell, toys, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(cluster, "import_module", missing)
+    found = shell("run", *NULL, *toys, "--fleet", "local")
+    assert 2 == found.code
+    assert "dask is not installed; pip install 'prism-bench[fleet]'" in found.err
+
+
+def test_a_run_on_a_fleet_writes_one_record(shell, toys, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_FLEET_SECONDS", "0")
+    found = shell("run", *NULL, *toys, "triple", "--fleet", "local", "--json")
+    assert 0 == found.code
+    assert ["triple[n=1000]"] == [case["name"] for case in found.json["cases"] if case["label"] == "S0"]
+    assert "fleet of 1 board: " in found.err
+    (path,) = store.records_in("reports/runs")
+    assert store.read(path).complete
+
+
+def progress(done=3):
+    boards = [
+        BoardState("host-with-a-long-name bb343702", "softmax:two_reads[rows=8192,cols=8192] and what else", 1.98e9),
+        BoardState("gpu2 3243c4e7", "its worker is lost", lost=True),
+    ]
+    return FleetProgress(boards, done, 745)
+
+
+def test_a_terminal_of_80_columns_shows_a_line_for_each_board(monkeypatch):
+    text = io.StringIO()
+    monkeypatch.setattr(options, "err", lambda: Console(file=text, width=80, force_terminal=True, color_system=None))
+    with fleet.fleet_progress() as show:
+        show(progress())
+    lines = [re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", line) for line in text.getvalue().splitlines()][:3]
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[0].startswith("3 of 745 cases")
+    assert "1980 MHz" in lines[1] and "softmax:two_reads[rows=8192" in lines[1]
+    assert lines[2].startswith("gpu2 3243c4e7") and lines[2].rstrip().endswith("its worker is lost")
+
+
+def test_elsewhere_each_board_has_a_line_once_in_a_while(monkeypatch, capsys):
+    monkeypatch.setenv(SECONDS, "0")
+    with fleet.fleet_progress() as show:
+        show(progress())
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first.endswith("3 of 745 cases")
+    assert "host-with-a-long-name bb343702, 1980 MHz, softmax:two_reads" in second
+    assert third.endswith("gpu2 3243c4e7, its worker is lost")

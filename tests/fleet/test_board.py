@@ -1,0 +1,69 @@
+"""Boards of a fleet: who gets which GPU and cores, and what must be the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.fleet.board import Claim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal
+from prism_bench.host_plan import Device
+
+
+def worker(name, *gpus, host="a", cores=range(8)):
+    return SeenWorker(f"tcp://{host}:{name}", host, str(name), gpus, tuple(cores))
+
+
+def board(name, *, device="H200", host="a", **versions):
+    facts = {"device": device, "uuid": f"uuid-{name}"}
+    claim = Claim(worker(name, host=host), None, ())
+    return FleetBoard(claim, facts, {}, {}, Device(), {"prism-bench": "1", **versions})
+
+
+def test_each_worker_gets_a_gpu_of_its_own_and_a_share_of_the_cores():
+    found, remarks = claims([worker(0, "x", "y"), worker(1, "x", "y"), worker(2, "z", host="b")], needs_gpu=True)
+    assert ["x", "y", "z"] == [one.gpu for one in found]
+    assert [(0, 1, 2, 3), (4, 5, 6, 7), tuple(range(8))] == [one.cores for one in found]
+    assert [] == remarks
+
+
+def test_a_worker_without_a_gpu_of_its_own_measures_nothing():
+    found, (remark,) = claims([worker(0, "x"), worker(1, "x")], needs_gpu=True)
+    assert [("0", "x", tuple(range(8)))] == [(one.worker.name, one.gpu, one.cores) for one in found]
+    assert "a (tcp://a:1) measures nothing: its GPUs are other workers' already" == remark
+
+
+def test_workers_that_see_no_gpu_are_refused_by_name():
+    with pytest.raises(BackendUnavailable, match=r"no GPU on b \(tcp://b:1\), b \(tcp://b:2\);"):
+        claims([worker(0, "x"), worker(1, host="b"), worker(2, host="b")], needs_gpu=True)
+    found, _ = claims([worker(0), worker(1)], needs_gpu=False)
+    assert [None, None] == [one.gpu for one in found]
+
+
+def test_where_cores_are_fewer_than_workers_all_share_all():
+    found, _ = claims([worker(n, cores=[3, 5]) for n in range(3)], needs_gpu=False)
+    assert {(3, 5)} == {one.cores for one in found}
+
+
+def test_another_kind_of_gpu_is_left_out_and_named():
+    boards = [board(0, device="H100"), board(1), board(2)]
+    alike, (remark,) = of_one_kind(boards)
+    assert boards[1:] == alike
+    assert remark.startswith("a uuid-0 is another kind (H100, not H200) and measures nothing")
+
+
+def test_boards_that_differ_are_refused_with_everything_in_which_they_do():
+    require_equal([board(0, cupy="13"), board(1, cupy="13")])
+    with pytest.raises(UsageError) as refused:
+        require_equal([board(0, cupy="13", nvrtc="12"), board(1, cupy="14"), board(2, cupy="13", nvrtc="12", host="b")])
+    text = str(refused.value)
+    assert "\n  cupy: 13 on a uuid-0, b uuid-2; 14 on a uuid-1" in text
+    assert "\n  nvrtc: 12 on a uuid-0, b uuid-2; absent on a uuid-1" in text
+    assert "prism-bench:" not in text
+
+
+def test_a_board_is_known_by_its_gpu_else_by_its_first_worker():
+    assert "uuid-3" == board(3).key
+    without = replace(board(3), facts={"device": "none"})
+    assert "a/3" == without.key
+    again = replace(without, claim=Claim(worker(9), None, ()), name=without.key)
+    assert "a/3" == again.key

@@ -1,0 +1,194 @@
+"""Who gets what next, with workers that are lost, slow or refused: a fleet without processes."""
+
+from collections import deque
+from concurrent.futures import Future
+
+import pytest
+
+from prism_bench.errors import BackendUnavailable
+from prism_bench.fleet import dispatch
+from prism_bench.fleet.board import Claim, FleetBoard, SeenWorker
+from prism_bench.fleet.dispatch import MOST_LOSSES, BoardRefused, Dispatcher
+from prism_bench.fleet.fleet import JobMessage
+from prism_bench.fleet.placement import CaseGroup, Schedule
+from prism_bench.host_plan import Device
+
+
+def board(name, address=None):
+    claim = Claim(SeenWorker(address or name, "host", name, (), ()), None, ())
+    return FleetBoard(claim, {"uuid": name}, {}, {}, Device(), {})
+
+
+def group(name):
+    return CaseGroup((name,), (name,), 1.0)
+
+
+class Scripted:
+    """A fleet whose jobs end in the order of their start, after what `script` does with each job."""
+
+    def __init__(self, *addresses, script=None):
+        self.live, self._script, self._number = set(addresses), script or {}, 0
+        self._arrived, self.started = deque(), []
+
+    def addresses(self):
+        return set(self.live)
+
+    def submit(self, claim, call, work):
+        self._number += 1
+        future = Future()
+        self.started.append((claim.worker.address, work["groups"]))
+        action = self._script.get(self._number, lambda fleet, address: "done")(self, claim.worker.address)
+        if action == "lost":
+            self.live.discard(claim.worker.address)
+        elif isinstance(action, Exception):
+            future.set_exception(action)
+        else:
+            future.set_result(None)
+        if action != "lost":
+            result = (
+                [] if isinstance(action, Exception) else [JobMessage(self._number, event={"result": work["groups"]})]
+            )
+            self._arrived += [JobMessage(self._number, event={}), *result, JobMessage(self._number, future=future)]
+        return self._number, future
+
+    def messages(self, seconds):
+        return [self._arrived.popleft()] if self._arrived else []
+
+
+class Kept:
+    """What came of the groups."""
+
+    call = "nothing:nothing"
+
+    def __init__(self, refuses=()):
+        self.results, self.given_up, self._refuses = [], [], refuses
+
+    def order(self, board, groups):
+        return {"groups": [one.kernels[0] for one in groups]}
+
+    def event(self, board, groups, event, state):
+        state.done += 1
+
+    def done(self, board, groups, result):
+        if board.key in self._refuses:
+            raise BoardRefused("its disk is full")
+        self.results += result
+
+    def lost(self, board, groups):
+        return list(groups)
+
+    def give_up(self, board, group, reason):
+        self.given_up.append((group.kernels[0], reason))
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Look for lost workers whenever something could have happened."""
+    monkeypatch.setattr(dispatch, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(dispatch, "REJOIN_SECONDS", 0.0)
+
+
+def dispatched(fleet, work, groups, *, last=None, rejoined=lambda new, gone: []):
+    boards = [board(address) for address in sorted(fleet.live)]
+    schedule = Schedule([group(name) for name in groups], [one.key for one in boards], last or {})
+    dispatcher = Dispatcher(fleet, boards, schedule, work, 0.0, rejoined)
+    dispatcher.run()
+    return dispatcher
+
+
+def test_each_group_is_measured_once():
+    fleet, work = Scripted("a", "b", "c"), Kept()
+    dispatched(fleet, work, "uvwxyz")
+    assert sorted("uvwxyz") == sorted(work.results)
+    assert {"a", "b", "c"} == {address for address, _ in fleet.started}
+
+
+def test_a_lost_workers_groups_are_planned_anew_on_another():
+    fleet, work = Scripted("a", "b", script={1: lambda *_: "lost"}), Kept()
+    dispatcher = dispatched(fleet, work, "uvw", last={"u": "a", "v": "a", "w": "b"})
+    assert sorted("uvw") == sorted(work.results)
+    assert {"b"} == {address for address, groups in fleet.started[1:]}
+    assert [] == work.given_up
+    assert dispatcher.states["a"].lost and not dispatcher.states["b"].lost
+
+
+def test_a_worker_that_comes_back_measures_again():
+    def comes_back(fleet, address):
+        fleet.live.add("a2")
+        return "lost"
+
+    asked = []
+
+    def rejoined(new, gone):
+        asked.append((new, [one.key for one in gone]))
+        return [board("a", address="a2")]
+
+    fleet, work = Scripted("a", script={1: comes_back}), Kept()
+    dispatched(fleet, work, "uv", rejoined=rejoined)
+    assert sorted("uv") == sorted(work.results)
+    assert [({"a2"}, ["a"])] == asked
+    assert "a2" == fleet.started[-1][0]
+
+
+def test_a_group_at_which_workers_are_lost_again_and_again_is_given_up():
+    lost = {number: lambda *_: "lost" for number in (1, 3, 5)}  # the first group is the one that is planned anew
+    fleet, work = Scripted("a", "b", "c", "d"), Kept()
+    fleet._script = {}
+
+    def submit(claim, call, order, inner=fleet.submit):
+        fleet._script = {fleet._number + 1: lost[1]} if order["groups"] == ["u"] else {}
+        return inner(claim, call, order)
+
+    fleet.submit = submit
+    dispatched(fleet, work, "uvw")
+    assert sorted("vw") == sorted(work.results)
+    ((name, reason),) = work.given_up
+    assert "u" == name and reason.startswith(f"{MOST_LOSSES} workers of the fleet were lost")
+
+
+def test_a_slow_worker_keeps_the_others_from_nothing():
+    fleet, work = Scripted("a", "b"), Kept()
+
+    def messages(seconds, inner=fleet.messages):
+        fleet._arrived = deque(sorted(fleet._arrived, key=lambda message: message.number == 1))  # the first job is slow
+        return inner(seconds)
+
+    fleet.messages = messages
+    dispatched(fleet, work, "uvwxyz")
+    assert sorted("uvwxyz") == sorted(work.results)
+    assert [1, 5] == [sum(address == name for address, _ in fleet.started) for name in "ab"]
+
+
+def test_without_any_worker_the_run_ends():
+    fleet = Scripted("a", "b", script={1: lambda *_: "lost", 2: lambda *_: "lost"})
+    with pytest.raises(BackendUnavailable, match="no worker of the fleet is left"):
+        dispatched(fleet, Kept(), "uvw")
+
+
+def test_a_board_whose_disk_is_full_is_used_no_more_and_named(capsys):
+    fleet, work = Scripted("a", "b"), Kept(refuses=("a",))
+    dispatched(fleet, work, "uvwx")
+    assert sorted("uvwx") == sorted(work.results)
+    assert 1 == sum(address == "a" for address, _ in fleet.started)
+    assert "prism-bench: host a measures no more: its disk is full\n" == capsys.readouterr().err
+
+
+def test_a_worker_that_cannot_work_is_used_no_more(capsys):
+    full = OSError(28, "No space left on device")
+    fleet, work = Scripted("a", "b", script={1: lambda *_: full}), Kept()
+    dispatched(fleet, work, "uv")
+    assert sorted("uv") == sorted(work.results)
+    assert "host a measures no more: OSError: [Errno 28] No space left on device" in capsys.readouterr().err
+
+
+def test_where_no_board_can_be_used_the_reason_is_named(capsys):
+    fleet = Scripted("a")
+    with pytest.raises(BackendUnavailable, match="no board of the fleet is left; the last one: its disk is full"):
+        dispatched(fleet, Kept(refuses=("a",)), "u")
+    assert "measures no more" in capsys.readouterr().err
+
+
+def test_an_unexpected_error_of_a_job_is_not_swallowed():
+    fleet = Scripted("a", script={1: lambda *_: ZeroDivisionError("what")})
+    with pytest.raises(ZeroDivisionError, match="what"):
+        dispatched(fleet, Kept(), "u")

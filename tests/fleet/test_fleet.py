@@ -1,0 +1,134 @@
+"""A fleet of worker processes with the null backend: kills, a slow worker, Ctrl-C and what a record of it holds."""
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from prism_bench.backends.null import SCRIPT
+from prism_bench.catalogue import discover
+from prism_bench.errors import BackendUnavailable
+from prism_bench.fleet import FleetRun, boards_of, cluster, opened, parse
+from prism_bench.fleet.catalogue_run import SECONDS
+from prism_bench.measure import Criterion
+from prism_bench.run import Settings
+from prism_bench.saving import INTERVAL
+
+TOYS = Path(__file__).parent.parent / "toys"
+QUICK = {metric: Criterion(min_samples=3, max_samples=3) for metric in ("cold_time", "hot_time", "wall_time")}
+SETTINGS = Settings(processes=2, criteria=QUICK, timeout=60.0)
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    """A fleet of two workers of this host."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(TOYS.parent.parent))
+        patch.delenv(SCRIPT, raising=False)
+        with opened(parse("local", 2), needs_gpu=False) as found:
+            yield found
+
+
+@pytest.fixture
+def measure(fleet, monkeypatch):
+    """A function that runs the toys on the fleet, a job for each kernel, with what is called on the way."""
+    monkeypatch.setenv(SECONDS, "0")
+    monkeypatch.setenv(INTERVAL, "0")
+    catalogue = discover(TOYS)
+
+    def run(report=lambda _: None, keep=lambda _: None, earlier=()):
+        boards, remarks = boards_of(fleet, "null", catalogue.folder)
+        assert [] == remarks
+        cases = catalogue.cases(labels=("S0",))
+        job = FleetRun(fleet, boards, catalogue, "null", cases, SETTINGS, earlier=earlier)
+        return job.run(report, keep)
+
+    return run
+
+
+def kernels(record):
+    return sorted(kernel for part in record.parts or ({"kernels": ()},) for kernel in part["kernels"])
+
+
+def require_whole(record):
+    """Require that every case was measured in all processes, and each kernel on one board."""
+    assert record.complete
+    timed = [case for case in record.cases if case.label == "S0"]
+    assert {"double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"} == {
+        c.name for c in timed
+    }
+    assert {"ok"} == {case.status for case in record.cases}
+    assert {2} == {len(one.processes) for case in timed for one in case.measurements}
+    assert not record.parts or ["double", "triple"] == kernels(record)
+
+
+def killing(fleet, seed):
+    """Return a function for progress that kills two workers, at times and of boards by chance, while they measure."""
+    chance, left = random.Random(seed), [2]
+    seen = set()
+
+    def report(progress):
+        for board in progress.boards:
+            began = (board.title, board.line) not in seen and board.line not in ("waits", "starts") and not board.lost
+            seen.add((board.title, board.line))
+            if began and left[0] and chance.random() < 0.5:
+                left[0] -= 1
+                kill(fleet, board.title)
+        if progress.done == progress.total - 1 and left[0]:
+            busy = next(
+                (one.title for one in progress.boards if not one.lost and one.line not in ("waits", "starts")), ""
+            )
+            if busy:
+                left[0] -= 1
+                kill(fleet, busy)
+
+    return report, left
+
+
+def kill(fleet, title):
+    """Kill the worker process of a board: what it measures ends with it."""
+    processes = dict(fleet._client.run(named_process, on_error="ignore").values())
+    if title.split()[-1] in processes:
+        os.kill(processes[title.split()[-1]], signal.SIGKILL)
+
+
+def named_process(dask_worker):
+    """Return the name of a worker and its process, in that worker."""
+    return str(dask_worker.name), os.getpid()
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_workers_killed_twice_cost_nothing_but_what_was_under_way(fleet, measure, seed):
+    report, left = killing(fleet, seed)
+    versions = []
+    record = measure(report, versions.append)
+    assert [0] == left
+    require_whole(record)
+    assert versions and all(not version.complete for version in versions)
+
+
+def test_an_interrupt_keeps_what_was_measured(measure):
+    def report(progress):
+        if progress.done:
+            raise KeyboardInterrupt
+
+    record = measure(report)
+    assert not record.complete
+    assert record.cases
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
+    with (
+        pytest.raises(BackendUnavailable, match="no scheduler answers at tcp://127.0.0.1:1 "),
+        opened(parse("tcp://127.0.0.1:1"), needs_gpu=False),
+    ):
+        pass
+
+
+def test_a_gpu_is_needed_where_the_backend_has_one():
+    with pytest.raises(BackendUnavailable, match="no GPU of this host for --fleet local"):
+        with opened(parse("local"), needs_gpu=True):
+            pass

@@ -1,0 +1,80 @@
+"""Which board measures which kernel."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from prism_bench.catalogue import discover
+from prism_bench.fleet.placement import CaseGroup, Schedule, grouped, last_boards
+
+TOYS = discover(Path(__file__).parent.parent / "toys")
+
+
+def group(name, seconds):
+    return CaseGroup((name,), (f"{name}[n=1]",), seconds)
+
+
+def names(groups):
+    return [one.kernels[0] for one in groups]
+
+
+def test_a_kernel_is_one_group_with_its_variants():
+    cases = TOYS.cases(labels=("S0",))
+    found = grouped(cases, {case.name: 2.0 for case in cases})
+    assert {case.spec.name for case in cases} == {kernel for one in found for kernel in one.kernels}
+    (double,) = [one for one in found if one.kernels == ("double",)]
+    assert {"double[n=1000]", "double:by_adding[n=1000]"} == set(double.tasks)
+    assert 4.0 == double.seconds
+
+
+def test_a_form_goes_where_the_one_goes_that_replaces_it():
+    def case(kernel, before=None):
+        return SimpleNamespace(spec=SimpleNamespace(name=kernel, before=before), name=f"{kernel}[]", task=f"{kernel}[]")
+
+    found = grouped([case("old", "new:fast"), case("other"), case("older", "old"), case("new")], {})
+    assert [("old", "older", "new"), ("other",)] == [one.kernels for one in found]
+
+
+def test_a_kernel_goes_to_the_board_that_measured_it_last():
+    parts = ({"uuid": "x", "kernels": ["softmax"]}, {"uuid": None, "kernels": ["sum"]})
+    newest = SimpleNamespace(machine={}, parts=parts, cases=())
+    older = SimpleNamespace(
+        machine={"uuid": "y"}, parts=(), cases=[SimpleNamespace(kernel=k) for k in ("softmax", "sum")]
+    )
+    last = last_boards([newest, older])
+    assert {"softmax": "x", "sum": "y"} == last
+    schedule = Schedule([group("softmax", 1), group("sum", 2), group("fill", 9)], ["x", "y"], last)
+    assert ["softmax"] == names(schedule.take("x", 1.0, 2))
+    assert ["sum"] == names(schedule.take("y", 2.0, 2))
+    assert ["fill"] == names(schedule.take("y", 2.0, 2))
+    assert not schedule
+
+
+@pytest.mark.parametrize("boards", [1, 2, 5, 8])
+def test_everything_is_taken_once_and_boards_end_together(boards):
+    groups = [group(f"k{n}", 1 + n % 7) for n in range(80)]
+    schedule, loads = Schedule(groups, [str(n) for n in range(boards)], {}), [0.0] * boards
+    taken = []
+    while schedule:
+        board = loads.index(min(loads))
+        block = schedule.take(str(board), 20.0, boards)
+        taken += names(block)
+        loads[board] += sum(one.seconds for one in block)
+    assert sorted(names(groups)) == sorted(taken)
+    assert max(loads) - min(loads) <= 7
+
+
+def test_what_a_lost_board_had_goes_to_any_other():
+    schedule = Schedule([group("a", 3), group("b", 1)], ["x", "y"], {"a": "x", "b": "x"})
+    assert [] == schedule.take("y", 10.0, 2)
+    block = schedule.take("x", 3.0, 2)
+    schedule.drop("x")
+    schedule.add(block)
+    assert {"a", "b"} == {*names(schedule.take("y", 10.0, 1))}
+    assert [] == schedule.take("x", 10.0, 1)
+
+
+def test_no_seconds_make_each_group_a_job():
+    schedule = Schedule([group("a", 1), group("b", 1)], ["x"], {})
+    assert ["a"] == names(schedule.take("x", 0.0, 1))
