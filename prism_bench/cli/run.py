@@ -75,7 +75,7 @@ def command(
     chosen = _Chosen(options.patterns(cases, filter), label, catalogue, part, tuned)
     watching = {"hertz": hertz, "energy": energy}
     effort = _Effort(processes, lanes, seed, timeout, peers, peer_timeout, watching, all_first_calls)
-    place = _Place(output, runs, json)
+    place = _RecordOutput(output, runs, json)
     if fleet is None and workers is not None:
         raise UsageError(f"--workers {workers}: it is for --fleet")
     raise SystemExit(
@@ -128,7 +128,7 @@ class _Effort:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _RecordOutput:
     """Where the record goes, and whether it is printed as JSON."""
 
     output: Path | None
@@ -140,7 +140,7 @@ class _Place:
         return saving.Saver(_writing(self.output, self.runs, dict(chosen.facts)))
 
 
-def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _Place) -> int:
+def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _RecordOutput) -> int:
     """Measure on the GPU of this process; return the exit code."""
     from prism_bench.run import run, with_ceilings
 
@@ -155,7 +155,7 @@ def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _Place) 
         return _finish(record, keep, found, place.json)
 
 
-def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effort, place: _Place) -> int:
+def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effort, place: _RecordOutput) -> int:
     """Measure on every board of the fleet that the words name, with its workers and backend; return the exit code."""
     from prism_bench.fleet import BoardBackend, FleetRun
     from prism_bench.options.fleet import fleet_progress, opened_fleet

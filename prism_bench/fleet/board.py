@@ -22,7 +22,7 @@ class SeenWorker:
 
 
 @dataclass(frozen=True)
-class Claim:
+class BoardClaim:
     """What one worker has for itself: a GPU by UUID (None without one), and cores of its host."""
 
     worker: SeenWorker
@@ -38,7 +38,7 @@ class FleetBoard:
     everything that must be equal on all boards.
     """
 
-    claim: Claim
+    claim: BoardClaim
     facts: Mapping[str, Any]
     host: Mapping[str, Any]
     software: Mapping[str, Any]
@@ -68,8 +68,8 @@ class FleetBoard:
         return f"{self.claim.worker.host} {uuid or self.claim.worker.name}"
 
 
-def claims(workers: Sequence[SeenWorker], needs_gpu: bool) -> tuple[list[Claim], list[str]]:
-    """Return a claim for each worker that gets a GPU of its own, and a remark on each that gets none.
+def claims(workers: Sequence[SeenWorker], needs_gpu: bool) -> tuple[list[BoardClaim], list[str]]:
+    """Return a claim for each worker that gets an own GPU, and a remark on each that gets none.
 
     Each worker gets a GPU that it sees and no other has; the cores of a host are divided among its claims. A
     BackendUnavailable lists the workers that see no GPU where one is needed.
@@ -88,7 +88,7 @@ def claims(workers: Sequence[SeenWorker], needs_gpu: bool) -> tuple[list[Claim],
             continue
         taken |= {free} if free else set()
         pairs.append((worker, free))
-    return [Claim(worker, gpu, _cores(worker, [one for one, _ in pairs])) for worker, gpu in pairs], remarks
+    return [BoardClaim(worker, gpu, _cores(worker, [one for one, _ in pairs])) for worker, gpu in pairs], remarks
 
 
 def _cores(worker: SeenWorker, workers: Sequence[SeenWorker]) -> tuple[int, ...]:
@@ -106,7 +106,7 @@ def of_one_kind(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[st
     name = boards[kinds.index(chosen)].facts.get("device")
     remarks = [
         f"{board.title} is another kind ({board.facts.get('device')}, not {name}) and measures nothing: its times are "
-        "a series of their own; run it as a fleet of its own"
+        "another series; run it as another fleet"
         for board in others
     ]
     return [board for board in boards if board.kind == chosen], remarks

@@ -113,5 +113,5 @@ def block_seconds() -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise UsageError(f"{SECONDS}={written}: it is a number of seconds; with 0 each kernel is a job of its own")
+        raise UsageError(f"{SECONDS}={written}: it is a number of seconds; with 0 each kernel is one job")
     return seconds

@@ -70,11 +70,11 @@ def _cluster(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
 
 
 def _local(spec: FleetSpec, needs_gpu: bool) -> Any:
-    """Return a cluster of this host, a worker for each GPU or as many as are asked for, in processes of their own."""
+    """Return a cluster of this host, a worker for each GPU or as many as the specification has, each a process."""
     count = spec.workers or (_gpus_here() if needs_gpu else 1)
     return _library("distributed").LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
-        worker_dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL, resources={"GPU": 1},
+        n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0",
+        memory_limit=0, silence_logs=logging.CRITICAL, resources={"GPU": 1},
         preload=["prism_bench.fleet.worker_setup"],
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 from prism_bench import __version__, identity
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.files import default_folder
-from prism_bench.fleet.board import Claim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal
+from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal
 from prism_bench.fleet.fleet import Fleet
 from prism_bench.fleet.job import JobChannel
 from prism_bench.host_plan import Device
@@ -66,14 +66,14 @@ def described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def describe(fleet: Fleet, claims: Sequence[Claim], backend: str, catalogue: Path) -> list[FleetBoard]:
+def describe(fleet: Fleet, claims: Sequence[BoardClaim], backend: str, catalogue: Path) -> list[FleetBoard]:
     """Return the boards of the claims, described side by side; the error of the first that cannot be."""
     request = {"backend": backend, "catalogue": place_of(catalogue)}
     answers = fleet.answers(claims, CALL, request)
     return [_board(claim, answer) for claim, answer in zip(claims, answers, strict=True)]
 
 
-def _board(claim: Claim, answer: Mapping[str, Any] | BaseException) -> FleetBoard:
+def _board(claim: BoardClaim, answer: Mapping[str, Any] | BaseException) -> FleetBoard:
     worker = f"worker {claim.worker.host} ({claim.worker.address})"
     if isinstance(answer, BackendUnavailable | UsageError):
         raise type(answer)(f"{worker}: {answer}")
@@ -116,5 +116,5 @@ def replacements(
     return found
 
 
-def _fits(claim: Claim, worker: SeenWorker) -> bool:
+def _fits(claim: BoardClaim, worker: SeenWorker) -> bool:
     return claim.worker.host == worker.host and (claim.gpu is None or claim.gpu in worker.gpus)

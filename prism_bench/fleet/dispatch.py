@@ -58,7 +58,7 @@ class FleetWork(Protocol):
 
 
 @dataclass
-class _Job:
+class _GivenJob:
     board: FleetBoard
     groups: list[CaseGroup]
     future: Any
@@ -81,7 +81,7 @@ class Dispatcher:
     rejoined: Callable[[set[str], Sequence[FleetBoard]], list[FleetBoard]]
     report: Callable[[Sequence[BoardState]], object] = lambda _: None
     states: dict[str, BoardState] = field(default_factory=dict[str, BoardState])
-    _jobs: dict[int, _Job] = field(default_factory=dict[int, _Job])
+    _jobs: dict[int, _GivenJob] = field(default_factory=dict[int, _GivenJob])
     _gone: list[FleetBoard] = field(default_factory=list[FleetBoard])
     _refused: set[str] = field(default_factory=set[str])  # boards that must not be used again
     _losses: dict[CaseGroup, int] = field(default_factory=dict[CaseGroup, int])
@@ -119,7 +119,7 @@ class Dispatcher:
             if groups:
                 order = self.work.order(board, groups)
                 number, future = self.fleet.submit(board.claim, self.work.call, order)
-                self._jobs[number] = _Job(board, groups, future)
+                self._jobs[number] = _GivenJob(board, groups, future)
                 self.states[board.key].line = "starts"
 
     def _take(self, message: JobMessage) -> None:
@@ -144,7 +144,7 @@ class Dispatcher:
         else:
             raise error
 
-    def _finish(self, number: int, job: _Job, result: Any) -> None:
+    def _finish(self, number: int, job: _GivenJob, result: Any) -> None:
         try:
             self.work.done(job.board, job.groups, result)
         except BoardRefused as refused:
@@ -153,7 +153,7 @@ class Dispatcher:
         del self._jobs[number]
         self.states[job.board.key].line = "waits"
 
-    def _refuse(self, number: int, job: _Job, reason: str) -> None:
+    def _refuse(self, number: int, job: _GivenJob, reason: str) -> None:
         """Use the board no more; its job's groups go to others."""
         warn(f"{job.board.title} measures no more: {reason}")
         self._refused.add(job.board.key)
@@ -162,7 +162,7 @@ class Dispatcher:
         if not self.boards and not self._gone:
             raise BackendUnavailable(f"no board of the fleet is left; the last one: {reason}")
 
-    def _lose(self, number: int, job: _Job) -> None:
+    def _lose(self, number: int, job: _GivenJob) -> None:
         """Plan the groups of a job without an end anew, unless too many workers were lost at them."""
         if self._jobs.pop(number, None) is None:
             return

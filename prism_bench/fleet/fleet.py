@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.fleet.board import Claim, SeenWorker
+from prism_bench.fleet.board import BoardClaim, SeenWorker
 from prism_bench.fleet.cluster import connected
 from prism_bench.fleet.job import TOPIC, JobOrder, carry_out, look, stop
 from prism_bench.fleet.spec import FleetSpec
@@ -68,7 +68,7 @@ class Fleet:
         ]
         return sorted(seen, key=lambda one: (one.host, len(one.name), one.name))
 
-    def submit(self, claim: Claim, call: str, work: dict[str, Any]) -> tuple[int, Any]:
+    def submit(self, claim: BoardClaim, call: str, work: dict[str, Any]) -> tuple[int, Any]:
         """Give a job to the worker of the claim; return its number and its future."""
         self._numbers += 1
         number = self._numbers
@@ -82,7 +82,9 @@ class Fleet:
         future.add_done_callback(lambda done: self._messages.put(JobMessage(number, future=done)))
         return number, future
 
-    def answers(self, claims: Sequence[Claim], call: str, work: dict[str, Any]) -> list[dict[str, Any] | BaseException]:
+    def answers(
+        self, claims: Sequence[BoardClaim], call: str, work: dict[str, Any]
+    ) -> list[dict[str, Any] | BaseException]:
         """Give the same job to all workers; return what each answers, or how it failed."""
         numbers = [self.submit(claim, call, work) for claim in claims]
         found: dict[int, dict[str, Any] | BaseException] = {}

@@ -29,7 +29,8 @@ FleetOption = Annotated[
     ),
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, max=1024, help="Start so many workers; default: one for each GPU.")
+    int | None,
+    typer.Option("--workers", min=1, max=1024, help="Use so many workers of this host; default: one for each GPU."),
 ]
 FIRST_SECONDS = 2.0  # of plain lines: so that whoever starts it sees that it works
 

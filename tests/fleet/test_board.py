@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.fleet.board import Claim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal
+from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal
 from prism_bench.host_plan import Device
 
 
@@ -15,7 +15,7 @@ def worker(name, *gpus, host="a", cores=range(8)):
 
 def board(name, *, device="H200", host="a", **versions):
     facts = {"device": device, "uuid": f"uuid-{name}"}
-    claim = Claim(worker(name, host=host), None, ())
+    claim = BoardClaim(worker(name, host=host), None, ())
     return FleetBoard(claim, facts, {}, {}, Device(), {"prism-bench": "1", **versions})
 
 
@@ -65,5 +65,5 @@ def test_a_board_is_known_by_its_gpu_else_by_its_first_worker():
     assert "uuid-3" == board(3).key
     without = replace(board(3), facts={"device": "none"})
     assert "a/3" == without.key
-    again = replace(without, claim=Claim(worker(9), None, ()), name=without.key)
+    again = replace(without, claim=BoardClaim(worker(9), None, ()), name=without.key)
     assert "a/3" == again.key

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.fleet import dispatch
-from prism_bench.fleet.board import Claim, FleetBoard, SeenWorker
+from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker
 from prism_bench.fleet.dispatch import MOST_LOSSES, BoardRefused, Dispatcher
 from prism_bench.fleet.fleet import JobMessage
 from prism_bench.fleet.placement import CaseGroup, Schedule
@@ -15,7 +15,7 @@ from prism_bench.host_plan import Device
 
 
 def board(name, address=None):
-    claim = Claim(SeenWorker(address or name, "host", name, (), ()), None, ())
+    claim = BoardClaim(SeenWorker(address or name, "host", name, (), ()), None, ())
     return FleetBoard(claim, {"uuid": name}, {}, {}, Device(), {})
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
+from prism_bench.fleet.cluster import slurm_options
 from prism_bench.fleet.spec import FORMS, FleetSpec, parse
 
 
@@ -48,3 +49,8 @@ def test_a_number_of_workers_is_for_fleets_that_start_them():
     for words in ("tcp://a:1", "ssh:a", "slurm:2"):
         with pytest.raises(UsageError, match="--workers 3: only local starts so many"):
             parse(words, 3)
+
+
+def test_a_job_of_slurm_asks_for_a_gpu_only_where_one_is_needed():
+    assert ["--gres=gpu:1"] == slurm_options(needs_gpu=True)["job_extra_directives"]
+    assert [] == slurm_options(needs_gpu=False)["job_extra_directives"]
