@@ -49,6 +49,7 @@ A record is one JSON object (stored compressed, see `store/`):
 Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
 """
 
+import gc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -223,7 +224,13 @@ def encode_measurement(measurement: Measurement) -> JsonTable:
 
 def decode(source: object, origin: str) -> RunRecord:
     """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged."""
-    return _record(*checked_with_tables(source, origin))
+    collects = gc.isenabled()
+    gc.disable()  # a record makes no cycles, and the search for them among its objects takes as long as reading it
+    try:
+        return _record(*checked_with_tables(source, origin))
+    finally:
+        if collects:
+            gc.enable()
 
 
 def decode_case(plain: object) -> CaseResult:

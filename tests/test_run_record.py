@@ -1,5 +1,6 @@
 """The schema: every field survives, samples keep four digits, unknown fields are passed over."""
 
+import gc
 import json
 import math
 from dataclasses import replace
@@ -122,3 +123,15 @@ def test_damaged_seconds_are_refused(odd):
     plain["cases"][0]["spent"] = {"kernel": odd}
     with pytest.raises(ResultsError, match=r"here: damaged run record .cases\[0\]\.spent"):
         decode(plain, "here")
+
+
+@pytest.mark.parametrize("source", [b"{", None])
+def test_the_cycle_collector_is_as_before_once_a_record_was_read(source):
+    assert gc.isenabled()
+    plain = encode(record_of(case_result("k", times={"cold_time": 1e-3})))
+    if source is None:
+        decode(plain, "a record")
+    else:
+        with pytest.raises(ResultsError):
+            decode(source, "a record")
+    assert gc.isenabled()

@@ -192,6 +192,8 @@ def unusable_newest(history: History) -> list[HistoryProblem]:
     """Return the unreadable files that would be the newest record of their machine: their content is unknown."""
     newest: dict[str, str] = {}
     problems = {problem.file: problem for problem in history.problems if not problem.double}
+    if not problems:
+        return []
     for file in [*(facts.file for facts in history.records), *problems]:
         machine = file.partition("/")[0]
         newest[machine] = max(newest.get(machine, file), file, key=_began)

@@ -79,8 +79,11 @@ def _elsewhere(history: History, own: Sequence[Facts], wanted: Collection[str]) 
     mine = {facts.file for facts in own}
     places = [place for place, facts in enumerate(history.records) if facts.file in mine][::-1]
     left, cases = set(wanted), dict[int, list[str]]()
+    words = {id(one): one for one in (history.stored[place].words["case"] for place in places)}
+    names = {number: set(one) for number, one in words.items()}
     for first in range(0, len(places), _AT_ONCE):
-        known = [place for place in places[first : first + _AT_ONCE] if left & set(history.stored[place].words["case"])]
+        batch = places[first : first + _AT_ONCE]
+        known = [place for place in batch if not left.isdisjoint(names[id(history.stored[place].words["case"])])]
         points = history.part(known).points[["case", "record"]]
         newest = points[points["case"].isin(left)].groupby("case", observed=True)["record"].min()
         for case, number in newest.items():
