@@ -10,6 +10,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from docs.generated import navigation, pages
+from docs.screenshots import screenshots, without_missing
 from prism_bench.report.site.search import FILE as SITE_INDEX
 
 _FAR, _NEAR = "https://unpkg.com/iframe-worker/shim", "assets/worker.js"
@@ -33,7 +34,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=text))
     for name in PICTURES:
         files.append(File.generated(config, f"pictures/{name}", abs_src_path=str(_REPORTS / name)))
+    for name, picture in screenshots(Path(config.site_dir).parent).items():
+        files.append(File.generated(config, f"pictures/{name}", content=picture))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Leave out pictures of the site where none could be made."""
+    return without_missing(markdown, {Path(file.src_uri).name for file in files if "pictures/" in file.src_uri})
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
@@ -64,4 +72,4 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
     """Load the script of the search from the site on the page for missing pages."""
-    return output_content.replace(_FAR, _NEAR)
+    return output_content.replace(_FAR, _NEAR).replace(_NAMELESS, _NAMED)

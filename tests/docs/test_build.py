@@ -9,11 +9,14 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from docs.screenshots import PICTURED, screenshots, without_missing
 from prism_bench.report.site.page import Page as SitePage
 from prism_bench.report.site.search import FILE as SITE_INDEX
 from prism_bench.report.site.search import search_file
 from tests.docs.blocks import ROOT
 from tests.report.site.browser import installed, opened, violations, window
+from tests.report.site.pages import nights, site_of
+from tests.report.synthetic import gpu_record
 
 pytest.importorskip("mkdocs", reason="needs the extra 'docs'")
 
@@ -40,8 +43,9 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The pages by their files."""
-    folder = tmp_path_factory.mktemp("site") / "docs"
-    (folder.parent / "data").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRISM_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        folder = site_of(tmp_path_factory.mktemp("reports"), *nights(gpu_record(), 2)) / "docs"
     (folder.parent / SITE_INDEX).write_bytes(
         search_file([SitePage("kernels/sum", "sum of numbers", {}, words="a < b")])
     )
@@ -51,23 +55,67 @@ def site(tmp_path_factory):
     return {path: Page(path) for path in folder.rglob("*.html")}
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing(site, dark):
+@pytest.fixture(scope="module")
+def browser():
     pytest.importorskip("axe_playwright_python", reason="it brings axe-core")
     program = installed()
     if program is None:
         pytest.skip("no Chromium is installed")
     from playwright.sync_api import sync_playwright
 
-    folder = next(path for path in site if path.name == "tutorial.html").parent
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        with window(browser, dark=dark) as page:
-            for name in KINDS:
-                opened(page, folder, name)
-                page.wait_for_selector(".md-search")
-                assert [] == violations(page), name
-        browser.close()
+        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def found_by_axe(site, browser, wanted, dark=False):
+    """The violations of the pages that are wanted; 404.html is made for a server's root and has no styles from disk."""
+    folder = next(path for path in site if path.name == "tutorial.html").parent
+    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in site if path.name != "404.html")
+    with window(browser, dark=dark) as page:
+        found = {}
+        for name in filter(wanted, names):
+            opened(page, folder, name)
+            page.wait_for_selector(".md-search")
+            found[name] = violations(page)
+    return found
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_on_any_kind_of_page(site, browser, dark):
+    found = found_by_axe(site, browser, KINDS.__contains__, dark)
+    assert dict.fromkeys(sorted(KINDS), []) == found
+
+
+def test_axe_finds_nothing_on_a_written_page(site, browser):
+    found = found_by_axe(site, browser, lambda name: not name.startswith("reference/") and name not in KINDS)
+    assert len(found) > 20
+    assert {} == {name: one for name, one in found.items() if one}
+
+
+@pytest.mark.thorough
+def test_axe_finds_nothing_on_a_generated_page(site, browser):
+    found = found_by_axe(site, browser, lambda name: name.startswith("reference/") and name not in KINDS)
+    assert len(found) > 15
+    assert {} == {name: one for name, one in found.items() if one}
+
+
+def test_pictures_of_the_site_are_made_with_the_pages(site):
+    if installed() is None:
+        pytest.skip("no Chromium is installed")
+    pytest.importorskip("playwright")
+    folder = next(path for path in site if path.name == "tutorial.html").parent
+    for name in PICTURED:
+        assert b"\x89PNG" == (folder / "pictures" / name).read_bytes()[:4]
+        assert any(link.endswith(f"pictures/{name}") for page in site.values() for link in page.loaded), name
+
+
+def test_a_picture_that_was_not_made_is_left_out(tmp_path):
+    page = "before\n\n![It](../pictures/site-overview.png)\n\n![Other](../pictures/fusion.png)\n"
+    assert {} == screenshots(tmp_path), "there is no site"
+    assert "before\n\n\n![Other](../pictures/fusion.png)\n" == without_missing(page, ())
+    assert page == without_missing(page, {"site-overview.png"})
 
 
 def test_no_link_is_dead(site):
