@@ -1,6 +1,6 @@
 """Pictures of pages of the site that the documentation is built into, made while it is built: none goes stale.
 
-Where there is no such site, no Chromium or no playwright, there are none, and pages stand without them.
+Where there is no such site, no Chromium or no playwright, there are none, and pages leave them out.
 """
 
 import os
