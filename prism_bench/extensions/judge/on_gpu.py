@@ -5,7 +5,7 @@ from functools import cache, partial
 from random import Random
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.case import Case
+from prism_bench.case import Case, Device
 from prism_bench.compilation import compile_source
 from prism_bench.errors import CompilationFailed, PrismBenchError
 from prism_bench.extensions.judge.hidden import HIDDEN
@@ -20,14 +20,22 @@ from prism_bench.workload import Workload
 class OnGpu:
     """The GPU for one judgement; opened before it, so that what is missing is known at once.
 
-    `secret` draws what nobody knows before. BackendUnavailable where no GPU answers, or where it is in quarantine.
+    `secret` draws what nobody knows before. Without `rivals` the submission alone is timed. BackendUnavailable where no
+    GPU answers, or where it is in quarantine.
     """
 
     def __init__(
-        self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None
-    ) -> None:
+        self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None,
+        rivals: bool = True,
+    ) -> None:  # fmt: skip
+        self._rivals = rivals
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
         self._session = session or RefereeSession(RunnerProcess, self._backend, Random(f"GPU {secret}"))
+
+    @property
+    def device(self) -> Device:
+        """The device, as launches ask for it."""
+        return self._session.device
 
     @property
     def architecture(self) -> str:
@@ -42,12 +50,12 @@ class OnGpu:
         session = self._session
         try:
             own = [Case(task, case.workload, case.label) for case in cases]
-            right = self._timed_own(task, own)
+            right = self._timed_own(task, own) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
             session.run(Contestant(spec.name, "submission", chosen, code))
             if session.findings.objections:
                 session.findings.times.clear()  # of the task's own kernel alone
-            else:
+            elif self._rivals:
                 self._time_rivals(own)
         finally:
             session.close()

@@ -120,6 +120,10 @@ class SubmissionTrial:
         """Return what checks a case; with `changed`, also with one element changed."""
         return CaseCheck(self.seeds(), self.secret if changed else None)
 
+    def gpu_cases(self, spec: KernelSpec) -> list[Case]:
+        """Return what is launched and timed on a GPU."""
+        return [*timed_cases(spec, None), *self._hidden(spec, timed_cases(self.task.spec, None))]
+
     def spec(self, submission: Submission) -> KernelSpec | None:
         """Return the submission's spec; None, with an objection, where its card does not fit the task."""
         try:
@@ -202,9 +206,8 @@ class SubmissionTrial:
             self.unjudged.append("times, and outputs on a GPU: --gpu launches it there")
             return
         with self._step("GPU"):
-            cases = [case for case in timed_cases(spec, None) if case.name not in self.struck]
-            hidden = self._hidden(spec, timed_cases(self.task.spec, None))
-            self.timed = self.gpu.judge(spec, self.task.spec, [*cases, *hidden], self.built[self.gpu.architecture])
+            cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
+            self.timed = self.gpu.judge(spec, self.task.spec, cases, self.built[self.gpu.architecture])
         self.checked += self.timed.checked
         self.objections += self.timed.objections
         self.unjudged += self.timed.unjudged

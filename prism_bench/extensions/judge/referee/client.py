@@ -84,6 +84,10 @@ class RunnerClient:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the runner."""
         self._runner.end()
 
     def facts(self) -> FactsAnswer:

@@ -3,13 +3,15 @@
 import hashlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.referee.messages import FactsAnswer
-from prism_bench.files import cache_folder, write_atomically
+from prism_bench.files import cache_folder, writable_cache, write_atomically
+from prism_bench.locks import lock
 from prism_bench.monitor.devices import by_uuid, devices
 from prism_bench.monitor.nvml import DeviceLost, opened
 from prism_bench.monitor.probe import Probe
@@ -81,10 +83,23 @@ def _unowned(reading: DeviceReading) -> float:
     return max(0.0, reading.values.get("memory_used", 0.0) - sum(known))
 
 
+@contextmanager
+def device_turn(uuid: str) -> Iterator[None]:
+    """Wait until no other judgement of this user times a case on the device, and keep them waiting meanwhile."""
+    path = _file_of(uuid, writable_cache("turns"))
+    with path.open("a") as file:
+        lock(file.fileno())
+        yield
+
+
 def quarantine_file(uuid: str) -> Path:
     """Return the file that keeps a device from being used by the judge; deleting it releases the device."""
+    return _file_of(uuid, cache_folder("quarantine"))
+
+
+def _file_of(uuid: str, folder: Path) -> Path:
     name = uuid if re.fullmatch(r"[\w-]{1,80}", uuid) else hashlib.sha256(uuid.encode()).hexdigest()[:16]
-    return cache_folder("quarantine") / f"{name}.txt"
+    return folder / f"{name}.txt"
 
 
 def quarantine(uuid: str, words: str) -> Path:

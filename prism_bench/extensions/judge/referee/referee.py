@@ -1,6 +1,7 @@
 """The referee of one case: draws inputs, asks for launches, keeps an own clock, and compares what they left."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from statistics import median
@@ -21,6 +22,7 @@ CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enq
 CLOCK_SHARE = 0.5  # of the time by this process's clock that the device's may name
 REPEATED_SECONDS = 0.1
 REPEATED = (4, 2000)
+Turn = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -61,28 +63,63 @@ class RefereedTimes:
 
 
 class Referee:
-    """Judges cases of one submission. `start` starts a runner process; `random` draws what nobody can know before."""
+    """Judges cases of one submission, as a context. `random` draws what nobody can know before.
+
+    `start` starts a runner process: one that is timed, and one that repeats its launches. Both serve all cases, and end
+    with the first case that has a complaint.
+    """
 
     def __init__(self, start: Callable[[], Runner], cubin: bytes, random: Random, rules: RefereeRules) -> None:
         self._start, self._cubin, self._random, self._rules = start, cubin, random, rules
+        self._runners: list[tuple[RunnerClient, FactsAnswer]] = []
 
-    def judge(self, case: RefereedCase) -> RefereedTimes:
-        """Return times and complaints of a case. A launch that ends its process, or never ends, is a complaint."""
-        found, digests = RefereedTimes(), dict[int, dict[str, int]]()
+    def __enter__(self) -> "Referee":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the runners with all that they started."""
+        for client, _ in self._runners:
+            client.end()
+        self._runners.clear()
+
+    def _open(self) -> None:
+        """Start both runners, side by side, unless they are there."""
+        if not self._runners:
+            clients = [RunnerClient(self._start(), self._rules.launch_seconds) for _ in range(2)]
+            try:
+                self._runners = [(client, client.facts()) for client in clients]
+            finally:
+                for client in clients if not self._runners else ():
+                    client.end()
+
+    def judge(self, case: RefereedCase, turn: Turn = nullcontext) -> RefereedTimes:
+        """Return times and complaints of a case, within a `turn` on the device, once the runners are there.
+
+        A launch that ends its process, or never ends, is a complaint.
+        """
+        found = RefereedTimes()
         try:
-            with RunnerClient(self._start(), self._rules.launch_seconds) as client:
-                facts = client.facts()
-                for _ in range(self._rules.blocks):
-                    self._block(client, case, found, digests)
-                    if found.complaints:
-                        return found
-                self._doubt_times(client, case, found, facts)
-            with RunnerClient(self._start(), self._rules.launch_seconds) as client:
-                client.facts()
-                self._replay(client, case, found, digests)
+            self._open()
+            with turn():
+                self._judge(case, found)
         except PrismBenchError as error:
             found.complaints.append(("outputs", f"{case.plan.name}: {error}"))
+        if found.complaints:
+            self.end()
         return found
+
+    def _judge(self, case: RefereedCase, found: RefereedTimes) -> None:
+        (timing, facts), (repeating, _) = self._runners
+        digests: dict[int, dict[str, int]] = {}
+        for _ in range(self._rules.blocks):
+            self._block(timing, case, found, digests)
+            if found.complaints:
+                return
+        self._doubt_times(timing, case, found, facts)
+        self._replay(repeating, case, found, digests)
 
     def _block(
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]]

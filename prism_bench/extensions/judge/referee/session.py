@@ -14,6 +14,7 @@ from prism_bench.extensions.judge.judged_time import judged_time
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.machine import (
     MachineState,
+    device_turn,
     machine_state,
     quarantine,
     refuse_quarantined,
@@ -87,25 +88,30 @@ class RefereeSession:
         A submission's first case with a complaint is its last.
         """
         right: list[Case] = []
-        referee = Referee(self._start, contestant.code.cubin, self._random, self._rules)
-        for case in contestant.cases:
-            try:
-                found = referee.judge(self._refereed(case, contestant.code))
-            except SpecError as error:
-                if contestant.kind == "kernel":
-                    self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {error}")
-                    continue
-                self.findings.objections.append(Objection("form", str(error), case.name))
-                return right
-            except BackendUnavailable as error:
-                self.findings.unjudged.append(f"{case.name} on the GPU: {error}")
-                continue
-            self._note(contestant, case, found)
-            if not found.complaints:
-                right.append(case)
-            elif contestant.kind == "submission":
-                break
+        with Referee(self._start, contestant.code.cubin, self._random, self._rules) as referee:
+            for case in contestant.cases:
+                found = self._judged(referee, contestant, case)
+                if found and not found.complaints:
+                    right.append(case)
+                elif contestant.kind == "submission" and self.findings.objections:
+                    break
         return right
+
+    def _judged(self, referee: Referee, contestant: Contestant, case: Case) -> RefereedTimes | None:
+        """Return what the referee found in a case, and note it; None where it cannot be launched."""
+        try:
+            found = referee.judge(self._refereed(case, contestant.code), lambda: device_turn(self.facts.uuid))
+        except SpecError as error:
+            if contestant.kind == "kernel":
+                self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {error}")
+            else:
+                self.findings.objections.append(Objection("form", str(error), case.name))
+            return None
+        except BackendUnavailable as error:
+            self.findings.unjudged.append(f"{case.name} on the GPU: {error}")
+            return None
+        self._note(contestant, case, found)
+        return found
 
     def close(self) -> None:
         """Compare the machine with what it was, and put the device into quarantine where it differs."""
