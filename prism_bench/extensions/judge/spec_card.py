@@ -21,8 +21,11 @@ _OTHER_KERNEL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*\.cu)".*$', re.MU
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", re.MULTILINE)
 
 
-def spec_card(spec: KernelSpec, cases: Sequence[Case]) -> SubmissionCard:
-    """Return the card of a spec for these cases; a SpecError where a card cannot have what the spec has."""
+def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = None) -> SubmissionCard:
+    """Return the card of a spec for these cases as launched on `device`, by default what an emulator launches.
+
+    A SpecError where a card cannot have what the spec has.
+    """
     if spec.language != CUDA or spec.callable is not None:
         raise SpecError(f"it is written in {spec.written_in}")
     scratch = {
@@ -32,7 +35,7 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case]) -> SubmissionCard:
     axes = sorted({axis for case in cases for axis in case.workload})
     by_condition: dict[str, tuple[CardLaunch, ...]] = {}
     for case in cases:
-        condition, steps = _condition(case, axes), tuple(_launches(case))
+        condition, steps = _condition(case, axes), tuple(_launches(case, device or Device()))
         if by_condition.setdefault(condition, steps) != steps:
             raise SpecError("its launches differ by an axis that is neither a whole number nor a text")
     if len({msgspec.json.encode(steps) for steps in by_condition.values()}) == 1:
@@ -75,9 +78,9 @@ def _in_one_file(source: Path, seen: set[Path]) -> str:
     return _ONCE.sub("", _OTHER_KERNEL.sub(text_of, text)) if _OTHER_KERNEL.search(text) or len(seen) > 1 else text
 
 
-def _launches(case: Case) -> Iterable[CardLaunch]:
+def _launches(case: Case, device: Device) -> Iterable[CardLaunch]:
     spec = case.spec
-    for step in case.plan.steps(Device()):
+    for step in case.plan.steps(device):
         if isinstance(step, Zero):
             yield CardLaunch(zero=step.name)
         elif not step.is_empty:

@@ -34,7 +34,7 @@ from prism_bench.units import count_text
 
 LARGEST_SOURCE = 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
-MOST_LAUNCHES = 256
+MOST_LAUNCHES = 1024
 IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
 Extents = int | str | tuple[int | str, ...]
 

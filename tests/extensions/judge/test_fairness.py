@@ -10,8 +10,7 @@ from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.extensions.judge import fairness
-from prism_bench.extensions.judge.fairness import forms, main
+from prism_bench.extensions.judge.fairness import FairnessStudy, JudgedForm, forms, main
 from prism_bench.extensions.judge.form import form_objections
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
@@ -98,7 +97,37 @@ def test_sources_of_other_kernels_are_written_into_one_file_once(tmp_path: Path)
 
 
 def test_a_part_of_the_forms_can_be_judged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(fairness, "judged_form", lambda spec, catalogue: fairness.JudgedForm(spec.name, "right"))
+    monkeypatch.setattr(FairnessStudy, "judged", lambda study, spec: JudgedForm(spec.name, "right"))
     assert main(["--every", "4", "--skip", "1", "--catalogue", str(TASKS)]) == 0
     judged = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()][:-2]
     assert [one.name for one in forms(discover(TASKS))][1::4] == judged
+
+
+def test_a_study_goes_on_and_its_parts_are_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def judged(study: FairnessStudy, spec: KernelSpec) -> JudgedForm:
+        asked.append(spec.name)
+        return JudgedForm(spec.name, "right", "", 0, 1.5, 0.0, 2.0, 3.25, 2)
+
+    monkeypatch.setattr(FairnessStudy, "judged", judged)
+    names = [one.name for one in forms(discover(TASKS))]
+    first, second = (tmp_path / f"{part}.csv" for part in (0, 1))
+    parted = [["--every", "2", "--skip", str(part), "--catalogue", str(TASKS)] for part in (0, 1)]
+    assert main([*parted[0], "--output", str(first), "--seconds", "0"]) == 0
+    assert "--resume goes on" in capsys.readouterr().out
+    assert not asked
+    assert not first.exists()
+    assert main([*parted[0], "--output", str(first)]) == main([*parted[1], "--output", str(second)]) == 0
+    assert main([*parted[0], "--output", str(first), "--resume"]) == 0
+    assert sorted(names) == sorted(asked), "a form that has a row is not judged again"
+    assert main(["--tables", str(first), str(second), "--output", str(tmp_path / "all.csv")]) == 0
+    assert f"false rejections: 0 of {len(names)} submissions" in capsys.readouterr().out.splitlines()[-1]
+    assert len(names) + 1 == len((tmp_path / "all.csv").read_text().splitlines())
+    rejected = first.read_text().replace("right", "rejected", 1)
+    first.write_text(rejected)
+    assert main(["--tables", str(first), str(second)]) == 1
+    first.write_text(rejected.replace("rejected", "liked"))
+    assert main(["--tables", str(first)]) == 2

@@ -1,7 +1,9 @@
 """The referee: what a launch does wrong is seen from another process, whatever the launch does there."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from random import Random
 
@@ -71,9 +73,10 @@ def any_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
 def judged(
     case: Case, code: str, device: type[FakeDevice] = FakeDevice, states: Sequence[MachineState] = ()
 ) -> RefereeFindings:
-    states = iter(states or [MachineState()] * 2)
+    before, *after = states or [MachineState()]
+    shown = chain([before], after, repeat(after[-1] if after else before))
     session = RefereeSession(
-        lambda: NearRunner(device()), open_backend, Random(5), RULES, state=lambda facts: next(states)
+        lambda: NearRunner(device()), open_backend, Random(5), RULES, state=lambda facts: next(shown)
     )
     session.run(Contestant(code, "submission", [case], ContestantCode(code.encode(), {"add": "add"})))
     session.close()
@@ -173,6 +176,40 @@ def test_a_device_that_is_not_as_it_was_is_kept_from_use(case: Case, after: Mach
         judged(case, "honest")
     quarantine_file(fake_device.FACTS.uuid).unlink()
     assert [] == judged(case, "honest").objections
+
+
+def test_a_machine_that_a_neighbour_disturbs_is_looked_at_again(case: Case) -> None:
+    found = judged(case, "honest", states=[MachineState(), MachineState(overhead=1e-3), MachineState()])
+    assert [] == found.objections
+    assert "as before" in found.evidence["machine afterwards"]
+
+
+def test_judgements_on_one_device_take_turns(case: Case) -> None:
+    entered = threading.Event()
+
+    def second() -> None:
+        with machine.device_turn("fake-0"):
+            entered.set()
+
+    with machine.device_turn("fake-0"):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        assert not entered.wait(0.3)
+    waiting.join(10)
+    assert entered.is_set()
+
+
+def test_two_runners_serve_all_cases_of_a_submission(case: Case) -> None:
+    started: list[FakeDevice] = []
+
+    def start() -> NearRunner:
+        started.append(FakeDevice())
+        return NearRunner(started[-1])
+
+    cases = [case, Case(case.spec, Workload(n=2000), "hidden")]
+    session = RefereeSession(start, open_backend, Random(5), RULES, state=lambda facts: MachineState())
+    assert cases == session.run(Contestant("sent", "submission", cases, ContestantCode(b"honest", {"add": "add"})))
+    assert 3 == len(started), "one to ask for the device, one to time, one to repeat"
 
 
 def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
