@@ -5,14 +5,16 @@ import csv
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
 import msgspec
 
+from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.catalogue.listing import edge_cases, timed_cases
@@ -71,12 +73,13 @@ class FairnessStudy:
     gpu: bool = False
     labels: Sequence[str] = LABELS
     jailed: bool = True
+    backend: Callable[[], Backend] = field(default_factory=lambda: cache(partial[Backend](open_backend, "cuda")))
 
     def judged(self, spec: KernelSpec) -> JudgedForm:
         """Return what the judge answers to a form that judges itself."""
         if spec.requires is not None and not self.gpu:
             return JudgedForm(spec.name, "no card", "it has instructions of one architecture: only a GPU runs them")
-        gpu = OnGpu(secret=SECRET, rivals=False) if self.gpu else None
+        gpu = OnGpu(None, SECRET, self.backend, rivals=False) if self.gpu else None
         with tempfile.TemporaryDirectory(prefix="prism-judge-card-") as folder:
             try:
                 card = spec_card(spec, self._cases(spec), gpu.device if gpu else None)

@@ -10,6 +10,7 @@ from prism_bench.compilation import compile_source
 from prism_bench.errors import CompilationFailed, PrismBenchError
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.referee.client import RunnerProcess
+from prism_bench.extensions.judge.referee.machine import device_turn
 from prism_bench.extensions.judge.referee.session import Contestant, ContestantCode, RefereeFindings, RefereeSession
 from prism_bench.extensions.judge.rival_times import PeerClock, bus_times
 from prism_bench.kernel import KernelSpec
@@ -83,7 +84,7 @@ class OnGpu:
         if not facts.bandwidth:
             findings.unjudged.append("ceilings: the device does not report its memory's clock and width")
         try:
-            clock = PeerClock(self._backend())
+            clock = PeerClock(self._backend(), lambda: device_turn(facts.uuid))
             peers = [one for case in cases for one in clock.times(case, findings.unjudged)]
         except PrismBenchError as error:
             peers = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from prism_bench.catalogue import Catalogue, of_project
-from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.errors import PrismBenchError, UsageError, unknown
 from prism_bench.extensions.judge.judging import judge
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.studies.csv_table import write_table
@@ -18,13 +18,18 @@ SLOW, FAST = "naive", "good"
 
 @dataclass(frozen=True)
 class RankedPair:
-    """A task and the scores of its two kernels; `words` is what is wrong, empty where they rank as they should."""
+    """A task and the scores of its two kernels; `words` is what is wrong, empty where they rank as they should.
+
+    `slow_judged` and `fast_judged` are the seconds of the two judgements.
+    """
 
     task: str
     slow: float
     fast: float
     timed_cases: int
     words: str = ""
+    slow_judged: float = 0.0
+    fast_judged: float = 0.0
 
 
 def ranked_pair(folder: Path, catalogue: Catalogue, *, gpu: bool) -> RankedPair:
@@ -34,7 +39,8 @@ def ranked_pair(folder: Path, catalogue: Catalogue, *, gpu: bool) -> RankedPair:
         judge(folder / f"{name}.toml", folder.name, catalogue=catalogue, gpu=gpu, secret=secret)
         for name in (SLOW, FAST)
     )
-    return RankedPair(folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast))
+    took = [round(sum(one.seconds.values()), 1) for one in (slow, fast)]
+    return RankedPair(folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast), *took)
 
 
 def _complaint(slow: JudgeVerdict, fast: JudgeVerdict) -> str:
@@ -50,12 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the scores of each pair; 1 where one ranks otherwise or is not right, 2 without a GPU, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="a folder for each task, with naive.toml and good.toml")
+    parser.add_argument("--tasks", nargs="+", default=(), metavar="TASK", help="rank these alone; default: all")
     parser.add_argument("--catalogue", type=Path)
     parser.add_argument("--no-gpu", action="store_true", help="judge without times: whether all are right")
     parser.add_argument("--output", type=Path, help="write a table with a line for each task")
     chosen = parser.parse_args(arguments)
     try:
-        rows = list(_printed(chosen.folder, of_project(chosen.catalogue), gpu=not chosen.no_gpu))
+        tasks = _tasks(chosen.folder, chosen.tasks)
+        rows = list(_printed(tasks, of_project(chosen.catalogue), gpu=not chosen.no_gpu))
     except PrismBenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -66,10 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(right < len(rows))
 
 
-def _printed(folder: Path, catalogue: Catalogue, *, gpu: bool) -> Iterator[RankedPair]:
-    tasks = sorted(path for path in folder.glob("*/") if (path / f"{FAST}.toml").is_file())
-    if not tasks:
+def _tasks(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Return the folders of pairs, those of `names` where there are some."""
+    found = {path.name: path for path in sorted(folder.glob("*/")) if (path / f"{FAST}.toml").is_file()}
+    if not found:
         raise UsageError(f"{folder}: here is no folder with {SLOW}.toml and {FAST}.toml")
+    odd = sorted(set(names) - set(found))
+    if odd:
+        raise unknown("task of the ranking", odd[0], list(found))
+    return [path for name, path in found.items() if not names or name in names]
+
+
+def _printed(tasks: Sequence[Path], catalogue: Catalogue, *, gpu: bool) -> Iterator[RankedPair]:
     for task in tasks:
         row = ranked_pair(task, catalogue, gpu=gpu)
         print(f"{row.task}: {SLOW} {row.slow:.3g}, {FAST} {row.fast:.3g}{row.words and f': {row.words}'}", flush=True)

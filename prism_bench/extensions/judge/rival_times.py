@@ -1,12 +1,14 @@
 """Times that a submission is compared with, apart from the task's own kernel: its peers, and the memory bus."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Runnable
 from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError
 from prism_bench.extensions.judge.judged_time import judged_time, least_time
+from prism_bench.extensions.judge.referee.referee import Turn
 from prism_bench.extensions.judge.verdict import JudgedTime
 from prism_bench.run.peers import PEER_TOLERANCE
 from prism_bench.run.verification import compare_outputs, complaint, passed
@@ -23,10 +25,13 @@ def bus_times(cases: Sequence[Case], bandwidth: float) -> Iterator[JudgedTime]:
 
 
 class PeerClock:
-    """Times the peers of cases in this process, by the backend's clock: they are the task's, not a stranger's."""
+    """Times the peers of cases in this process, by the backend's clock: they are the task's, not a stranger's.
 
-    def __init__(self, backend: Backend, samples: int = 20) -> None:
-        self._backend, self._samples = backend, samples
+    Samples are taken within a `turn` on the device.
+    """
+
+    def __init__(self, backend: Backend, turn: Turn = nullcontext, samples: int = 20) -> None:
+        self._backend, self._turn, self._samples = backend, turn, samples
 
     def times(self, case: Case, unjudged: list[str]) -> Iterator[JudgedTime]:
         """Yield the time of each peer that runs here and is right; why another has none is added to `unjudged`."""
@@ -53,6 +58,7 @@ class PeerClock:
             if not passed(entries):
                 raise PrismBenchError(complaint(case, name, entries))
             sample = peer.timers()["cold_time"]()
-            seconds = [sample().seconds for _ in range(self._samples)]
+            with self._turn():
+                seconds = [sample().seconds for _ in range(self._samples)]
             peer.confirm()
         return judged_time(case, name, "peer", seconds)

@@ -54,8 +54,12 @@ def test_a_pair_that_ranks_otherwise_ends_with_1(
     assert words in capsys.readouterr().out
     assert 10 == len(secrets), "both kernels of a task are judged at the same sizes"
     assert 11 == len((tmp_path / "ranks.csv").read_text().splitlines())
+    assert ranking.main([str(FOLDER), "--tasks", "softmax", "matmul"]) == int(bool(words))
+    assert "of 2 pairs" in capsys.readouterr().out
 
 
 def test_a_folder_without_pairs_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ranking.main([str(tmp_path)]) == 2
     assert "no folder" in capsys.readouterr().err
+    assert ranking.main([str(FOLDER), "--tasks", "no_such"]) == 2
+    assert "unknown task of the ranking 'no_such'" in capsys.readouterr().err

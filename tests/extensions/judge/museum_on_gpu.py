@@ -1,0 +1,212 @@
+"""`scripts/judge_museum`: every entry of the museum on a GPU, judged by the judge, by its referee alone, and naively.
+
+Each is tried in own processes, since a naive judge hangs or dies with what it launches. The table has a line for each
+entry. An entry is undetected where the judge answers otherwise than its card says.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Literal
+
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.errors import PrismBenchError, SpecError
+from prism_bench.extensions.judge import form
+from prism_bench.extensions.judge.limits import CellLimits
+from prism_bench.extensions.judge.messages import MachineCodeAnswer
+from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
+from prism_bench.monitor.devices import VISIBLE
+from prism_bench.studies.csv_table import write_table
+from prism_bench.workers.jail import jail_maker
+from tests.extensions.judge.museum_entries import Entry, entries
+
+HERE = Path(__file__).parent
+TASKS = HERE / "tasks"
+SECONDS = {"judge": 150.0, "referee": 120.0, "naive": 30.0}
+SOON = CellLimits(compile_seconds=20)
+FASTER, FEWER, SHORTER = 0.9, 0.5, 0.2  # of an honest kernel's, from where on an attack has an effect
+COMPARED = ("seconds", "samples")
+Way = Literal["judge", "referee", "naive"]
+WAYS: tuple[Way, ...] = ("judge", "referee", "naive")
+
+
+@dataclass(frozen=True)
+class MuseumRow:
+    """An entry: what its card says, what the judge answers on a GPU, what its referee alone, and what a naive judge.
+
+    `naive` is the effect of the attack on that; empty where it has none. `seconds` are the judge's.
+    """
+
+    entry: str
+    attack: str
+    expected: str
+    judge: str
+    words: str
+    referee: str
+    naive: str
+    detected: bool
+    seconds: float
+
+
+@dataclass
+class RefereeTrial(SubmissionTrial):
+    """A trial without the emulator and without rules of form: what the referee on the GPU sees by itself."""
+
+    def passes(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    def form(self, made: MachineCodeAnswer, cubin: bytes) -> list[Objection]:
+        return []
+
+    def idlers(self, case: Case) -> tuple[str, ...]:
+        return ()
+
+
+def tried(entry: Entry, way: Way) -> dict[str, object]:
+    """Return the answer to an entry in this process, as plain values."""
+    catalogue = discover(TASKS)
+    if way == "naive":
+        from tests.extensions.judge.naive_gpu_judge import naive_verdict
+
+        return asdict(naive_verdict(entry.card, entry.task, catalogue))
+    if not _has_jail() and "jail" in entry.defences:
+        return {"ruling": entry.ruling, "words": "no jail can be made here, so that the judge takes nothing"}
+    task = JudgeTask(catalogue.kernel(entry.task), catalogue)
+    form.LARGEST_CUBIN = entry.largest_cubin or form.LARGEST_CUBIN
+    gpu = OnGpu(secret=1, rivals=way == "judge")
+    made = SubmissionTrial if way == "judge" else RefereeTrial
+    trial = made(
+        read_submission(entry.card), task, (gpu.architecture,), _has_jail(), limits=SOON, secret=20261126, gpu=gpu
+    )
+    verdict = trial.verdict()
+    return {
+        "ruling": verdict.ruling, "words": _words(verdict), "seconds": sum(verdict.seconds.values()),
+        "state": verdict.evidence.get("quarantine", verdict.evidence.get("machine afterwards", "")),
+    }  # fmt: skip
+
+
+def _has_jail() -> bool:
+    try:
+        return bool(jail_maker())
+    except PrismBenchError:
+        return False
+
+
+def _words(verdict: JudgeVerdict) -> str:
+    return " ".join("; ".join(map(str, verdict.objections)).split())[:200]
+
+
+def answered(entry: Entry, way: Way, gpu: str) -> dict[str, object]:
+    """Return the answer that an own process gives on a GPU, or how that ended."""
+    command = [sys.executable, "-m", "tests.extensions.judge.museum_on_gpu", "--one", entry.name, way, entry.task]
+    variables = {**os.environ, VISIBLE: gpu} if gpu else None
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=SECONDS[way])
+    except subprocess.TimeoutExpired:
+        return {"ended": "hangs"}
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        return {"ended": f"dies: {words[:150]}"}
+    return json.loads(lines[-1])
+
+
+def row(entry: Entry, gpu: str, honest: dict[str, float]) -> MuseumRow:
+    """Return the line of an entry; what is refused by the form of the submission needs no GPU."""
+    try:
+        read_submission(entry.card)
+    except SpecError as error:
+        detected = entry.ruling == "refused" and entry.words in str(error)
+        return MuseumRow(entry.name, entry.attack, entry.expected, "refused", "by its form", "", "", detected, 0.0)
+    judge, referee, naive = (answered(entry, way, gpu) for way in WAYS)
+    ruling = str(judge.get("ruling", judge.get("ended")))
+    return MuseumRow(
+        entry.name, entry.attack, entry.expected, ruling, str(judge.get("words", "")),
+        f"{referee.get('ruling', referee.get('ended'))} {referee.get('words', '')}".strip()[:120],
+        _effect(naive, honest), ruling == entry.ruling, round(float(str(judge.get("seconds", 0))), 1),
+    )  # fmt: skip
+
+
+def _effect(naive: dict[str, object], honest: dict[str, float]) -> str:
+    """Return in words what an attack does to a naive judge; nothing where it is found wrong, or is as honest ones."""
+    if "ended" in naive:
+        return f"it {naive['ended']}"
+    if not naive["right"]:
+        return ""
+    of_honest = {name: float(str(naive[name])) / max(honest[name], 1e-9) for name in COMPARED}
+    effects = {
+        "timed launches did not do the work": not naive["worked"],
+        f"{of_honest['seconds']:.2f} of an honest kernel's time": of_honest["seconds"] < FASTER,
+        f"{naive['samples']} samples instead of {honest['samples']:.0f}": of_honest["samples"] < FEWER,
+        "a clock that does not wait names a fifth of its time": (
+            float(str(naive["enqueued"])) < SHORTER * float(str(naive["waited"])) and float(str(naive["waited"])) > 5e-4
+        ),
+    }  # fmt: skip
+    return ", ".join(words for words, holds in effects.items() if holds)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try the entries on the visible GPUs and write the table; 1 where an attack was not detected, else 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("entries", nargs="*", help="entries that are tried; default: all")
+    parser.add_argument("--output", type=Path, help="write a table with a line for each entry")
+    parser.add_argument(
+        "--gpus", nargs="+", default=[""], help="numbers or UUIDs of the GPUs; default: the current one"
+    )
+    parser.add_argument("--jobs", type=int, default=4, help="entries that a GPU has at the same time")
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    known = {one.name: one for one in entries()}
+    if chosen.one:
+        name, way, task = chosen.one
+        print(json.dumps(tried(replace(known[name], task=task), way)))
+        return 0
+    rows: list[MuseumRow] = []
+    for one in _tried_all([known[name] for name in chosen.entries or known], chosen.gpus, chosen.jobs):
+        print(f"{one.entry}: {one.judge} ({one.referee}); naive: {one.naive or 'no effect'}"
+              f"{'' if one.detected else f' NOT AS ITS CARD SAYS: {one.expected}'}", flush=True)  # fmt: skip
+        rows.append(one)
+        if chosen.output:
+            write_table(rows, chosen.output)
+    undetected = [one.entry for one in rows if not one.detected]
+    only = [one for one in rows if known[one.entry].needs]
+    print(
+        f"{sum(bool(one.naive) for one in only)} of {len(only)} entries that only a GPU shows fool a naive judge here"
+    )
+    print(f"{len(rows)} entries, undetected: {len(undetected)} {' '.join(undetected)}")
+    return int(bool(undetected))
+
+
+def _tried_all(found: Sequence[Entry], gpus: Sequence[str], jobs: int) -> Iterator[MuseumRow]:
+    """Yield the lines in order, while the GPUs are shared among the entries."""
+    honest = next(one for one in entries() if one.name == "honest")
+    usual = {task: answered(replace(honest, task=task), "naive", gpus[0]) for task in {one.task for one in found}}
+    free: SimpleQueue[str] = SimpleQueue()
+    for gpu in [*gpus] * jobs:
+        free.put(gpu)
+
+    def tried_on_free(entry: Entry) -> MuseumRow:
+        gpu = free.get()
+        try:
+            return row(entry, gpu, {name: float(str(usual[entry.task].get(name, 1.0))) for name in COMPARED})
+        finally:
+            free.put(gpu)
+
+    with ThreadPoolExecutor(len(gpus) * jobs) as pool:
+        yield from pool.map(tried_on_free, found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

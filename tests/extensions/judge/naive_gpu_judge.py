@@ -1,0 +1,98 @@
+"""A judge on a GPU as public ones are: it checks a launch, and times others on the same buffers and inputs.
+
+No launch that it times is checked, memory is as the last launch left it, the module is loaded once, and the number of
+samples follows from how long the first ones took.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from prism_bench.backends.cuda.backend import open_backend as open_cuda
+from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.numpy_reference import open_backend
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue
+from prism_bench.catalogue.listing import timed_cases
+from prism_bench.compilation import compile_source
+from prism_bench.extensions.judge.judged_spec import judged_spec
+from prism_bench.extensions.judge.referee.arena import Arena
+from prism_bench.extensions.judge.referee.cuda_device import CudaRefereeDevice
+from prism_bench.extensions.judge.referee.planning import case_plan
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.host_plan import Device
+from prism_bench.run.verification import compare_outputs, passed
+
+WARM_UPS, LAUNCHES = 10, 60
+BUDGET_SECONDS = 0.02  # for all samples; as many are taken as it allows, at least three
+
+
+@dataclass(frozen=True)
+class NaiveVerdict:
+    """What it answers: `right`, seconds and samples; and what is true: whether timed launches `worked`.
+
+    `enqueued` is what a clock names that does not wait for the device, `waited` what one does that waits.
+    """
+
+    right: bool
+    worked: bool
+    seconds: float
+    samples: int
+    enqueued: float
+    waited: float
+
+
+def naive_verdict(card: Path, task: str, tasks: Catalogue) -> NaiveVerdict:
+    """Judge a card on the current GPU in this process, at the task's largest size."""
+    backend = open_cuda()
+    device = CudaRefereeDevice(backend)
+    facts = device.facts()
+    where = Device(facts.sm_count, facts.max_shared_bytes, facts.compute_capability)
+    spec = judged_spec(tasks.kernel(task), read_submission(card))
+    case = timed_cases(spec, None)[-1]
+    made = compile_source(spec.source_file, case.plan.entries(where), str(facts.compute_capability), spec.options)
+    plan = case_plan(case, where, made.lowered)
+    device.load(made.cubin, [step.symbol for step in plan.steps])
+    arena = Arena(device, plan, 0)
+    calls = [device.call(step, arena.values(step.parameters)) for step in plan.steps]
+    return _Naive(device, backend.harness, case, arena, calls).verdict()
+
+
+@dataclass(frozen=True)
+class _Naive:
+    device: CudaRefereeDevice
+    harness: Harness
+    case: Case
+    arena: Arena
+    calls: Sequence[Callable[[], None]]
+
+    def verdict(self) -> NaiveVerdict:
+        right = self._is_right(0)
+        first = [self._timed() for _ in range(WARM_UPS)]
+        samples = max(3, min(LAUNCHES, round(BUDGET_SECONDS / max(median(first), 1e-9))))
+        seconds = [self._timed() for _ in range(samples)]
+        begin = perf_counter()
+        self._launch()
+        enqueued = perf_counter() - begin
+        self.device.synchronize()
+        waited = perf_counter() - begin
+        for _ in range(LAUNCHES):
+            self._launch()
+        return NaiveVerdict(right, self._is_right(1), median(seconds), samples, enqueued, waited)
+
+    def _is_right(self, seed: int) -> bool:
+        inputs = self.case.inputs(seed)
+        self.arena.prepare(inputs, 1 + seed)
+        self._launch()
+        self.device.synchronize()
+        return passed(compare_outputs(open_backend(), self.case, inputs, self.arena.outputs(), seed))
+
+    def _timed(self) -> float:
+        """Return the seconds of a launch; lines that an earlier one asked L2 to keep may be there."""
+        return self.harness.timed(self._launch, cold=True).seconds
+
+    def _launch(self) -> None:
+        for call in self.calls:
+            call()

@@ -1,0 +1,60 @@
+"""The table of the museum on a GPU: what counts as undetected, and what as an effect on a naive judge."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.extensions.judge import museum_on_gpu
+from tests.extensions.judge.museum_entries import Entry, entries
+
+USUAL = {"right": True, "worked": True, "seconds": 1e-5, "samples": 60, "enqueued": 5e-6, "waited": 2e-5}
+KNOWN = {one.name: one for one in entries()}
+
+
+def tried(monkeypatch: pytest.MonkeyPatch, name: str, ruling: str, **naive: object) -> museum_on_gpu.MuseumRow:
+    """Return the line of an entry that the judge answers with a ruling, and a naive judge with what differs."""
+
+    def answered(entry: Entry, way: str, gpu: str) -> dict[str, object]:
+        naively = naive if "ended" in naive else {**USUAL, **naive}
+        return naively if way == "naive" else {"ruling": ruling, "words": "because", "seconds": 2.0}
+
+    monkeypatch.setattr(museum_on_gpu, "answered", answered)
+    return museum_on_gpu.row(KNOWN[name], "", {"seconds": 1e-5, "samples": 60})
+
+
+@pytest.mark.parametrize(
+    ("naive", "effect"),
+    [
+        ({}, ""), ({"right": False, "worked": False}, ""), ({"worked": False}, "did not do the work"),
+        ({"seconds": 5e-6}, "0.50 of an honest"), ({"samples": 3}, "3 samples instead of 60"),
+        ({"waited": 2e-3}, "a fifth"), ({"ended": "hangs"}, "it hangs"),
+    ],
+)  # fmt: skip
+def test_an_effect_on_a_naive_judge_is_named(
+    naive: dict[str, object], effect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tried(monkeypatch, "replays_timed_launches", "wrong", **naive)
+    assert found.detected
+    assert effect in found.naive
+    assert bool(effect) == bool(found.naive)
+
+
+def test_an_attack_that_passes_is_undetected_and_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not tried(monkeypatch, "honest", "wrong").detected, "an honest kernel that is rejected, too"
+    assert not tried(monkeypatch, "counts_its_calls", "right").detected
+    table = tmp_path / "museum.csv"
+    names = ["counts_its_calls", "pins_the_cache", "patches_the_clock"]
+    assert museum_on_gpu.main([*names, "--output", str(table)]) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "0 of 1 entries that only a GPU shows fool a naive judge here",
+        "3 entries, undetected: 1 counts_its_calls",
+    ]
+    assert 4 == len(table.read_text().splitlines())
+
+
+def test_a_process_that_dies_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU the way ends with an error, which is what is reported of it."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert str(museum_on_gpu.answered(KNOWN["honest"], "naive", "")["ended"]).startswith("dies: ")
