@@ -6,8 +6,9 @@ from typing import Literal
 Defence = Literal[
     "form of the submission", "bounds of the card", "jail", "limits of time", "form of machine code", "precision",
     "degenerate tasks", "relative tolerance", "stale memory", "untouched inputs", "new inputs", "changed element",
-    "every launch", "bounds of buffers", "races", "hidden sizes", "hidden seeds", "launch errors",
-    "new module", "physical limits", "number of samples", "work left behind", "state of the machine",
+    "every launch", "bounds of buffers", "memory that nothing wrote", "races", "hidden sizes", "hidden seeds",
+    "launch errors", "edges on a GPU", "new module", "physical limits", "number of samples", "work left behind",
+    "state of the machine",
 ]  # fmt: skip
 DEFENCES: Mapping[Defence, str] = {
     "form of the submission": "a submission is device code and a card; nothing of it runs as a program on the host",
@@ -24,10 +25,12 @@ DEFENCES: Mapping[Defence, str] = {
     "changed element": "a launch whose inputs are those of the last one but for one element, at a random place",
     "every launch": "outputs of every launch are compared, those that are timed too",
     "bounds of buffers": "accesses out of bounds are found by the emulator, and by canaries around buffers on a GPU",
+    "memory that nothing wrote": "reads of memory that the launch has not written are found by the emulator",
     "races": "launches in several orders of threads, and with every access watched for races",
     "hidden sizes": "sizes are drawn for each judgement and named afterwards",
     "hidden seeds": "seeds are drawn for each judgement and named afterwards",
     "launch errors": "a launch that the device refuses is an error",
+    "edges on a GPU": "edges and golden data are launched there too: a source can tell that it is emulated",
     "new module": "the module is loaded anew before each block of samples, so that its variables are worth nothing",
     "physical limits": "times below the launch overhead, and rates above the machine's, are refused",
     "number of samples": "the judge decides how many samples are taken, whatever the first ones took",
@@ -35,5 +38,5 @@ DEFENCES: Mapping[Defence, str] = {
     "state of the machine": "memory, clocks, errors and a canary kernel are as before, else the device is quarantined",
 }
 ON_A_GPU: frozenset[Defence] = frozenset(
-    ("new module", "physical limits", "number of samples", "work left behind", "state of the machine")
+    ("edges on a GPU", "new module", "physical limits", "number of samples", "work left behind", "state of the machine")
 )

@@ -21,7 +21,7 @@ from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.extensions.judge.hidden import hidden_cases
 from prism_bench.extensions.judge.on_gpu import OnGpu
-from prism_bench.extensions.judge.referee.session import WHERE
+from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
@@ -41,7 +41,7 @@ LABELS = ("S0", "S1")  # that a GPU launches, which an emulator need not
 class JudgedForm:
     """A kernel or variant, what the judge answered, why where that is not `right`, and the seconds of its steps.
 
-    `launched` are the cases whose timed launches on a GPU were compared.
+    `launched` are the cases whose launches on a GPU were compared.
     """
 
     form: str
@@ -62,7 +62,7 @@ class FormTrial(SubmissionTrial):
     labels: Sequence[str] = LABELS
 
     def gpu_cases(self, spec: KernelSpec) -> list[Case]:
-        return [case for case in timed_cases(spec, None) if case.label in self.labels]
+        return [*edge_cases(spec, None), *(case for case in timed_cases(spec, None) if case.label in self.labels)]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _outcome(name: str, verdict: JudgeVerdict) -> JudgedForm:
 
     return JudgedForm(
         name, outcome, " ".join(words.split())[:300], struck, seconds("machine code"), seconds("kernels that"),
-        seconds("emulator"), seconds("GPU"), sum(one.where == WHERE for one in verdict.checked),
+        seconds("emulator"), seconds("GPU"), sum(one.where in (WHERE, WHERE_UNTIMED) for one in verdict.checked),
     )  # fmt: skip
 
 

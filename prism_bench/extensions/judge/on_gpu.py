@@ -11,7 +11,13 @@ from prism_bench.errors import CompilationFailed, PrismBenchError
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.referee.client import RunnerProcess
 from prism_bench.extensions.judge.referee.machine import device_turn
-from prism_bench.extensions.judge.referee.session import Contestant, ContestantCode, RefereeFindings, RefereeSession
+from prism_bench.extensions.judge.referee.session import (
+    TIMED,
+    Contestant,
+    ContestantCode,
+    RefereeFindings,
+    RefereeSession,
+)
 from prism_bench.extensions.judge.rival_times import PeerClock, bus_times
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
@@ -50,7 +56,7 @@ class OnGpu:
         """
         session = self._session
         try:
-            own = [Case(task, case.workload, case.label) for case in cases]
+            own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
             right = self._timed_own(task, own) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
             session.run(Contestant(spec.name, "submission", chosen, code))

@@ -121,8 +121,9 @@ class SubmissionTrial:
         return CaseCheck(self.seeds(), self.secret if changed else None)
 
     def gpu_cases(self, spec: KernelSpec) -> list[Case]:
-        """Return what is launched and timed on a GPU."""
-        return [*timed_cases(spec, None), *self._hidden(spec, timed_cases(self.task.spec, None))]
+        """Return what is launched on a GPU: edges and golden data too, where a source can be another than emulated."""
+        timed = timed_cases(spec, None)
+        return [*edge_cases(spec, None), *timed, *self._hidden(spec, timed_cases(self.task.spec, None))]
 
     def spec(self, submission: Submission) -> KernelSpec | None:
         """Return the submission's spec; None, with an objection, where its card does not fit the task."""
@@ -186,7 +187,7 @@ class SubmissionTrial:
 
     def _run(self, spec: KernelSpec, cell: JailCell) -> None:
         if self.submission.is_cubin:
-            self.unjudged.append("edges, golden data, races: machine code runs on a GPU alone, at its timed sizes")
+            self.unjudged.append("races, and reads of memory that nothing wrote: machine code runs on a GPU alone")
             return
         cases = [case for case in _host_cases(spec) if case.name not in self.struck]
         hidden = self._hidden(spec, _host_cases(self.task.spec))

@@ -94,6 +94,12 @@ def honest(device: FakeDevice, a: int, b: int, c: int, n: int) -> None:
     device.floats(c, n)[:] = device.floats(a, n) + device.floats(b, n)
 
 
+def flushes_subnormals(device: FakeDevice, a: int, b: int, c: int, n: int) -> None:
+    honest(device, a, b, c, n)
+    output = device.floats(c, n)
+    output[np.abs(output) < np.finfo(np.float32).tiny] = 0
+
+
 def skips_work_later(device: FakeDevice, a: int, b: int, c: int, n: int) -> None:
     if device.outside["calls"] < 4:
         honest(device, a, b, c, n)
@@ -160,8 +166,8 @@ def faults(device: FakeDevice, *_: int) -> None:
 KERNELS: dict[str, Callable[..., None]] = {
     one.__name__: one
     for one in (
-        honest, skips_work_later, keeps_its_first_result, caches_by_address, writes_past_the_end, changes_an_input,
-        leaves_work_behind, is_faster_than_an_empty_kernel, turns_the_clock_back, turns_the_clock_on, differs_in_a_bit,
-        hangs, faults,
+        honest, flushes_subnormals, skips_work_later, keeps_its_first_result, caches_by_address, writes_past_the_end,
+        changes_an_input, leaves_work_behind, is_faster_than_an_empty_kernel, turns_the_clock_back, turns_the_clock_on,
+        differs_in_a_bit, hangs, faults,
     )
 }  # fmt: skip

@@ -29,7 +29,9 @@ from prism_bench.kernel import Array, KernelSpec
 from prism_bench.run.verification import Entry as Comparison
 from prism_bench.tolerance import absolute
 
-_UNSEEN: Mapping[Defence, str] = {"races": "race", "bounds of buffers": "out of bounds"}
+_UNSEEN: Mapping[Defence, str] = {
+    "races": "race", "bounds of buffers": "out of bounds", "memory that nothing wrote": "unwritten shared read",
+}  # fmt: skip
 
 
 @dataclass

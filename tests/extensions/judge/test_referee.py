@@ -15,6 +15,7 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import discover
+from prism_bench.catalogue.listing import edge_cases
 from prism_bench.compilation.elf import ElfEntry
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.cell import JailCell
@@ -210,6 +211,24 @@ def test_two_runners_serve_all_cases_of_a_submission(case: Case) -> None:
     session = RefereeSession(start, open_backend, Random(5), RULES, state=lambda facts: MachineState())
     assert cases == session.run(Contestant("sent", "submission", cases, ContestantCode(b"honest", {"add": "add"})))
     assert 3 == len(started), "one to ask for the device, one to time, one to repeat"
+
+
+def test_edges_are_launched_on_a_gpu_too_and_have_no_time(case: Case) -> None:
+    edge = next(one for one in edge_cases(case.spec, None) if one.edge)
+    none = next(one for one in edge_cases(case.spec, None) if one.workload == Workload(n=0))
+
+    def run(code: str) -> RefereeFindings:
+        session = RefereeSession(
+            lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+        )
+        session.run(Contestant("sent", "submission", [edge, none, case], ContestantCode(code.encode(), {"add": "add"})))
+        return session.findings
+
+    honest = run("honest")
+    assert [("cuda", True), ("cuda, timed launches", True)] == [(one.where, one.right) for one in honest.checked]
+    assert ["[n=3000]"] == [one.case for one in honest.times]
+    flushing = run("flushes_subnormals")
+    assert ("outputs", edge.name) == (flushing.objections[0].rule, flushing.objections[0].case)
 
 
 def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) -> None:

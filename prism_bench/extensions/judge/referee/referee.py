@@ -30,13 +30,15 @@ Turn = Callable[[], AbstractContextManager[None]]
 class RefereeRules:
     """How many blocks of samples are taken, each with its module, samples of a block, launches before them.
 
-    A launch may take `launch_seconds`. Of the outputs a share `whole` is compared with the reference in whole, drawn
-    after each launch, and all where they have at most `small_bytes`; the others by their digest.
+    An untimed case has one block of `checks` launches. A launch may take `launch_seconds`. Of the outputs a share
+    `whole` is compared with the reference in whole, drawn after each launch, and all where they have at most
+    `small_bytes`; the others by their digest.
     """
 
     blocks: int = 3
     samples: int = 10
     warmups: int = 2
+    checks: int = 2
     launch_seconds: float = 30.0
     whole: float = 0.2
     small_bytes: int = 1 << 20
@@ -44,12 +46,16 @@ class RefereeRules:
 
 @dataclass(frozen=True)
 class RefereedCase:
-    """What is launched, and how outputs are judged: `complaint` compares those on the inputs of a seed, in words."""
+    """What is launched, and how outputs are judged: `complaint` compares those on the inputs of a seed, in words.
+
+    Of a case that is not `timed` every output is compared in whole.
+    """
 
     plan: CasePlan
     inputs: Callable[[int], Mapping[str, InputArray]]
     complaint: Callable[[int, Mapping[str, np.ndarray]], str]
     work: LaunchWork = LaunchWork()
+    timed: bool = True
 
 
 @dataclass
@@ -112,6 +118,9 @@ class Referee:
 
     def _judge(self, case: RefereedCase, found: RefereedTimes) -> None:
         timing, repeating = self._runners
+        if not case.timed:
+            self._block(timing, case, found, {})
+            return
         self._facts = self._facts or timing.facts()  # in its turn: an empty kernel is a limit of times
         digests: dict[int, dict[str, int]] = {}
         for _ in range(self._rules.blocks):
@@ -126,12 +135,13 @@ class Referee:
     ) -> None:
         """Take a block of samples, each on inputs that no launch has seen; their number is the rules' alone."""
         found.variables = client.load(case.plan, self._cubin, self._random.getrandbits(16)).variables
-        for number in range(self._rules.warmups + self._rules.samples):
+        first, count = (self._rules.warmups, self._rules.samples) if case.timed else (0, self._rules.checks)
+        for number in range(first + count):
             seed = self._random.getrandbits(31)
             seconds = self._launched(client, case, found, digests, seed=seed)
             if found.complaints:
                 return
-            if number >= self._rules.warmups:
+            if number >= first:
                 found.seconds.append(seconds)
                 found.seeds.append(seed)
 
@@ -153,7 +163,7 @@ class Referee:
     def _is_whole(self, case: RefereedCase) -> bool:
         written = [one for one in case.plan.buffers if one.role in ("output", "inout")]
         size = sum(int(np.prod(one.shape, dtype=np.int64)) * np.dtype(one.dtype).itemsize for one in written)
-        return size <= self._rules.small_bytes or self._random.random() < self._rules.whole
+        return not case.timed or size <= self._rules.small_bytes or self._random.random() < self._rules.whole
 
     def _compare(
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, *, seed: int, digests: Mapping[str, int]

@@ -10,6 +10,7 @@ import numpy as np
 from prism_bench.backends import Backend
 from prism_bench.case import Case, Device
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
+from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.judged_time import judged_time
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.machine import (
@@ -26,7 +27,8 @@ from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Object
 from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.run.verification import compare_outputs, complaint, passed
 
-WHERE = "cuda, timed launches"
+WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
+TIMED = ("S0", "S1", "S2", HIDDEN)  # labels of cases; edges and golden data are compared alone
 AGAIN = 2  # times that a machine is looked at once more: a neighbour's work slows canaries, too, and ends
 _Kind = Literal["submission", "kernel"]
 
@@ -101,7 +103,10 @@ class RefereeSession:
     def _judged(self, referee: Referee, contestant: Contestant, case: Case) -> RefereedTimes | None:
         """Return what the referee found in a case, and note it; None where it cannot be launched."""
         try:
-            found = referee.judge(self._refereed(case, contestant.code), lambda: device_turn(self.facts.uuid))
+            refereed = self._refereed(case, contestant.code)
+            if not refereed.plan.steps:
+                return None  # nothing is launched
+            found = referee.judge(refereed, lambda: device_turn(self.facts.uuid))
         except SpecError as error:
             if contestant.kind == "kernel":
                 self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {error}")
@@ -152,7 +157,7 @@ class RefereeSession:
         plan = case_plan(case, self.device, code.symbols)
         check_parameters(plan, code.cubin)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
-        return RefereedCase(plan, case.inputs, words, work)
+        return RefereedCase(plan, case.inputs, words, work, case.label in TIMED)
 
     def _note(self, contestant: Contestant, case: Case, found: RefereedTimes) -> None:
         words = "; ".join(text for _, text in found.complaints)
@@ -160,12 +165,13 @@ class RefereeSession:
             if words:
                 self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {words}")
         else:
-            self.findings.checked.append(CheckedCase(case.name, WHERE, not words, words))
+            where = WHERE if case.label in TIMED else WHERE_UNTIMED
+            self.findings.checked.append(CheckedCase(case.name, where, not words, words))
             self.findings.objections += [Objection(rule, text, case.name) for rule, text in found.complaints]
             if found.variables:
                 self.findings.evidence["variables of the module"] = ", ".join(sorted(found.variables))
             if not found.repeatable:
                 self.findings.evidence["repeatable"] = "no: outputs differ in bits from launch to launch"
-        if not words:
+        if not words and case.label in TIMED:
             one = judged_time(case, contestant.name, contestant.kind, found.seconds, found.seeds)
             self.findings.times.append(one)

@@ -1,0 +1,5 @@
+__global__ void attack(const float* a, const float* b, float* c, long long n) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+    if (i == n - 1) __trap();
+}
