@@ -5,7 +5,7 @@ import pytest
 from docs.numbers import NumberTie, faults, numbers, ties
 from docs.readme import BEGIN, END, ROOT
 from prism_bench.catalogue import discover
-from prism_bench.extensions.claims.own import FOLDER, answer_in, claim_files, listed, stale_files
+from prism_bench.extensions.claims.own_files import FOLDER, answer_in, claim_files, listed, stale_files
 
 
 def test_every_number_has_a_source():

@@ -31,13 +31,20 @@ def answer(claimed: ClaimRatio, here: ClaimRatio | None) -> ReplayAnswer:
     if here.low is None or here.high is None:
         return ReplayAnswer("cannot be decided here", "too few processes were measured here for an interval")
     both = f"{interval_text(claimed)} is claimed, {interval_text(here)} was measured"
-    if claimed.low <= here.high and here.low <= claimed.high:
+    if meet(claimed, here):
         if _side(claimed) and not _side(here):
             return ReplayAnswer("cannot be decided here", f"{both}, which also holds no difference at all")
         return ReplayAnswer("reproduced", f"the intervals meet: {both}")
     if _side(claimed) and _side(claimed) == _side(here):
         return ReplayAnswer("partly reproduced", f"the side is right and the size is another: {both}")
     return ReplayAnswer("not reproduced", both)
+
+
+def meet(one: ClaimRatio, other: ClaimRatio) -> bool:
+    """Return whether the two intervals have a value in common; False where one of them is unknown."""
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.low <= other.high and other.low <= one.high
 
 
 def _side(ratio: ClaimRatio) -> int:

@@ -23,7 +23,7 @@ class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A replay of the claim with this digest and sentence.
 
     `expected` is the claimed ratio, with the wider interval that another kind of device has; `here` the one that was
-    measured, None where nothing was.
+    measured, None where nothing was. `board` is the UUID of the GPU that measured, empty where that is unknown.
     """
 
     format: str
@@ -38,6 +38,7 @@ class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     created: str
     software: dict[str, str]
     checks: tuple[ReplayCheck, ...]
+    board: str = ""
 
     @property
     def exit_code(self) -> int:

@@ -32,18 +32,24 @@ from prism_bench.extensions.claims.replay_checks import ReplaySide, SideChecks
 from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay, ReplayCheck
 from prism_bench.run import PROTOCOL, Progress
 from prism_bench.run.interleave import Build
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """How a claim is replayed: by which catalogue its files are known, the backend, processes, and the progress."""
+    """How a claim is replayed: by which catalogue its files are known, the backend, processes, and the progress.
+
+    `contest` is what a run of many claims measured of this one, with files that are the catalogue's; without it the
+    claim's own files are measured. `ceilings` were measured just before.
+    """
 
     catalogue: Catalogue
     backend: str | None = None
     processes: int = PROCESSES
     trusted: bool = False
     report: Callable[[Progress], object] = lambda event: None
+    contest: ClaimContest | None = None
+    ceilings: tuple[CaseResult, ...] = ()
 
 
 @dataclass
@@ -56,6 +62,7 @@ class ClaimReplay:
     _here: ClaimRatio | None = field(default=None, init=False)
     _expected: ClaimRatio | None = field(default=None, init=False)
     _place: tuple[str, str] = field(default=("", ""), init=False)
+    _board: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self._checks = SideChecks(self.claim, self.records)
@@ -67,6 +74,7 @@ class ClaimReplay:
             FORMAT, SCHEMA, self.claim.digest, self.claim.sentence, found, self._expected or self.claim.ratio,
             self._here, *self._place, identity.timestamp(datetime.now(UTC)),
             {name: str(version) for name, version in identity.software({}).items()}, tuple(self._checks.found),
+            self._board,
         )  # fmt: skip
 
     def _answer(self) -> ReplayAnswer:
@@ -111,7 +119,8 @@ class ClaimReplay:
             backend = open_backend(name)
         except BackendUnavailable as error:
             return self._emulated(sides, f"{name}: {error}")
-        self._place = backend.name, str(backend.facts()["device"])
+        facts = backend.facts()
+        self._place, self._board = (backend.name, str(facts["device"])), str(facts.get("uuid") or "")
         hindrance = self._hindrance(backend)
         return self._emulated(sides, hindrance) if hindrance else self._measured(sides)
 
@@ -138,9 +147,10 @@ class ClaimReplay:
 
     def _measured(self, sides: tuple[ReplaySide, ReplaySide]) -> ReplayAnswer:
         """Measure both sides in turn, verified on a seed that is drawn now, and compare the ratios."""
-        seeds = (secrets.randbelow(1 << 31) + 2, 0)
-        effort = ClaimEffort(self._place[0], self.request.processes, seeds, self.request.report)
-        contest = self._contest(sides, effort)
+        effort = ClaimEffort(
+            self._place[0], self.request.processes, drawn_seeds(), self.request.report, self.request.ceilings
+        )
+        contest = self.request.contest or self._contest(sides, effort)
         for side in (contest.kernel, contest.baseline):
             result = contest.records[side[0]].case(side[1])
             if result is None or result.status in ("wrong", "crashed", "failed"):
@@ -151,7 +161,8 @@ class ClaimReplay:
             self._here = ratio_of(contest.medians(contest.kernel), contest.medians(contest.baseline))
         except ResultsError as error:
             return _open(str(error))
-        self._checks.found.append(ReplayCheck("outputs", "right", f"both sides, on seeds 0 and {seeds[0]}"))
+        seeds = contest.records[contest.kernel[0]].protocol.get("seeds", effort.seeds)
+        self._checks.found.append(ReplayCheck("outputs", "right", f"both sides, on seeds {seeds[0]} and {seeds[1]}"))
         return self._compared(contest, effort)
 
     def _contest(self, sides: tuple[ReplaySide, ReplaySide], effort: ClaimEffort) -> ClaimContest:
@@ -177,6 +188,11 @@ class ClaimReplay:
         self._expected, words = found
         compared = answer(self._expected, self._here)
         return ReplayAnswer(compared.word, f"{compared.because}; {words}")
+
+
+def drawn_seeds() -> tuple[int, int]:
+    """Return the seeds of a verification: one that nobody knew before, and 0."""
+    return secrets.randbelow(1 << 31) + 2, 0
 
 
 def _with_code(sides: Sequence[ReplaySide]) -> list[ReplaySide]:

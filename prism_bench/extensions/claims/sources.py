@@ -111,7 +111,11 @@ def _where(sides: Sides, words: tuple[str, str], side: int) -> str:
 
 
 def _of_one(record: RunRecord, request: ClaimRequest) -> Claim:
-    case = _chosen(record.cases, request.case)
+    return of_result(record, _chosen(record.cases, request.case), request)
+
+
+def of_result(record: RunRecord, case: CaseResult, request: ClaimRequest) -> Claim:
+    """Return the claim about that case of a record, against a peer or another form of the same record."""
     metric, against = request.metric or case.main_metric, request.against
     others = [one for one in record.cases if _is_form(one, case) and baseline_name(one, "kernel") == against]
     kernel = 0, case.name, "kernel"

@@ -6,7 +6,8 @@ import pytest
 
 from prism_bench.backends.null import SCRIPT
 from prism_bench.errors import ResultsError
-from prism_bench.extensions.claims.own import claim_files, listed, main
+from prism_bench.extensions.claims.own import main
+from prism_bench.extensions.claims.own_files import claim_files, listed
 from tests.extensions.claims.planted import plant
 
 LIST = '[[claim]]\nname = "tripled"\nkernel = "triple"\nbaseline = "triple:naive"\ncase = "S0"\n'
