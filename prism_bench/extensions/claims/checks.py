@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from prism_bench.compilation.code import sass_hash
+from prism_bench.compilation.fatbin import cubin_architecture
+from prism_bench.compilation.prebuilt import cubin_resources
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.claims.derived import (
     HIDDEN,
@@ -19,7 +21,7 @@ from prism_bench.extensions.claims.derived import (
     missing_of,
     timed,
 )
-from prism_bench.extensions.claims.document import Claim, ClaimSide, decoded, sha256
+from prism_bench.extensions.claims.document import Claim, ClaimedCode, ClaimSide, decoded, sha256
 from prism_bench.extensions.claims.packing import MOST_FILES, require_path, unpacked
 from prism_bench.run_record import RunRecord, decode
 from prism_bench.units import count_text
@@ -133,7 +135,25 @@ def _check_code(claim: Claim, records: tuple[RunRecord, ...]) -> None:
                 raise ResultsError(f"{side.name}: its cubin cannot be read ({type(error).__name__})") from None
             if found != code.sass:
                 raise ResultsError(f"{side.name}: the instructions of its cubin have the hash {found}, not {code.sass}")
+            _check_entries(side.name, code, cubin)
         ran = records[side.record].case(side.case)
         recorded = ran.code.get("sass") if ran and claim.backend == "cuda" else None
         if len(side.code) == 1 and recorded and recorded != side.code[0].sass:
             raise ResultsError(f"{side.name}: its cubin is not what was timed: {side.code[0].sass}, not {recorded}")
+
+
+def _check_entries(name: str, code: ClaimedCode, cubin: bytes) -> None:
+    """Hold what a claim states of its entries to the cubin: symbols, registers, shared memory, and spills."""
+    if code.architecture != str(cubin_architecture(cubin)):
+        raise ResultsError(f"{name}: its cubin is for sm_{cubin_architecture(cubin)}, not sm_{code.architecture:.20}")
+    found = cubin_resources(cubin)
+    for text, stated in code.entries.items():
+        known = found.get(str(stated.get("symbol")))
+        if known is None:
+            raise ResultsError(f"{name}: its cubin has no {stated.get('symbol')!r:.80}, which {text:.80} names")
+        if (stated.get("registers"), stated.get("shared")) != (known.registers, known.shared_bytes):
+            raise ResultsError(
+                f"{name}: {text:.80} takes {known.registers} registers and {known.shared_bytes} B of shared memory"
+            )
+        if stated.get("spilled") and not known.stack_bytes:
+            raise ResultsError(f"{name}: {text:.80} cannot spill, since its cubin gives it no stack")

@@ -103,7 +103,7 @@ class ClaimProtocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PackedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a file, as `text` or in `base64`."""
+    """The content of a file, as `text` or in `zlib+base64`."""
 
     encoding: str
     content: str

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -13,7 +14,8 @@ from prism_bench.errors import PrismBenchError, ResultsError, UsageError
 from prism_bench.extensions.claims.document import ClaimSide, PackedFile, sha256
 from prism_bench.files import default_folder
 
-_TEXT, _BASE64 = "text", "base64"
+_TEXT, _ZLIB = "text", "zlib+base64"
+_LARGEST_FILE = 16 << 20  # bytes, unpacked: a cubin holds its PTX as text, and shrinks to a fifth
 _PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/){1,6}[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 MOST_FILES = 500
 
@@ -47,23 +49,27 @@ def _name(path: Path, folder: Path, case: Case) -> str:
 
 
 def packed(content: bytes) -> PackedFile:
-    """Return a file as text where it is UTF-8, else in base64."""
+    """Return a file as text where it is UTF-8, else compressed by zlib and in base64."""
     try:
         return PackedFile(_TEXT, content.decode())
     except UnicodeDecodeError:
-        return PackedFile(_BASE64, base64.b64encode(content).decode())
+        return PackedFile(_ZLIB, base64.b64encode(zlib.compress(content, 9)).decode())
 
 
 def unpacked(file: PackedFile, place: str) -> bytes:
     """Return the content of a packed file; a ResultsError where it has none."""
     if file.encoding == _TEXT:
         return file.content.encode("utf-8", "surrogatepass")
-    if file.encoding != _BASE64:
-        raise ResultsError(f"{place}: encoding is {file.encoding!r:.40}, not {_TEXT} or {_BASE64}")
+    if file.encoding != _ZLIB:
+        raise ResultsError(f"{place}: encoding is {file.encoding!r:.40}, not {_TEXT} or {_ZLIB}")
     try:
-        return base64.b64decode(file.content, validate=True)
-    except ValueError as error:
-        raise ResultsError(f"{place}: not base64 ({error})") from None
+        inflated = zlib.decompressobj()
+        content = inflated.decompress(base64.b64decode(file.content, validate=True), _LARGEST_FILE)
+    except (ValueError, zlib.error) as error:
+        raise ResultsError(f"{place}: not {_ZLIB} ({error})") from None
+    if not inflated.eof or inflated.unused_data:
+        raise ResultsError(f"{place}: not one stream of at most {_LARGEST_FILE:,} bytes")
+    return content
 
 
 def require_path(path: str, place: str) -> None:

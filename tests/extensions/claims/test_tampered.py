@@ -4,6 +4,7 @@ import base64
 import copy
 import io
 import json
+import zlib
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -65,13 +66,28 @@ def in_file(suffix, *, rehash):
 def in_cubin(plain):
     """Other instructions, with every hash of the file as it should be."""
     cubin = plain["kernel"]["code"][0]["cubin"]
-    content = bytearray(base64.b64decode(plain["files"].pop(cubin)["content"]))
+    content = bytearray(zlib.decompress(base64.b64decode(plain["files"].pop(cubin)["content"])))
     section = next(one for one in ELFFile(io.BytesIO(content)).iter_sections() if one.name.startswith(".text."))
     content[section["sh_offset"] + 8] ^= 1
     renewed = sha256(bytes(content))
-    plain["files"][renewed] = {"encoding": "base64", "content": base64.b64encode(content).decode()}
+    plain["files"][renewed] = {"encoding": "zlib+base64", "content": base64.b64encode(zlib.compress(content)).decode()}
     for code in (*plain["kernel"]["code"], *plain["baseline"]["code"]):
         code["cubin"] = renewed
+
+
+def of_entry(field, value):
+    """A change of what is stated of the kernel's entry."""
+    return put(f"kernel.code.0.entries.tripled.{field}", value)
+
+
+def recoded(change):
+    """A change of the packed text of the cubin, whose hash stays."""
+
+    def apply(plain):
+        file = plain["files"][plain["kernel"]["code"][0]["cubin"]]
+        file["content"] = change(file["content"])
+
+    return apply
 
 
 KERNEL, NAIVE = "records.0.cases.0", "records.0.cases.1"
@@ -115,7 +131,10 @@ FORGED = {
 }  # fmt: skip
 OF_CODE = {
     "hash of instructions": put("kernel.code.0.sass", "0" * 16), "cubin's hash": put("kernel.code.0.cubin", "0" * 64),
-    "instructions": in_cubin,
+    "instructions": in_cubin, "architecture": put("kernel.code.0.architecture", "100"),
+    "symbol": of_entry("symbol", "other"), "registers": of_entry("registers", 8), "shared": of_entry("shared", 64),
+    "spilled": of_entry("spilled", 16), "no base64": recoded(lambda text: f"{text}!"),
+    "cut stream": recoded(lambda text: text[:400]), "no stream": recoded(lambda text: f"AAAA{text}"),
 }  # fmt: skip
 AT_REPLAY = {
     "grid": put("kernel.launches.0.grid", [1]), "block": put("baseline.launches.0.block", [1024]),
@@ -152,7 +171,7 @@ def test_forged_machine_code_is_refused(plain, name):
         pytest.skip(str(error))
     changed = copy.deepcopy(plain)
     OF_CODE[name](changed)
-    with pytest.raises(ResultsError, match="cubin|named|hash"):
+    with pytest.raises(ResultsError, match="cubin|named|hash|registers|zlib|stream"):
         checked(resealed(changed), "claim.json")
 
 
