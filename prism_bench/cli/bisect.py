@@ -89,6 +89,7 @@ def _measuring(
 ) -> "Measure":
     """Return what measures a node against node 0: log medians of the processes of both sides, measured in turn."""
     from prism_bench.options import pairs
+    from prism_bench.run.interleave import MAIN_METRICS
     from prism_bench.run.sides import Choice, opened
     from prism_bench.studies.history_nodes import logs_of
     from prism_bench.studies.pairs import PairEffort
@@ -96,7 +97,7 @@ def _measuring(
     def measure(node: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         words = nodes[0].measured, nodes[node].measured
         with opened(words, Choice(catalogue, (name,), options.chosen_labels(None))) as sides:
-            records, _ = pairs.measured(sides.builds, PairEffort(backend, processes))
+            records, _ = pairs.measured(sides.builds, PairEffort(backend, processes, metrics=MAIN_METRICS))
         first, second = (logs_of(record, name) for record in records)
         return first, second
 

@@ -82,7 +82,8 @@ def command(
     opened, looks = options.choose_backend(backend, quiet=json), _looks(processes, most)
     choice = Choice(options.open_catalogue(catalogue), options.patterns(cases, filter),
                     pairs.pair_labels(label, opened.name), environments)  # fmt: skip
-    effort, sides = _effort(opened.name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
+    effort = _effort(opened.name, looks[0], time_limit, records, tuned)
+    effort, sides = replace(effort, metrics=_metrics(metric, records)), words_of(a, b, choice.catalogue)
     chosen = _Selecting(opened, "--all-cases" if all_cases else "--tuned" if tuned else None)
     with interrupts.held():
         _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=chosen), everything=all, json=json)
@@ -93,6 +94,15 @@ def _effort(backend: str, processes: int, limit: float | None, records: Path | N
     from prism_bench.studies.pairs import PairEffort
 
     return PairEffort(backend, processes, limit, records, tuned)
+
+
+def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
+    """Return what is measured: the metric that is judged alone, every time of the device where records are kept."""
+    from prism_bench.run.interleave import DEVICE_METRICS, MAIN_METRICS
+
+    if records or metric not in (None, *DEVICE_METRICS):
+        return DEVICE_METRICS
+    return (metric,) if metric else MAIN_METRICS
 
 
 def _end(

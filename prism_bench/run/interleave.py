@@ -22,7 +22,8 @@ from prism_bench.workers.handle import WorkerEnvironment
 
 AT_ONCE = 3  # workers a side that are started together: each holds CuPy and the catalogue
 _STANDBY = "prism_bench/run/standby.py"  # of a checkout whose workers can be started before they have an order
-DEVICE_METRICS = ("cold_time", "hot_time", "wall_time")
+MAIN_METRICS = ("cold_time", "wall_time")  # of which a case has one: on a device, or on a CPU
+DEVICE_METRICS = (*MAIN_METRICS, "hot_time")
 
 
 @dataclass(frozen=True)

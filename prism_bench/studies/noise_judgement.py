@@ -28,7 +28,7 @@ from prism_bench.interrupts import held
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.interleave import Build, interleaved, pair_settings
+from prism_bench.run.interleave import MAIN_METRICS, Build, interleaved, pair_settings
 from prism_bench.run_record import RunRecord
 from prism_bench.saving import Saver
 from prism_bench.studies import REPOSITORY
@@ -70,7 +70,7 @@ def options() -> argparse.Namespace:
 def settings(processes: int) -> Settings:
     """Return the settings for cold times alone, with enough samples to distinguish the medians of two processes."""
     short = Criterion(precision=0.004, min_samples=12, max_samples=30, seconds=0.15)
-    found = pair_settings(Settings(processes=processes), ("cold_time", "wall_time"))
+    found = pair_settings(Settings(processes=processes), MAIN_METRICS)
     return replace(found, criteria={**found.criteria, "cold_time": short, "wall_time": short})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.run import Progress, Settings
-from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings
+from prism_bench.run.interleave import DEVICE_METRICS, Build, Growth, interleaved, pair_settings
 from prism_bench.run_record import RunRecord
 from prism_bench.saving import Saver
 from prism_bench.tuning.applied import Applied
@@ -19,7 +19,7 @@ class PairEffort:
     """How two builds are measured: the backend, processes a side, a limit in seconds, and a folder for the records.
 
     With `tuned`, launches follow this machine's choices. The cases `trusted` are not verified: their machine code,
-    launches and inputs are those of the other side.
+    launches and inputs are those of the other side. Only these `metrics` are measured.
     """
 
     backend: str
@@ -28,6 +28,7 @@ class PairEffort:
     keep: Path | None = None
     tuned: bool = False
     trusted: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = DEVICE_METRICS
 
 
 def measure_pair(
@@ -39,7 +40,7 @@ def measure_pair(
     With `growth`, undecided cases are measured in more processes.
     """
     first, second = (replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
-    settings = pair_settings(Settings(processes=effort.processes))
+    settings = pair_settings(Settings(processes=effort.processes), effort.metrics)
     places = (
         {side: store.RecordPlace(effort.keep, effort.keep / f"{side}.json.gz") for side in "ab"} if effort.keep else {}
     )
