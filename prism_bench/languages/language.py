@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
@@ -36,6 +37,24 @@ class InterpretedLaunch:
     values: list[Any] = field(default_factory=list[Any])
 
 
+@dataclass(frozen=True)
+class DeviceLaunch(InterpretedLaunch):
+    """A launch for a language's own launcher: `values` are PyTorch tensors on the device and NumPy scalars.
+
+    `stream` is the address of the CUDA stream, which is also PyTorch's current one.
+    """
+
+    stream: int = 0
+
+
+@dataclass(frozen=True)
+class OwnLaunch:
+    """A launch by a language's own launcher: the call, and the cubins that it has launched, where they are known."""
+
+    call: Callable[[], object]
+    cubins: Callable[[], tuple[bytes, ...]] = tuple
+
+
 class Language(ABC):
     """One kernel language. A loader defines one object as `LANGUAGE`.
 
@@ -43,6 +62,7 @@ class Language(ABC):
     import and that are not imported while the catalogue is read: there they are placeholders, except for what
     `stand_ins` has by dotted name, such as `triton.cdiv`. `variables` are set in the process that
     compiles, `interpreter_variables` too in the one that interprets, which takes launches of `most_threads`.
+    `parts` are further distributions whose version decides the machine code, by the name that a record has for each.
     """
 
     title: ClassVar[str]
@@ -52,6 +72,7 @@ class Language(ABC):
     variables: ClassVar[Mapping[str, str]] = {}
     interpreter_variables: ClassVar[Mapping[str, str]] = {}
     most_threads: ClassVar[int | None] = None
+    parts: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
@@ -69,17 +90,34 @@ class Language(ABC):
         """Run a launch on NumPy arrays, in place; called in a child process."""
         raise BackendUnavailable(self.not_emulated() or "not emulated")
 
+    def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
+        """Return a launch by the language's own launcher; BackendUnavailable where it cannot make this one."""
+        raise BackendUnavailable(f"{self.title}: its own launcher is not called from here")
+
     def require_installed(self) -> str:
-        """Return the compiler's version; a BackendUnavailable names the extra where it is not installed."""
+        """Return the compiler's version, with those of its parts: `1.7.0 (tileiras 13.5.37)`.
+
+        A BackendUnavailable names the extra where it is not installed.
+        """
         if not self.library.is_installed():
             raise BackendUnavailable(f"{self.title} is not installed (pip install 'prism-bench[{self.library.extra}]')")
-        return self.library.installed_version() or "unknown"
+        own = self.library.installed_version() or "unknown"
+        parts = ", ".join(f"{name} {_version_of(distribution)}" for name, distribution in self.parts.items())
+        return f"{own} ({parts})" if parts else own
 
     def function_of(self, module: ModuleType, name: str) -> Any:
         """Return the kernel function called `name`; a SpecError where the module has none."""
         if not hasattr(module, name):
             raise SpecError(f"{module.__file__}: no kernel '{name}', which the spec launches")
         return getattr(module, name)
+
+
+def _version_of(distribution: str) -> str:
+    """Return the version of the wheel; without one, the compiler takes the part from a toolkit."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "of a toolkit"
 
 
 def with_globals(function: FunctionType, constants: Mapping[str, Constant]) -> FunctionType:

@@ -16,7 +16,14 @@ from prism_bench.card import CardParameter, Kind, LaunchCard
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.instance import Instance, Passed
-from prism_bench.languages.language import InterpretedLaunch, Language, MachineCode, with_globals
+from prism_bench.languages.language import (
+    DeviceLaunch,
+    InterpretedLaunch,
+    Language,
+    MachineCode,
+    OwnLaunch,
+    with_globals,
+)
 from prism_bench.libraries import Library
 from prism_bench.units import count_text
 
@@ -29,14 +36,14 @@ class NumbaCuda(Language):
     title = "Numba-CUDA"
     library = Library("numba", "numba_cuda", "numba-cuda", "cupy", extra="numba")
     modules = ("numba",)
+    parts = {"NVVM": "nvidia-nvvm", "nvJitLink": "nvidia-nvjitlink"}
     interpreter_variables = {"NUMBA_ENABLE_CUDASIM": "1"}
     most_threads = 2048  # each is one of Python's
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
         """Compile an instance to a cubin; of an array the card has seven words, and two more for each further axis."""
         function = _python_function(self.function_of(module, instance.function), instance)
-        options = {name: value for name, value in instance.constants.items() if name in _OPTIONS}
-        constants = {name: value for name, value in instance.constants.items() if name not in _OPTIONS}
+        options, constants = _options_and_constants(instance)
         try:
             cuda = _numba_cuda()
             types = tuple(_type(passed) for passed in instance.passed)
@@ -50,6 +57,19 @@ class NumbaCuda(Language):
             raise CompilationFailed(_words(function, instance, error)) from error
         return MachineCode(cubin, _card(cubin, instance, architecture))
 
+    def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
+        """Return a launch by Numba's own launcher, which compiles at the first call."""
+        cuda, instance = _numba_cuda(), launch.instance
+        options, constants = _options_and_constants(instance)
+        function = _python_function(self.function_of(module, instance.function), instance)
+        kernel = cuda.jit(with_globals(function, constants), **options)
+        bound = kernel[launch.grid, launch.block, cuda.external_stream(launch.stream)]
+        values = [cuda.as_cuda_array(one) if hasattr(one, "data_ptr") else one for one in launch.values]
+        return OwnLaunch(
+            lambda: bound(*values),
+            lambda: tuple(bytes(one._codelibrary.get_cubin()) for one in kernel.overloads.values()),
+        )
+
     def not_emulated(self) -> str | None:
         """Return why Numba's simulator cannot run here, or None."""
         if not self.library.is_installed():
@@ -61,7 +81,7 @@ class NumbaCuda(Language):
         instance = launch.instance
         found = self.function_of(module, instance.function)
         function = _python_function(getattr(found, "fn", found), instance)
-        constants = {name: value for name, value in instance.constants.items() if name not in _OPTIONS}
+        _, constants = _options_and_constants(instance)
         kernel = _numba_cuda().jit(with_globals(function, constants))
         try:
             with np.errstate(all="ignore"):  # of its scalars, which are NumPy's
@@ -75,6 +95,12 @@ def _numba_cuda() -> Any:
     if not hasattr(np, "row_stack"):
         setattr(np, "row_stack", np.vstack)  # noqa: B010 - NumPy is typed without it
     return import_module("numba.cuda")
+
+
+def _options_and_constants(instance: Instance) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the launch's constants as options of the compiler and globals of the file."""
+    options = {name: value for name, value in instance.constants.items() if name in _OPTIONS}
+    return options, {name: value for name, value in instance.constants.items() if name not in options}
 
 
 def _python_function(found: Any, instance: Instance) -> FunctionType:

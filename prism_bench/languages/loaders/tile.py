@@ -12,11 +12,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from prism_bench.card import CardParameter, LaunchCard
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.instance import Constant, Instance, Passed
-from prism_bench.languages.language import Language, MachineCode
+from prism_bench.languages.language import DeviceLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.libraries import Library
 
 _DIVISIBLE = "divisible"
@@ -30,23 +32,39 @@ class CuTile(Language):
     title = "cuTile"
     library = Library("tile", "cuda.tile", "cuda-tile", "torch", extra="tile")
     modules = ("cuda",)
+    parts = {"tileiras": "nvidia-cuda-tileiras"}
     stand_ins = {"cuda.tile.cdiv": lambda dividend, divisor: -(-dividend // divisor)}
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
         """Compile an instance to a cubin; of an array the card has pointer, lengths and strides."""
         kernel = self.function_of(module, instance.function)
         names = _parameter_names(kernel, instance)
-        hints = {name: value for name, value in instance.constants.items() if name not in names}
-        divisible = int(hints.pop(_DIVISIBLE, 1) or 1)
-        signature = _signature(instance, names, divisible)
+        signature = _signature(instance, names, int(instance.constants.get(_DIVISIBLE, 1) or 1))
         target, output = f"sm_{architecture.rstrip('af')}", io.BytesIO()
         try:
-            hinted = kernel.replace_hints(**hints) if hints else kernel
+            hinted = _hinted(kernel, names, instance)
             export = import_module("cuda.tile.compilation").export_kernel
             export(hinted, [signature], output, gpu_code=target, output_format="cubin")
         except Exception as error:  # whatever its passes and tileiras raise is about this kernel
             raise CompilationFailed(_words(kernel, instance, error)) from error
         return _machine_code(output.getvalue(), instance, architecture)
+
+    def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
+        """Return a launch by cuTile's own launcher, which compiles at the first call and keeps its cubin to itself."""
+        instance, tile = launch.instance, import_module("cuda.tile")
+        kernel = self.function_of(module, instance.function)
+        names = _parameter_names(kernel, instance)
+        hinted = _hinted(kernel, names, instance)
+        passed = (one.item() if isinstance(one, np.generic) else one for one in launch.values)
+        values = tuple(instance.constants[name] if name in instance.constants else next(passed) for name in names)
+        return OwnLaunch(lambda: tile.launch(launch.stream, launch.grid, hinted, values))
+
+
+def _hinted(kernel: Any, names: list[str], instance: Instance) -> Any:
+    """Return the kernel with the hints among the launch's constants."""
+    own = (*names, _DIVISIBLE)
+    hints = {name: value for name, value in instance.constants.items() if name not in own}
+    return kernel.replace_hints(**hints) if hints else kernel
 
 
 def _parameter_names(kernel: Any, instance: Instance) -> list[str]:

@@ -21,7 +21,7 @@ from prism_bench.card import CardParameter, Kind, LaunchCard
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.instance import Constant, Instance, Passed
 from prism_bench.languages.host_tensor import HostTensor
-from prism_bench.languages.language import InterpretedLaunch, Language, MachineCode
+from prism_bench.languages.language import DeviceLaunch, InterpretedLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.libraries import Library
 
 _TYPES = {
@@ -79,6 +79,20 @@ class Triton(Language):
             except Exception as error:  # whatever its passes raise, ptxas's complaint among it, is about this kernel
                 raise CompilationFailed(_words(function, instance, error)) from error
         return MachineCode(compiled.asm["cubin"], _card(compiled.metadata, signature, architecture), printed.getvalue())
+
+    def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
+        """Return a launch by Triton's own launcher, which compiles at the first call."""
+        instance = launch.instance
+        function = _jit_function(self.function_of(module, instance.function), instance.function)
+        names = [one.name for one in function.params if one.name not in instance.constants and not one.is_constexpr]
+        values = [one.item() if isinstance(one, np.generic) else one for one in launch.values]
+        arguments = {**dict(zip(names, values, strict=True)), **instance.constants}
+        launched: list[Any] = []
+
+        def call() -> None:
+            launched[:] = [function[launch.grid](**arguments)]
+
+        return OwnLaunch(call, lambda: tuple(kernel.asm["cubin"] for kernel in launched))
 
     def not_emulated(self) -> str | None:
         """Return why Triton's interpreter cannot run here, or None."""

@@ -23,7 +23,14 @@ from prism_bench.card import CardParameter, Kind, LaunchCard
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.files import cache_folder
 from prism_bench.instance import Instance, Passed
-from prism_bench.languages.language import InterpretedLaunch, Language, MachineCode, with_globals
+from prism_bench.languages.language import (
+    DeviceLaunch,
+    InterpretedLaunch,
+    Language,
+    MachineCode,
+    OwnLaunch,
+    with_globals,
+)
 from prism_bench.libraries import Library
 from prism_bench.units import count_text
 
@@ -70,6 +77,19 @@ class Warp(Language):
             block=(_threads(instance), 1, 1), shared=shared.get(f"{entry}_smem_bytes", 0), linear=True,
         )  # fmt: skip
         return MachineCode(code, card, log)
+
+    def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
+        """Return a launch by Warp's own launcher, which compiles at the first call and keeps its cubin to itself."""
+        warp, instance = _warp(), launch.instance
+        kernel = _kernel(warp, self.function_of(module, instance.function), instance)
+        device = warp.get_cuda_device()
+        kernel.module.load(device, _threads(instance))  # counts the numbers of `wp.tid()`
+        options = {
+            "dim": _extents(kernel.adj.kernel_dim, instance, launch.grid), "block_dim": _threads(instance),
+            "inputs": [warp.from_torch(one) if hasattr(one, "data_ptr") else one for one in launch.values],
+            "stream": warp.Stream(device, cuda_stream=launch.stream),
+        }  # fmt: skip
+        return OwnLaunch(lambda: warp.launch(kernel, **options))
 
     def not_emulated(self) -> str | None:
         """Return why Warp's CPU device cannot run here, or None."""

@@ -1,0 +1,108 @@
+"""Hashes of the machine code of kernels in other languages, to compare two machines; no device is needed."""
+
+import argparse
+import csv
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.catalogue import Catalogue, discover
+from prism_bench.compilation import sass_hash
+from prism_bench.errors import PrismBenchError, ResultsError
+from prism_bench.languages import BuildRequest, build
+from prism_bench.run.ahead import on_all_cores
+from prism_bench.spec_parts import CUDA
+from prism_bench.studies import REPOSITORY
+from prism_bench.studies.compile_table import kernel_of, launched, missing_compiler
+from prism_bench.studies.csv_table import write_table
+from prism_bench.units import count_text
+
+TABLE = REPOSITORY / "reports" / "compile" / "hashes.csv"
+
+
+@dataclass(frozen=True, order=True)
+class HashedEntry:
+    """One entry on one architecture: its compiler with version, and the hash of its instructions."""
+
+    kernel: str
+    entry: str
+    architecture: str
+    compiler: str
+    sass: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kernel, self.entry, self.architecture
+
+
+def hashed(catalogue: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> Iterator[HashedEntry]:
+    """Yield every entry of the chosen kernels in a language whose compiler is installed."""
+    requests = [
+        request for architecture in architectures for request in launched(catalogue, filters, architecture)
+        if request.language != CUDA and not missing_compiler(request.language)
+    ]  # fmt: skip
+    for rows, problem in on_all_cores(_hashed, requests):
+        yield from rows
+        if problem:
+            print(problem, file=sys.stderr)
+
+
+def _hashed(request: BuildRequest) -> tuple[list[HashedEntry], str]:
+    try:
+        built = build(request)
+    except PrismBenchError as error:
+        return [], f"{kernel_of(request)}: {error}"
+    name, compiler = kernel_of(request), built.compiler
+    hashes = ((str(one), sass_hash(kernel.path.read_bytes())) for one, kernel in built.kernels.items())
+    return [HashedEntry(name, entry, request.architecture, compiler, sass) for entry, sass in hashes], ""
+
+
+def read_hashes(path: Path) -> list[HashedEntry]:
+    """Return the rows of a table; a ResultsError where it cannot be read."""
+    try:
+        with path.open(newline="") as file:
+            return [HashedEntry(**row) for row in csv.DictReader(file)]
+    except (OSError, TypeError, ValueError) as error:
+        raise ResultsError(f"{path}: not a table of hashes ({error})") from error
+
+
+def differences(here: Iterable[HashedEntry], there: Iterable[HashedEntry]) -> tuple[int, list[str]]:
+    """Return how many entries both have from the same compiler with the same hash, and a line for each other one."""
+    before, same, lines = {one.key: one for one in there}, 0, list[str]()
+    for one in here:
+        other = before.get(one.key)
+        if other is None:
+            lines.append(f"{one.kernel} {one.entry} sm_{one.architecture}: not in the table")
+        elif other.compiler != one.compiler:
+            lines.append(f"{one.kernel} {one.entry} sm_{one.architecture}: {other.compiler} there, {one.compiler} here")
+        elif other.sass != one.sass:
+            lines.append(f"{one.kernel} {one.entry} sm_{one.architecture}: {other.sass} there, {one.sass} here")
+        else:
+            same += 1
+    return same, lines
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write the table, or compare with it; return 1 where a hash differs, or nothing could be compared."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", help="kernels or kernel:variant; all without")
+    parser.add_argument("--arch", action="append", help="90 unless given")
+    parser.add_argument("--catalogue", type=Path, default=REPOSITORY / "kernels")
+    parser.add_argument("--check", type=Path, help="compare with this table, and write nothing else than --output")
+    parser.add_argument("--output", type=Path, help=f"write this table; {TABLE.name} of the reports unless --check")
+    chosen = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as folder:  # what another machine compiled may be in the usual cache
+        os.environ["PRISM_BENCH_CACHE"] = folder
+        rows = sorted(hashed(discover(chosen.catalogue), chosen.cases, tuple(chosen.arch or ("90",))))
+    output = chosen.output or (None if chosen.check else TABLE)
+    if output:
+        write_table(rows, output)
+    if not chosen.check:
+        print(f"{count_text(len(rows), 'entry', 'entries')} in {output}")
+        return int(not rows)
+    same, lines = differences(rows, read_hashes(chosen.check))
+    print(f"{same} of {count_text(len(rows), 'entry', 'entries')} have the same machine code", *lines, sep="\n")
+    return int(bool(lines) or not same)
