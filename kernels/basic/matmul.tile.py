@@ -7,6 +7,8 @@ import cuda.tile as ct
 
 from prism_bench import Launch, Tune, Variant, Workload
 
+# Rows, columns, depth, warps that multiply.
+TILES = ("128x128x8x8", "128x64x16x8", "64x64x16x4", "128x128x16x8", "64x32x16x4", "32x32x32x4")
 GROUP = 8  # rows of tiles whose blocks run together and share what they load of B
 
 
@@ -26,10 +28,15 @@ def matmul(a, b, c, m, n, k, ROWS: ct.Constant[int], COLS: ct.Constant[int], DEP
     ct.store(c, index=(row, col), tile=total)
 
 
+def chosen(m: int, n: int) -> str:
+    """Large tiles, of which a thread multiplies more from registers, for products that fill the device with them."""
+    return TILES[0] if m * n >= 2048**2 else TILES[2]
+
+
 def launch(m: int, n: int, k: int, tile: str, occupancy: int) -> Launch:
-    rows, cols, depth = map(int, tile.split("x"))
+    rows, cols, depth, warps = map(int, (chosen(m, n) if tile == "auto" else tile).split("x"))
     constants = {"ROWS": rows, "COLS": cols, "DEPTH": depth, "divisible": 1 if n % 16 or k % 16 else 16}
-    hints = {"occupancy": occupancy} if occupancy else {}
+    hints = {"num_worker_warps": warps, **({"occupancy": occupancy} if occupancy else {})}
     return Launch(ct.cdiv(m, rows) * ct.cdiv(n, cols), constants={**constants, **hints})
 
 
@@ -38,8 +45,6 @@ variant = Variant(
     entry="matmul",
     launch=launch,
     rules=(),
-    tune=Tune(
-        tile=("64x64x16", "64x64x8", "64x32x16", "32x64x16", "32x32x32", "128x64x8", "128x128x8"), occupancy=(0, 2)
-    ),
-    more_edges=(Workload(m=64, n=128, k=96),),
+    tune=Tune(tile=("auto", *TILES), occupancy=(0, 2)),
+    more_edges=(Workload(m=64, n=128, k=96), *(Workload(m=137, n=264, k=72, tile=tile) for tile in TILES)),
 )

@@ -8,10 +8,10 @@ from typing import Any
 
 from prism_bench.card import LaunchCard
 from prism_bench.errors import SpecError
-from prism_bench.units import count_text
 
 _SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes
 _REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO
+_REQUIRED_CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER
 _PARAMETER_OF_TILES = 0x45  # of code for which the driver makes tensor maps at a launch
 _SIZE_SHIFT = 18  # of the word that has a parameter's size
 _ELF_MAGIC = b"\x7fELF"
@@ -19,10 +19,14 @@ _ELF_MAGIC = b"\x7fELF"
 
 @dataclass(frozen=True)
 class ElfEntry:
-    """What the ELF file has of one entry: its parameters as (offset, bytes), in order, and the block it requires."""
+    """What the ELF file has of one entry: its parameters as (offset, bytes), in order.
+
+    `block` and `cluster` are those that it requires.
+    """
 
     parameters: tuple[tuple[int, int], ...]
     block: tuple[int, int, int] | None = None
+    cluster: tuple[int, int, int] | None = None
 
 
 def elf_entries(cubin: bytes) -> dict[str, ElfEntry]:
@@ -52,12 +56,14 @@ def check_card(card: LaunchCard, cubin: bytes) -> None:
             f"launch card of '{card.entry}': its parameters have {_text(carded)}; those of the cubin have "
             f"{_text(found.parameters)}"
         )
-    if found.block and any(card.block) and card.block != found.block:
-        carded_block, required = ("x".join(map(str, block)) for block in (card.block, found.block))
-        raise SpecError(
-            f"launch card of '{card.entry}': its block has {count_text(carded_block, 'thread')}; "
-            f"the cubin requires {required}"
-        )
+    required = (("block", card.block, "thread", found.block), ("cluster", card.cluster, "block", found.cluster))
+    for what, carded_extents, noun, extents in required:
+        if extents and any(carded_extents) and carded_extents != extents:
+            carded_text, text = ("x".join(map(str, one)) for one in (carded_extents, extents))
+            raise SpecError(
+                f"launch card of '{card.entry}': its {what} has {carded_text} {noun}s; "
+                f"the cubin requires {text}"
+            )
 
 
 def _text(parameters: tuple[tuple[int, int], ...]) -> str:
@@ -66,7 +72,7 @@ def _text(parameters: tuple[tuple[int, int], ...]) -> str:
 
 def _entry(data: bytes) -> ElfEntry:
     parameters: dict[int, tuple[int, int]] = {}
-    block = None
+    extents: dict[int, tuple[int, int, int]] = {}
     for attribute, value in info_records(data):
         if attribute == _PARAMETER:
             _, ordinal, offset, word = struct.unpack("<IHHI", value)
@@ -74,9 +80,11 @@ def _entry(data: bytes) -> ElfEntry:
         elif attribute == _PARAMETER_OF_TILES:
             _, ordinal, offset, size, _ = struct.unpack("<IHHHH", value)
             parameters[ordinal] = offset, size
-        elif attribute == _REQUIRED_BLOCK:
-            block = struct.unpack("<III", value)
-    return ElfEntry(tuple(size for _, size in sorted(parameters.items())), block)
+        elif attribute in (_REQUIRED_BLOCK, _REQUIRED_CLUSTER):
+            x, y, z = struct.unpack("<III", value)
+            extents[attribute] = x, y, z
+    sizes = tuple(size for _, size in sorted(parameters.items()))
+    return ElfEntry(sizes, extents.get(_REQUIRED_BLOCK), extents.get(_REQUIRED_CLUSTER))
 
 
 def info_records(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -91,7 +91,8 @@ def _card(cubin: bytes, instance: Instance, architecture: str) -> LaunchCard:
     ((symbol, entry),) = entries.items()
     parameters = tuple(CardParameter(_kind(passed), passed.name) for passed in instance.passed)
     shared = instance.constants.get("shared", 0)
-    return LaunchCard(symbol, architecture, parameters, block=entry.block or (0, 0, 0), shared=int(shared or 0))
+    required = {"block": entry.block or (0, 0, 0), "cluster": entry.cluster or (1, 1, 1)}
+    return LaunchCard(symbol, architecture, parameters, shared=int(shared or 0), **required)
 
 
 def _kind(passed: Passed) -> Kind:

@@ -1,8 +1,9 @@
 """cuTile: `softmax.tile.py` is compiled to a cubin by NVIDIA's tile compiler, for any architecture, without a GPU.
 
 A launch passes its arguments in the order of the function's parameters; an array has the axes of the spec, the last one
-contiguous. `constants` of the launch are its `ct.Constant` parameters, hints of `ct.kernel` (`num_ctas`, `occupancy`,
-`opt_level`), and `divisible`: of how many elements the length of every last axis is a multiple.
+contiguous. `constants` of the launch are its `ct.Constant` parameters, hints of `ct.kernel` (`num_ctas`,
+`num_worker_warps`, `occupancy`, `opt_level`), and `divisible`: of how many elements the length of every last axis is a
+multiple. The grid counts clusters.
 """
 
 import inspect
@@ -110,7 +111,8 @@ def _constraint(passed: Passed, divisible: int) -> Any:
 def _machine_code(cubin: bytes, instance: Instance, architecture: str) -> MachineCode:
     entry = elf_entries(cubin)[instance.function]
     parameters = tuple(one for passed in instance.passed for one in _parameters(passed))
-    card = LaunchCard(instance.function, architecture, parameters, block=entry.block or (0, 0, 0))
+    required = {"block": entry.block or (0, 0, 0), "cluster": entry.cluster or (1, 1, 1)}
+    card = LaunchCard(instance.function, architecture, parameters, **required)
     return MachineCode(cubin, card)
 
 
