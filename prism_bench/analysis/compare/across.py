@@ -16,7 +16,7 @@ from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.control import Control, control_of
 from prism_bench.analysis.compare.verdict import Judgement, MachineShift, Pair
 from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.units import share_text
+from prism_bench.units import count_text, share_text
 
 BoardsOfPair = tuple[str, str]
 UNLEARNED = "no history of these boards was read"
@@ -47,7 +47,8 @@ class Crossings:
     def _note(self, boards: BoardsOfPair, count: int) -> str:
         own = [factor for case, factor in self.factors.items() if self.boards[case] == boards]
         known = sorted(factor.ratio for factor in own if factor.known)
-        words = f"{count} cases were measured on board {boards[0]} and on board {boards[1]}"
+        were = "was" if count == 1 else "were"
+        words = f"{count_text(count, 'case')} {were} measured on board {boards[0]} and on board {boards[1]}"
         if not known:
             return f"{words}: their factor is not known ({own[0].reason}), and verdicts are withheld"
         left = f"; of {count - len(known)} it is not known" if len(known) < count else ""

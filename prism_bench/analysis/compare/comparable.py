@@ -52,11 +52,9 @@ def _units(a: RunRecord, b: RunRecord) -> list[str]:
     pairs = [(a.unit_of(kernel), b.unit_of(kernel)) for kernel in _timed(a) & _timed(b)]
     known = [pair for pair in pairs if all(pair)]
     moved = sum(one != other for one, other in known)
-    return (
-        [f"{moved} of {count_text(len(known), 'kernel')} were measured on different units of one device"]
-        if moved
-        else []
-    )
+    were = "was" if moved == 1 else "were"
+    words = f"{moved} of {count_text(len(known), 'kernel')} {were} measured on different units of one device"
+    return [words] if moved else []
 
 
 def _timed(record: RunRecord) -> set[str]:

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparison import RecordComparison, compare
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.gate.baselines import Baseline
 from prism_bench.errors import ResultsError
-from prism_bench.report.site.places import Places
 from prism_bench.run_record import RunRecord
 from prism_bench.store.points import Facts, utc
 
@@ -17,13 +17,14 @@ _WEEK = timedelta(days=7)
 
 
 def against(
-    record: RunRecord, earlier: Sequence[Facts], places: Places, noise: Noise | None, baseline: Baseline | None
+    record: RunRecord, earlier: Sequence[Facts], runs: Path, reading: tuple[Noise | None, Baseline | None, KnownBoards]
 ) -> Iterator[tuple[Facts, RecordComparison | str]]:
     """Yield each chosen earlier run with the comparison of `record` to it, or the reason why none exists."""
+    noise, baseline, boards = reading
     for facts in chosen(record, earlier, baseline):
         try:
-            older = store.read(places.runs / facts.file)
-            yield facts, compare(older, record, noise, names=(name_of(facts), "this run"))
+            older = store.read(runs / facts.file)
+            yield facts, compare(older, record, noise, names=(name_of(facts), "this run"), boards=boards)
         except ResultsError as error:
             yield facts, str(error)
 

@@ -95,7 +95,8 @@ class SiteContext:
     @cached_property
     def comparisons(self) -> list[tuple[Facts, RecordComparison | str]]:
         """Compare the newest run with earlier ones, or return why they do not compare."""
-        return list(against(self.record, self.earlier, self.places, self.noise, self.reading.promises.baseline))
+        known = self.noise, self.reading.promises.baseline, _boards(self.reading, self.history)
+        return list(against(self.record, self.earlier, self.places.runs, known))
 
     @property
     def earlier(self) -> list[Facts]:
@@ -155,7 +156,10 @@ def contexts(
 def _baseline(reading: Reading, path: Path, places: Places, noise: Noise | None, history: History) -> GatePart:
     """Return the gate's checks against the baseline; a gap with its reason where the two do not compare."""
     try:
-        boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
-        return baseline_part(reading, path, places.runs, noise, boards)
+        return baseline_part(reading, path, places.runs, noise, _boards(reading, history))
     except ResultsError as error:
         return GatePart("baseline", silent=str(error))
+
+
+def _boards(reading: Reading, history: History) -> KnownBoards:
+    return KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)

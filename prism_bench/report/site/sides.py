@@ -120,11 +120,13 @@ def side_of(record: RunRecord) -> dict[str, Any]:
     `in cycles` is `[logs, variances]` or null, `code` null where the device's clock did not read it, and `build` what
     `_build` returns; or to `[metric, reason]`.
     `units` maps the kernels of a merged record to the UUIDs of the devices that measured them; of others it is null.
+    `boards` maps the cases that another board than their kernel's measured.
     """
     protocol = comparable.value_settings(record.protocol)
     return {
         "machine": record.machine.get("id"), "backend": record.backend, "device": comparable.device_of(record),
-        "uuid": record.machine.get("uuid"), "units": _units(record), "complete": record.complete,
+        "uuid": record.machine.get("uuid"), "units": _units(record), "boards": _boards(record),
+        "complete": record.complete,
         "version": record.protocol.get("version"),
         "protocol": {key: orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() for key, value in protocol.items()},
         "software": {str(key): str(value) for key, value in record.software.items()},
@@ -135,6 +137,11 @@ def side_of(record: RunRecord) -> dict[str, Any]:
 def _units(record: RunRecord) -> dict[str, Any] | None:
     kernels = [kernel for part in record.parts for kernel in part.get("kernels", ())]
     return {kernel: record.unit_of(kernel) for kernel in kernels} if record.parts else None
+
+
+def _boards(record: RunRecord) -> dict[str, str]:
+    return {case.name: case.board for case in record.cases
+            if not case.is_edge and case.board and case.board != record.unit_of(case.kernel)}  # fmt: skip
 
 
 def _case(case: CaseResult) -> list[Any]:

@@ -18,7 +18,7 @@ def merged(**kernels):
     return record_of(*alone(None).cases, machine=SHARED, parts=parts)
 
 
-SOME = "1 of 2 kernels were measured on different units of one device"
+SOME = "1 of 2 kernels was measured on different units of one device"
 ALL = "2 of 2 kernels were measured on different units of one device"
 
 

@@ -83,6 +83,12 @@ def merged(*kernels):
     return gpu_record(machine={key: value for key, value in MACHINE.items() if key != "uuid"}, parts=parts)
 
 
+def boarded(a, b):
+    """Both records, whose second one measured its last cases, and one of the first ones, on another board."""
+    cases = [replace(case, board="GPU-b") if place > 19 or not place else case for place, case in enumerate(b.cases)]
+    return a, replace(b, cases=tuple(cases))
+
+
 def launches(later):
     """Cases of 5 us to 1 ms, the code of half of them changed; every launch of B begins later."""
     seconds = [5e-6 * 1.25**place for place in range(24)]
@@ -147,6 +153,8 @@ def pairs():
     yield "two units", plain, replace(plain, machine={**MACHINE, "uuid": "GPU-b"}), None
     yield "merged on other units", (apart := merged("softmax", "matmul")), merged("matmul", "softmax"), None
     yield "merged and from one unit", gpu_record(), apart, None
+    yield "two boards without a control", plain, replace(other, machine={**MACHINE, "uuid": "GPU-b"}), None
+    yield "some cases on another board", *boarded(*launches(2e-6)), None
     yield "other compilers and sources", built(plain, *OLD), built(other, *NEW), None
     yield "on a CPU", cpu_record(), replace(cpu_record(), commit="1" * 40), None
 

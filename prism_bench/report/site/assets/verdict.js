@@ -233,15 +233,18 @@
     return word ? { word, values: [one ?? "none", other ?? "none"] } : null;
   }
 
+  // The unit that measured a kernel, and the board that measured a case.
+  const unit = (side, kernel) => side.uuid || side.units?.[kernel];
+  const board = (side, name) => side.boards?.[name] || unit(side, name.split(/[:[]/)[0]);
+
   // What was not measured on the same unit; of merged records, kernel by kernel.
   function units(a, b) {
     if (a.device !== b.device) return []; // two devices: the refusal names them
     if (!a.units && !b.units) return a.uuid && b.uuid && a.uuid !== b.uuid ? ["the records come from two units of one device"] : [];
     const timed = (side) => new Set(Object.keys(side.cases).map((name) => name.split(/[:[]/)[0]));
-    const unit = (side, kernel) => side.uuid ?? side.units?.[kernel];
     const known = [...timed(a)].filter((kernel) => timed(b).has(kernel) && unit(a, kernel) && unit(b, kernel));
     const moved = known.filter((kernel) => unit(a, kernel) !== unit(b, kernel)).length;
-    return moved ? [`${moved} of ${known.length} kernels were measured on different units of one device`] : [];
+    return moved ? [`${moved} of ${known.length} kernel${known.length === 1 ? "" : "s"} ${moved === 1 ? "was" : "were"} measured on different units of one device`] : [];
   }
 
   function notes(a, b, noise, names) {
@@ -302,8 +305,37 @@
   }
 
   function moved(a, b, name) {
-    const kernel = name.split(/[:[]/)[0], [one, other] = [a, b].map((side) => side.uuid || side.units?.[kernel]);
+    const kernel = name.split(/[:[]/)[0], [one, other] = [a, b].map((side) => unit(side, kernel));
     return Boolean(one && other && one !== other);
+  }
+
+  // The two boards that measured the sides of a case, as one text; empty where they are one, or one of them is not known.
+  function boards(a, b, name) {
+    const [one, other] = [board(a, name), board(b, name)];
+    return one && other && one !== other ? `${one} ${other}` : "";
+  }
+
+  const UNLEARNED = "no history of these boards was read";
+  const withheldFor = (both) => `withheld: measured on two boards, ${both.replace(" ", " and ")}, whose factor is not known: ${UNLEARNED}`;
+
+  // As analysis.compare.across without a history: cases of two boards have the control of these boards, or an error that
+  // no usual difference of two boards exceeds. Each row gets the `shift` that it is divided by.
+  function across(timed, alike, both, rules) {
+    const groups = new Map(), unknown = new Map(), remarks = [];
+    for (const one of timed) groups.set(both(one.case), [...groups.get(both(one.case)) ?? [], one]);
+    const controls = [];
+    for (const [boards, rows] of groups) {
+      const own = control(rows.filter((one) => alike.includes(one)).map((one) => one.pair), rules);
+      controls.push(own);
+      for (const one of rows) one.shift = own.used ? at(own.fit, Math.exp(one.pair.a.centre)) : boards ? { log: 0, error: rules.unmeasured } : STILL;
+      if (own.used || !boards) continue;
+      for (const one of rows) unknown.set(one, boards);
+      remarks.push(`${rows.length} case${rows.length === 1 ? " was" : "s were"} measured on board ${boards.replace(" ", " and on board ")}: their factor is not known (${UNLEARNED}), and verdicts are withheld`);
+    }
+    const used = controls.filter((one) => one.used), cases = sum(used.map((one) => one.cases));
+    const largest = controls.reduce((most, one) => one.cases > most.cases ? one : most, controls[0] ?? control([], rules));
+    const widening = used.length ? sum(used.map((one) => one.widening * one.cases)) / cases : 1;
+    return [used.length ? { ...largest, cases, widening } : largest, unknown, remarks];
   }
 
   function ofIdentical(word, reason, { used }, changes, around, rules) {
@@ -320,15 +352,17 @@
     const rows = Object.keys(a.cases).filter((name) => name in b.cases)
       .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise, why, rules));
     const timed = rows.filter((one) => one.pair), alike = timed.filter((one) => one.identical && !why && rules.control);
-    const found = control(alike.map((one) => one.pair), rules), shifts = timed.map(({ pair }) => found.used ? at(found.fit, Math.exp(pair.a.centre)) : STILL);
+    const [found, unknown, crossing] = across(timed, alike, why ? () => "" : (name) => boards(a, b, name), rules), shifts = timed.map((one) => one.shift);
     const final = judged(timed.map((one) => one.pair), rules, found.widening, shifts), changes = software(a, b, rules);
+    remarks.push(...crossing);
     found.changed = found.used ? final.filter((one, index) => alike.includes(timed[index]) && rules.changed.includes(one.verdict)).length : 0;
     found.excess = found.changed > 0 && !changes && atLeast(found.changed, found.cases, rules.by_chance) < rules.by_chance;
     timed.forEach((one, index) => {
       const { verdict, reason, estimate: ratio, cycles, floor: seen } = final[index];
       const [low, high] = interval(ratio, rules.confidence), around = changes ?? (moved(a, b, one.case) ? "another unit of the device" : null);
       const [word, words] = alike.includes(one) ? ofIdentical(verdict, reason, found, changes, around, rules) : [verdict, reason];
-      Object.assign(one, { ratio: ratio.ratio, low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: word, reason: words });
+      const apart = verdict === "inconclusive" && unknown.get(one);
+      Object.assign(one, { ratio: ratio.ratio, low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: word, reason: apart ? withheldFor(apart) : words });
       if (why) Object.assign(one, { verdict: "no verdict", reason: null, floor: Infinity });
     });
     const compilers = rows.filter((one) => one.build?.[0] === "compiler").map((one) => one.build[1]);

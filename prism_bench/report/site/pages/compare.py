@@ -5,6 +5,7 @@ from dataclasses import asdict
 from math import log
 from typing import Any
 
+from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.report.site.against import name_of
@@ -24,7 +25,7 @@ RULES_SHOWN = {
     "needed": placements.NEEDED, "stale": placements.STALE, "changed": verdict.CHANGED, "enough": control.ENOUGH,
     "by_chance": control.BY_CHANCE, "outer": control.OUTER, "halvings": control.HALVINGS, "turns": control.TURNS,
     "huber": control.HUBER, "certain": control.CERTAIN, "span": control.SPAN, "least_error": control.LEAST_ERROR,
-    "software": comparable.SOFTWARE, "stands_out": comparison.STANDS_OUT,
+    "software": comparable.SOFTWARE, "stands_out": comparison.STANDS_OUT, "unmeasured": BoardFactor().sure_error,
 }  # fmt: skip
 _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its edge
 
