@@ -72,6 +72,8 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the environment of a jailed process: of the caller's only its language, and what is `wanted`."""
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         own = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "PRISM_BENCH_CACHE": "/tmp/cache"}
+        # A library that starts a thread for each core exceeds `processes` on a large host: OpenBLAS then raises SIGINT.
+        own |= {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
         return {**kept, **own, "PYTHONPATH": wanted.get("PYTHONPATH", ""), **wanted}
 
     def _bubblewrap(self) -> list[str]:

@@ -12,8 +12,14 @@ def backends():
     return open_backend("emulator"), open_backend("cuda")
 
 
+def _chosen(kernel: str) -> object:
+    """Mark what runs in a simulator as thorough: it has a Python thread for each thread of a block, and is slow."""
+    simulated = {case.spec.language for case in CATALOGUE.edges_of(kernel)} == {"numba"}
+    return pytest.param(kernel, marks=pytest.mark.thorough) if simulated else kernel
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", kernels())
+@pytest.mark.parametrize("kernel", [_chosen(kernel) for kernel in kernels()])
 def test_emulator_and_device_agree_on_every_edge_and_golden_case(kernel, backends):
     """What the emulator does not run of a kernel is in the reason of a skip, after what it runs was compared."""
     emulated, lacking = split(CATALOGUE.edges_of(kernel))

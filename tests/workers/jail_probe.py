@@ -57,6 +57,14 @@ def system_call(number: str) -> str:
     return "allowed"
 
 
+def threads_of_numpy() -> str:
+    """Return how many threads this process has once NumPy and its linear algebra are loaded."""
+    import numpy as np
+
+    np.linalg.inv(np.eye(300) + 1)
+    return str(len(os.listdir("/proc/self/task")))
+
+
 def fill(size: str) -> str:
     Path("/tmp/filled").write_bytes(bytes(int(size)))
     return "filled"
@@ -64,7 +72,10 @@ def fill(size: str) -> str:
 
 PROBES: dict[str, Callable[..., str]] = {
     probe.__name__: probe
-    for probe in (user, read, listing, write, connect, variable, processes, memory, signal_to, system_call, fill)
+    for probe in (
+        user, read, listing, write, connect, variable, processes, memory, signal_to, system_call, fill,
+        threads_of_numpy,
+    )
 }
 
 if __name__ == "__main__":

@@ -90,6 +90,11 @@ def test_a_jailed_process_reads_what_it_was_given_and_writes_to_its_own_scratch(
 
 
 @needs_jail
+def test_numpy_starts_no_thread_for_each_core(jail: Jail) -> None:
+    assert probed(jail, "threads_of_numpy") == {"threads_of_numpy": "1"}
+
+
+@needs_jail
 def test_a_jail_bounds_memory_files_and_processes() -> None:
     jail = Jail(Jail.over(FOLDER).readable, memory_bytes=2 << 30, processes=20, scratch_bytes=1 << 20)
     found = probed(jail, "memory", f"fill={4 << 20}", "processes")
