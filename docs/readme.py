@@ -1,8 +1,8 @@
-"""The part of README.md that shows a record: some lines of its table, and its headline by class of peer.
+"""Parts of pages that show records and claims: README's table and headline, the page of claims, fusion's table.
 
     scripts/readme [RECORD]
 
-writes the part anew, from the newest record of the machine that the README is about. A test compares the two.
+writes them anew, from the newest record of the machine that the README is about. Tests compare.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import re
 import textwrap
 from pathlib import Path
 
+from docs.claims import PAGE, KeptClaims
 from prism_bench import options, store
 from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.analysis.reading import read
@@ -26,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDS = Path("reports/runs/nvidia-h200")
 BEGIN, END = "<!-- scripts/readme writes the lines from here -->", "<!-- to here -->"
 LINES = (("layer_norm", "S1"), ("matmul", "S1"), ("softmax", "S1"), ("vector_add", "S1"))
+FUSION = Path("docs/pages/guides/fusion.md")
+MOST_LARGE = 6  # of the ratios that are named apart; the others are counted
 WIDTH = 160  # of what `show` prints into a file
 _PART = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
 
@@ -39,24 +42,34 @@ def newest(folder: Path = ROOT / RECORDS) -> Path:
 
 
 def with_part(text: str, part: str) -> str:
-    """Return the README with a new part; a ResultsError where it does not have the marks around it once."""
+    """Return the page with a new part; a ResultsError where it does not have the marks around it once."""
     if len(_PART.findall(text)) != 1:
-        raise ResultsError(f"README.md has to have {BEGIN!r} once, and {END!r} after it")
+        raise ResultsError(f"the page has to have {BEGIN!r} once, and {END!r} after it")
     return _PART.sub(lambda _: part, text)
 
 
-def part_of(path: Path) -> str:
+def part_of(path: Path, claims: KeptClaims) -> str:
     """Return the part about the record at `path`, a path below the repository."""
     record = store.read(ROOT / path)
     devices = len(record.uuids)
     count = f"{devices}" if devices > 1 else "one"
+    table = _table(record)
     sections = [
         f"Some lines of what it prints, from a committed record of {count} {machine_name(record)}\n"
         f"(`prism-bench show --all {path.as_posix()}`):",
-        "```\n" + "\n".join(_table(record)) + "\n```",
+        "```\n" + "\n".join(table) + "\n```",
+        *_claimed(record, table[1:], claims),
         *_headline(record),
     ]
     return "\n".join([BEGIN, "\n\n".join(sections), END])
+
+
+def _claimed(record: RunRecord, lines: list[str], claims: KeptClaims) -> list[str]:
+    """Return the sentence about the lines that are claims; nothing where none is."""
+    names = {(case.kernel, case.label): case.name for case in record.cases if not case.variant}
+    shown = {names[line.split()[0], line.split()[1]]: line.split()[-1] for line in lines}
+    sentence = claims.sentence(shown)
+    return [textwrap.fill(sentence, 120, break_on_hyphens=False)] if sentence else []
 
 
 def _table(record: RunRecord) -> list[str]:
@@ -77,7 +90,8 @@ def _headline(record: RunRecord) -> list[str]:
     text = headline_text(read(record).against_peers, brief=True)
     table = ["| workloads | class of peer | cases | mean | below 1.00 | worst |", "|---|---|---|---|---|---|"]
     table += [_markdown(row) for row in text.rows]
-    large = [f"{text.large_title}: {'; '.join(text.large)}."] if text.large else []
+    named, more = "; ".join(text.large[:MOST_LARGE]), len(text.large) - MOST_LARGE
+    large = [f"{text.large_title}: {named}{f'; {more} more are in the record' if more > 0 else ''}."] if named else []
     return ["\n".join(table), *(textwrap.fill(words, 120) for words in (" ".join(text.notes), *large))]
 
 
@@ -87,15 +101,23 @@ def _markdown(row: HeadlineRow) -> str:
     return f"| {' | '.join(str(cell).replace('~', chr(92) + '~') for cell in cells)} |"
 
 
+def pages(record: Path) -> dict[Path, str]:
+    """Return by path below the repository the text of every page that has such a part."""
+    claims = KeptClaims(ROOT, discover())
+    chains = f"{BEGIN}\n{claims.chains()}\n{END}"
+    parts = {Path("README.md"): part_of(record, claims), FUSION: chains}
+    return {PAGE: claims.page(), **{path: with_part((ROOT / path).read_text(), part) for path, part in parts.items()}}
+
+
 def main() -> None:
-    """Write the part anew and print which record it is about."""
-    parser = argparse.ArgumentParser(prog="readme", description="Write the part of README.md that shows a record.")
+    """Write the parts anew and print which record they are of."""
+    parser = argparse.ArgumentParser(prog="readme", description="Write what pages show of records and claims.")
     parser.add_argument("record", nargs="?", type=Path, help=f"the record (default: the newest in {RECORDS})")
     chosen: Path | None = parser.parse_args().record
-    path = (chosen or newest()).resolve().relative_to(ROOT)
-    readme = ROOT / "README.md"
-    write_atomically(readme, with_part(readme.read_text("utf-8"), part_of(path)).encode())
-    print(f"README.md: {path}")
+    record = (chosen or newest()).resolve().relative_to(ROOT)
+    for path, text in pages(record).items():
+        write_atomically(ROOT / path, text.encode())
+        print(f"{path}: {record}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.readme import BEGIN, END, RECORDS, newest, part_of, with_part
+from docs.readme import BEGIN, END, RECORDS, newest, pages, with_part
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, ResultsError
@@ -72,13 +72,13 @@ def test_the_printed_table_is_what_the_command_prints():
     assert [] == [row for row in rows if not any(line.startswith(row) for line in printed)]
 
 
-def test_the_part_about_a_record_is_what_the_newest_committed_one_gives():
-    """After a new record is committed, `scripts/readme` writes the part anew."""
+def test_parts_about_records_and_claims_are_what_the_committed_ones_give():
+    """After a new record or claim is committed, or the code of a claim changed, `scripts/readme` writes them anew."""
     listed = subprocess.run(["git", "ls-files", RECORDS], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout")
-    part = part_of(Path(max(listed.stdout.split())))
-    assert with_part(README.read_text(), part) == README.read_text()
+    for path, text in pages(Path(max(listed.stdout.split()))).items():
+        assert text == (ROOT / path).read_text(), f"{path}: scripts/readme writes it anew"
 
 
 def test_a_part_needs_its_marks_once():

@@ -139,10 +139,16 @@ def sentence_of(case: str, device: str, ratio: ClaimRatio, baseline: str) -> str
 
 
 def interval_text(ratio: ClaimRatio) -> str:
-    """Return `1.46 to 1.50`, or `without an interval`."""
-    if ratio.low is None or ratio.high is None:
+    """Return `1.46 to 1.50`, with more digits where the ends would read the same, or `without an interval`."""
+    low, high = ratio.low, ratio.high
+    if low is None or high is None:
         return "without an interval"
-    return f"{times_text(ratio.low)[:-1]} to {times_text(ratio.high)[:-1]}"
+    texts = [times_text(low)[:-1], times_text(high)[:-1]]
+    for digits in (3, 4, 5):
+        if texts[0] != texts[1] or low == high:
+            break
+        texts = [f"{end:,.{digits}f}" for end in (low, high)]
+    return " to ".join(texts)
 
 
 def baseline_name(case: CaseResult, subject: str) -> str:
