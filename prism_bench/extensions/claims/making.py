@@ -57,6 +57,13 @@ class SideSource:
     where: str = ""
 
 
+@dataclass(frozen=True)
+class NoSource:
+    """A side whose code is not known, with `where` its results are from as the sentence adds it."""
+
+    where: str = ""
+
+
 @dataclass
 class _Parts:
     """The claim in the making: packed files by hash, and what is missing."""
@@ -70,11 +77,11 @@ class _Parts:
         return key
 
 
-def claim_of(contest: ClaimContest, sources: Sequence[SideSource | None], origin: str = OWN) -> Claim:
+def claim_of(contest: ClaimContest, sources: Sequence[SideSource | NoSource], origin: str = OWN) -> Claim:
     """Return the claim that the kernel of a contest is as much faster than its baseline as their records say.
 
-    `sources` are those of the kernel and of the baseline; None where they are not known. A ResultsError where the
-    records cannot carry a claim, or measured other code.
+    `sources` are those of the kernel and of the baseline. A ResultsError where the records cannot carry a claim, or
+    measured other code.
     """
     parts = _Parts()
     names = [side[1] for side in (contest.kernel, contest.baseline)]
@@ -87,9 +94,10 @@ def claim_of(contest: ClaimContest, sources: Sequence[SideSource | None], origin
         for side, source in zip((contest.kernel, contest.baseline), sources, strict=True)
     )
     found = derived(contest, baseline.name)
-    inputs = ClaimInputs(found.seeds, HIDDEN, _input_hashes(sources[0], parts)) if sources[0] else ClaimInputs()
+    own = sources[0] if isinstance(sources[0], SideSource) else None
+    inputs = ClaimInputs(found.seeds, HIDDEN, _input_hashes(own, parts)) if own else ClaimInputs()
     parts.missing += missing_of(contest, found.ceilings)
-    if None in sources:
+    if any(isinstance(one, NoSource) for one in sources):
         parts.missing += ["machine code, launches, the reference and inputs", "the protocol of the measurement"]
     return sealed(Claim(
         FORMAT, SCHEMA, "", origin, found.sentence, contest.metric, found.backend, found.device, found.ratio, kernel,
@@ -107,12 +115,12 @@ def device_in(record: RunRecord) -> Device:
     return Device(int(facts.get("sm_count", 4)), _SHARED_KB[capability] << 10, capability)
 
 
-def _side(contest: ClaimContest, side: tuple[int, str, str], source: SideSource | None, parts: _Parts) -> ClaimSide:
+def _side(contest: ClaimContest, side: tuple[int, str, str], source: SideSource | NoSource, parts: _Parts) -> ClaimSide:
     number, name, subject = side
     result, record = contest.case(side), contest.records[number]
-    title = baseline_name(result, subject) + (f" at {source.where}" if source and source.where else "")
+    title = baseline_name(result, subject) + (f" at {source.where}" if source.where else "")
     made = timed(ClaimSide(title, number, name, subject, 0.0, None, None), contest.medians(side))
-    if source is None:
+    if isinstance(source, NoSource):
         parts.missing.append(f"the sources of {title}")
         return made
     contents = files_of(source.case, source.folder)

@@ -5,6 +5,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.extensions.claims.derived import interval_text
 from prism_bench.extensions.claims.document import Claim, ClaimSide, encoded
@@ -21,13 +23,15 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
     """Return the page; `file` is what the command to replay names, and `replay` an answer to show."""
     records = [decode(plain, f"records[{number}]") for number, plain in enumerate(claim.records)]
     record = records[claim.kernel.record]
+    rows = [_row(claim, side, records[side.record]) for side in claim.sides]
     return environment().get_template("claim.html").render(
         claim=claim, replay=replay, file=file, style=_style(), record=record, device=device_of(record),
         times_chart=times_picture(claim), ratios_chart=ratios_picture(claim, replay),
-        rows=[_row(claim, side, records[side.record]) for side in claim.sides], interval=interval_text(claim.ratio),
+        rows=rows, interval=interval_text(claim.ratio),
         ratio=times_text(claim.ratio.value), refuted=list(_refuted_by(claim)),
         ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
-        sources=[(side.name, list(_sources(claim, side))) for side in claim.sides if side.files],
+        sources=list(_listings(claim)), broken=_broken(claim.sentence),
+        processes=[row["processes"] for row in rows],
         inside=_inside(claim),
     )  # fmt: skip
 
@@ -57,12 +61,19 @@ def _row(claim: Claim, side: ClaimSide, record: RunRecord) -> dict[str, Any]:
     entries = [entry for code in side.code for entry in code.entries.values()]
     return {
         "name": side.name, "time": time_text(side.seconds),
-        "interval": f"{time_text(side.low)} to {time_text(side.high)}" if side.low and side.high else "-",
+        "interval": _between(side.low, side.high) if side.low and side.high else "-",
         "processes": len(found.processes) if found else 0, "samples": len(found.samples) if found else 0,
         "clock": rate_text(found.clock, "Hz") if found and found.clock else "-",
         "registers": max((entry.get("registers", 0) for entry in entries), default="-"),
         "code": ", ".join(code.sass for code in side.code) or "-",
     }  # fmt: skip
+
+
+def _between(low: float, high: float) -> str:
+    """Return `16.3 to 16.4 us`, with the unit twice where the ends have different ones."""
+    first, last = time_text(low), time_text(high)
+    number, _, unit = first.partition(" ")
+    return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
 
 
 def _refuted_by(claim: Claim) -> Iterator[str]:
@@ -81,7 +92,24 @@ def _ceiling(name: str, rate: float) -> str:
     return rate_text(rate, "B/s" if name.endswith("bandwidth") else "FLOP/s")
 
 
+def _broken(sentence: str) -> Markup:
+    """Return the sentence with places to break after commas, since a workload has no blanks."""
+    return Markup(",<wbr>").join(sentence.split(","))
+
+
+def _listings(claim: Claim) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield by the names of the sides their files; those of both once."""
+    kernel, baseline = (dict(_sources(claim, side)) for side in claim.sides)
+    names = [side.name for side in claim.sides]
+    parts = (
+        (" and ".join(names), [one for one in kernel.items() if baseline.get(one[0]) == one[1]]),
+        (f"{names[0]} alone", [one for one in kernel.items() if baseline.get(one[0]) != one[1]]),
+        (f"{names[1]} alone", [one for one in baseline.items() if kernel.get(one[0]) != one[1]]),
+    )
+    yield from ((name, listed) for name, listed in parts if listed)
+
+
 def _sources(claim: Claim, side: ClaimSide) -> Iterator[tuple[str, str]]:
     for path, key in side.files.items():
         file = claim.files[key]
-        yield path, file.content if file.encoding == "text" else f"{len(file.content)} characters of base64"
+        yield path, file.content if file.encoding == "text" else f"{len(file.content):,} characters of {file.encoding}"

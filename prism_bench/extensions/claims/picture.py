@@ -50,8 +50,8 @@ def badge(claim: Claim, replay: Replay | None = None) -> str:
     """Return a badge as an SVG file: the kernel, its ratio and, of a replay, the answer."""
     word = replay.answer.word if replay else None
     left = claim.kernel.name
-    right = times_text(claim.ratio.value) + (f" {word}" if word else " claimed")
-    widths = [round(6.6 * len(text)) + 16 for text in (left, right)]
+    right = f"{times_text(claim.ratio.value)} of {claim.baseline.name.partition(' (')[0]}: {word or 'claimed'}"
+    widths = [round(_width(text)) + 16 for text in (left, right)]
     whole = sum(widths)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="20" role="img" '
@@ -64,8 +64,13 @@ def badge(claim: Claim, replay: Replay | None = None) -> str:
     )
 
 
+def _width(text: str) -> float:
+    """Return about how many pixels a text takes in Verdana of 11 pixels."""
+    return sum(4.2 if one in "ijlftr.,:;'|()[] " else 10.2 if one in "mwMW" else 7.0 for one in text)
+
+
 def _badge_text(text: str, middle: float, width: int) -> str:
-    return f'<text x="{middle:g}" y="14" textLength="{width - 12}">{escape(text)}</text>'
+    return f'<text x="{middle:g}" y="14" textLength="{width - 16}">{escape(text)}</text>'
 
 
 def _time_bar(side: ClaimSide, colour: str) -> _Bar:
@@ -88,8 +93,8 @@ def _picture(bars: Sequence[_Bar], label: str, *, base: float, mark: bool = Fals
 
     body = "".join(part for number, bar in enumerate(bars) for part in _drawn(bar, number * _ROW, place, base))
     if mark:
-        x = place(base)
-        body += f'<line x1="{x}" x2="{x}" y1="0" y2="{_ROW * len(bars)}" stroke="var(--muted)" stroke-dasharray="3 3"/>'
+        lines = "".join(f"M{place(base)} {number * _ROW + 20}v20" for number in range(len(bars)))
+        body += f'<path d="{lines}" stroke="var(--ink)" stroke-dasharray="3 2"/>'
     return (
         f'<svg class="chart" role="img" aria-label="{escape(label, quote=True)}" '
         f'viewBox="0 0 {_WIDTH} {_ROW * len(bars) + 4}">{body}</svg>'

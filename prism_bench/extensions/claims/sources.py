@@ -13,7 +13,7 @@ from prism_bench.errors import PrismBenchError, ResultsError, UsageError, unknow
 from prism_bench.exchange import read_foreign
 from prism_bench.extensions.claims.derived import ClaimContest, baseline_name
 from prism_bench.extensions.claims.document import PEER, Claim
-from prism_bench.extensions.claims.making import SideSource, claim_of
+from prism_bench.extensions.claims.making import NoSource, SideSource, claim_of
 from prism_bench.extensions.claims.measuring import ClaimEffort, measured_builds, measured_peers, with_ceilings
 from prism_bench.run.sides import Choice, Sides, opened
 from prism_bench.run_record import CaseResult, RunRecord
@@ -53,7 +53,17 @@ def of_records(baseline: Path, kernel: Path, request: ClaimRequest) -> Claim:
     if len(same) != 1:
         raise UsageError(f"{baseline}: {count_text(len(same), 'case')} at the workload of {case.name}; it takes one")
     contest = ClaimContest(metric, records, (1, case.name, "kernel"), (0, same[0].name, "kernel"))
-    return _claim(contest, request, (case, same[0]))
+    is_one_name = baseline_name(case, "kernel") == baseline_name(same[0], "kernel")
+    return _claim(contest, request, (case, same[0]), _origins((kernel, baseline), records) if is_one_name else ("", ""))
+
+
+def _origins(paths: tuple[Path, Path], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
+    """Return what tells the kernel's record from the baseline's: their commits, else their files."""
+    baseline, kernel = (str(record.commit or "")[:8] for record in records)
+    if kernel and baseline and kernel != baseline:
+        return kernel, baseline
+    first, second = (Path(*path.parts[-2:]).as_posix() for path in paths)
+    return first, second
 
 
 def _record(path: Path) -> RunRecord:
@@ -69,11 +79,15 @@ def _record(path: Path) -> RunRecord:
     return found[0]
 
 
-def _claim(contest: ClaimContest, request: ClaimRequest, cases: tuple[CaseResult, CaseResult]) -> Claim:
+def _claim(
+    contest: ClaimContest, request: ClaimRequest, cases: tuple[CaseResult, CaseResult], where: tuple[str, str]
+) -> Claim:
     """Return the claim with the code of both cases; with none where another tool measured them."""
     if any(record.imported for record in contest.records):
-        return claim_of(replace(contest, foreign=True), [None, None], contest.records[0].backend)
-    return claim_of(contest, [_source(one, request.catalogue) for one in cases])
+        unknown_code = [NoSource(place) for place in where]
+        return claim_of(replace(contest, foreign=True), unknown_code, contest.records[0].backend)
+    sources = [_source(one, request.catalogue) for one in cases]
+    return claim_of(contest, [replace(one, where=place) for one, place in zip(sources, where, strict=True)])
 
 
 def of_kernel(word: str, request: ClaimRequest, effort: ClaimEffort) -> Claim:
@@ -121,7 +135,7 @@ def of_result(record: RunRecord, case: CaseResult, request: ClaimRequest) -> Cla
     kernel = 0, case.name, "kernel"
     if others:
         contest = ClaimContest(metric, (record,), kernel, (0, others[0].name, "kernel"))
-        return _claim(contest, request, (case, others[0]))
+        return _claim(contest, request, (case, others[0]), ("", ""))
     contest = ClaimContest(metric, (record,), kernel, (0, case.name, f"{PEER}{_peer(case, against)}"))
     return claim_of(contest, [_source(case, request.catalogue)] * 2)
 

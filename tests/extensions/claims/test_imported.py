@@ -59,6 +59,7 @@ def test_results_of_other_tools_are_claims_that_lack_most(tmp_path, catalogue):
     made = claims(tmp_path, catalogue)
     ratios = {"nvbench": 1.0, "google-benchmark": 41 / 21, "kernelbench": 2.0, "tritonbench": 1.5}
     assert pytest.approx(ratios, rel=0.01) == {tool: one.ratio.value for tool, one in made.items()}
+    assert "of copy at a/" in made["nvbench"].sentence, "both sides have one name"
     for tool, one in made.items():
         assert (tool, None) == (one.origin, one.ratio.low), "one process knows no interval"
         assert {"machine code, launches, the reference and inputs", "ceilings of the machine"} <= set(one.missing)

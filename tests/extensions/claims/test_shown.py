@@ -40,7 +40,7 @@ def test_the_page_holds_the_claim_and_needs_nothing_else(claim):
 def test_a_badge_is_an_image_of_its_own(claim):
     root = ElementTree.fromstring(badge(claim))
     assert "{http://www.w3.org/2000/svg}svg" == root.tag
-    assert "triple: 2.00x claimed" == root.get("aria-label")
+    assert "triple: 2.00x of triple:naive: claimed" == root.get("aria-label")
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_record_makes_a_claim_with_page_and_badge(shell, kept, tmp_path):  # n
     other = shell("claim", path, *words, "--case", "triple[n=1000]", "--against", "triple:naive")
     assert "of triple:naive, 2.00 to 2.0" in other.out
     both = shell("claim", path, path, *words, "--case", "triple[n=1000]")
-    assert (0, True) == (both.code, "1.00x of triple, 0.99" in both.out), both.err
+    assert (0, True) == (both.code, "1.00x of triple at " in both.out), both.err
 
 
 @pytest.mark.parametrize(
