@@ -22,7 +22,7 @@ def command(
     parts: _WithOption = None,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Write a spec for each CUDA kernel below this folder, or in this file."),
+        typer.Option("--from", help="Write specs of CUDA and Triton kernels and PyTorch operators below this path."),
     ] = None,
     json: options.JsonOption = False,
 ) -> None:

@@ -1,6 +1,7 @@
 """Kernels that were found in other people's source files: typed data, in which every guess is marked as one."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -115,7 +116,9 @@ class FoundKernel:
 class FoundOperator:
     """A PyTorch custom operator: `ns::name`, its schema (None where annotations give it), and the function behind it.
 
-    `language` is `python` for `torch.library.custom_op` and `triton_op`, `cpp` for `TORCH_LIBRARY`.
+    `language` is `python` for `torch.library.custom_op` and `triton_op`, `cpp` for `TORCH_LIBRARY`. Of a Python
+    function `arguments` and `returns` are its annotations, `defaults` its defaults as written, `written` the arguments
+    that it changes, and `keywords` those that are given by name.
     """
 
     name: str
@@ -125,6 +128,10 @@ class FoundOperator:
     language: Literal["python", "cpp"]
     function: str | None = None
     arguments: tuple[tuple[str, str], ...] = ()
+    returns: str = ""
+    defaults: Mapping[str, str] = field(default_factory=dict[str, str])
+    written: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 CONFIRM = "# guess: confirm"
 _WORDS = {"input": "In", "output": "Out", "in_out": "InOut"}
-_TAKEN = ("xp", "special", "device", "self")  # what references and launches may ask for
+TAKEN = ("xp", "special", "device", "self")  # what references and launches may ask for
 # Small and large workloads by the number of axes: about 64 KiB and 64 MiB of floats.
-_SMALL = {1: 16_384, 2: 128, 3: 32}
-_LARGE = {1: 16_777_216, 2: 4096, 3: 256}
+SMALL = {1: 16_384, 2: 128, 3: 32}
+LARGE = {1: 16_777_216, 2: 4096, 3: 256}
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,24 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
                 if _dtype(one, types) is None]  # fmt: skip
     missing += _missing_launch(launch)
     axes = _axes(kernel, values)
-    text = _environment().get_template("spec.py.jinja").render(
+    text = environment().get_template("spec.py.jinja").render(
         kernel=kernel, entry=entry, source=source, arguments=arguments, launch=_launch_text(launch, kernel),
         outputs=_names(kernel, "output", "in_out"), inputs=_names(kernel, "input", "in_out"), axes=axes, values=values,
-        small=_workload(axes, _SMALL), large=_workload(axes, _LARGE), confirm=CONFIRM, missing=missing,
+        small=_workload(axes, SMALL), large=_workload(axes, LARGE), confirm=CONFIRM, missing=missing,
         words=_imports(kernel, arguments),
     )  # fmt: skip
     guessed = [f"{one.text} {one.note}" for one in arguments if one.note]
-    return Skeleton(f"{_module_name(kernel.name)}.py", text, not missing, (*missing, "the reference", *guessed))
+    return Skeleton(f"{module_name(kernel.name)}.py", text, not missing, (*missing, "the reference", *guessed))
 
 
-def _module_name(name: str) -> str:
+def module_name(name: str) -> str:
     """Return the kernel's name as that of a module: `softmaxKernel2` is softmax_kernel2."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _with_python_names(kernel: FoundKernel) -> FoundKernel:
     """Return the kernel with parameters that a Python function can have: `in_` for `in`."""
-    odd = [one.name for one in kernel.parameters if iskeyword(one.name) or one.name in _TAKEN]
+    odd = [one.name for one in kernel.parameters if iskeyword(one.name) or one.name in TAKEN]
     for name in odd:
         renamed = partial(re.sub, rf"\b{re.escape(name)}\b", f"{name}_")
         kernel = replace(
@@ -211,7 +211,8 @@ def _imports(kernel: FoundKernel, arguments: list[SpecLine]) -> list[str]:
 
 
 @cache
-def _environment() -> "Environment":
+def environment() -> "Environment":
+    """Return the templates of specs."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

@@ -1,7 +1,7 @@
 """Triton functions and PyTorch custom operators of a Python file, read from its syntax tree and never executed."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from prism_bench.sources.found import (
@@ -116,11 +116,30 @@ def _operators(path: Path, node: _Function) -> Iterator[FoundOperator]:
         if name.rpartition(".")[2] in _OPERATORS and isinstance(decorator, ast.Call):
             first = decorator.args[0] if decorator.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                schema = next((one.value for one in decorator.keywords if one.arg == "schema"), None)
-                written = str(schema.value) if isinstance(schema, ast.Constant) and schema.value is not None else None
-                arguments = tuple((one.arg, ast.unparse(one.annotation) if one.annotation else "")
-                                  for one in [*node.args.args, *node.args.kwonlyargs])  # fmt: skip
-                yield FoundOperator(first.value, written, path, node.lineno, "python", node.name, arguments)
+                yield _operator(path, node, first.value, {one.arg: one.value for one in decorator.keywords if one.arg})
+
+
+def _operator(path: Path, node: _Function, name: str, given: Mapping[str, ast.expr]) -> FoundOperator:
+    """Return the operator of a function; `given` are the keywords of its decorator."""
+    schema, changed = given.get("schema"), given.get("mutates_args")
+    text = str(schema.value) if isinstance(schema, ast.Constant) and schema.value is not None else None
+    every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    arguments = tuple((one.arg, ast.unparse(one.annotation) if one.annotation else "") for one in every)
+    elements = changed.elts if isinstance(changed, ast.Tuple | ast.List | ast.Set) else [changed] if changed else []
+    written = tuple(str(one.value) for one in elements if isinstance(one, ast.Constant))
+    returns = ast.unparse(node.returns) if node.returns else ""
+    keywords = tuple(one.arg for one in node.args.kwonlyargs)
+    return FoundOperator(
+        name, text, path, node.lineno, "python", node.name, arguments, returns, _defaults(node), written, keywords
+    )
+
+
+def _defaults(node: _Function) -> dict[str, str]:
+    """Return the defaults of the arguments that have one, as written."""
+    plain = [*node.args.posonlyargs, *node.args.args]
+    pairs = [*zip(plain[len(plain) - len(node.args.defaults) :], node.args.defaults, strict=True),
+             *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]  # fmt: skip
+    return {one.arg: ast.unparse(default) for one, default in pairs if default is not None}
 
 
 def _unread_definitions(path: Path, tree: ast.Module) -> Iterator[Unread]:

@@ -21,6 +21,12 @@ __global__ void scaleIt(const float* in, float* out, float f, int n) {
 template <typename T> __global__ void lonely(T x) {}
 void run(float* a, float* b, int n) { scaleIt<<<(n + 255) / 256, 256>>>(a, b, 2.0f, n); printf("hi"); }
 """
+OPERATOR = """
+import torch
+
+@torch.library.custom_op("mine::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor: ...
+"""
 BASIC = ["prism-bench.toml", "kernels/example/saxpy.cu", "kernels/example/saxpy.py"]
 
 
@@ -127,7 +133,7 @@ def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):
         ({"place": ""}, ("place",), "place is a file; name the folder of the project"),
         ({}, ("--with", "asw"), "unknown part 'asw'"),
         ({}, ("--from", "nowhere"), "nowhere does not exist"),
-        ({"src/a.cu": "int main() {}"}, ("--from", "src"), "no CUDA or Triton kernel below src that a spec"),
+        ({"src/a.cu": "int main() {}"}, ("--from", "src"), "no CUDA kernel, Triton kernel or PyTorch operator below"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_nothing_is_written(shell, files, words, complaint):
@@ -186,6 +192,18 @@ def test_a_kernel_whose_name_is_taken_gets_a_number(shell, sources):
     assert 0 == shell("list").code
     again = shell("init", "--from", "src", "--json")
     assert (2, []) == (again.code, again.json["wrote"])
+
+
+def test_a_pytorch_operator_gets_a_spec_too(shell):
+    Path("src").mkdir()
+    Path("src/ops.py").write_text(OPERATOR)
+    Path("src/ops.cpp").write_text('TORCH_LIBRARY(mine, m) { m.def("odd", &odd); }\n')
+    made = shell("init", "--from", "src", "--json").json
+    assert ["prism-bench.toml", "kernels/src/twice.py"] == made["wrote"]
+    assert ["src/ops.cpp:1: mine::odd: neither a schema nor annotations give its arguments"] == made["without"]
+    assert {"twice"} == {case["kernel"] for case in shell("list", "--json").json}
+    again = shell("init", "--from", "src")
+    assert ("left   kernels/src/twice.py" in again.out, OPERATOR) == (True, Path("src/ops.py").read_text())
 
 
 def test_a_configured_catalogue_is_filled(shell):
