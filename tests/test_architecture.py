@@ -72,6 +72,7 @@ OUTSIDE = {
     "triton": ["languages/loaders/triton"],
     "asv": ["suites", "report/asv", "studies"],
     "otava": ["studies"],
+    "git_bayesect": ["studies"],
     "distributed": ["fleet"], "prometheus_client": ["monitor"], "fsspec": ["studies/keeping"],
 }  # fmt: skip
 
