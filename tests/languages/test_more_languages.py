@@ -2,6 +2,8 @@
 
 import shutil
 import sys
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +14,7 @@ from prism_bench.backends import open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.case import Device
 from prism_bench.catalogue import discover
-from prism_bench.compilation.elf import elf_entries
+from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
 from prism_bench.languages import build, build_request, language
 from prism_bench.languages.loaders import numba as numba_loader
@@ -73,6 +75,32 @@ def test_a_cubin_has_a_card_that_agrees_with_it(suffix):
     (kernel,) = _built(suffix).kernels.values()
     assert SIZES[suffix] == [size for _, size in kernel.card.extents]
     assert kernel.symbol in elf_entries(kernel.path.read_bytes())
+
+
+@pytest.mark.parametrize("suffix", ["tile"], indirect=True)
+def test_a_cluster_that_the_cubin_requires_is_on_its_card(suffix, tmp_path):
+    folder = _changed(tmp_path, suffix, '"TILE": ', '"num_ctas": 2, "TILE": ')
+    (kernel,) = _built(suffix, folder).kernels.values()
+    cubin = kernel.path.read_bytes()
+    assert ((2, 1, 1), (2, 1, 1)) == (kernel.card.cluster, elf_entries(cubin)[kernel.symbol].cluster)
+    with pytest.raises(SpecError, match="its cluster has 1x1x1 blocks; the cubin requires 2x1x1"):
+        check_card(replace(kernel.card, cluster=(1, 1, 1)), cubin)
+
+
+@pytest.mark.parametrize(("name", "part"), [("tile", "nvidia-cuda-tileiras"), ("numba", "nvidia-nvvm")])
+@pytest.mark.parametrize(("installed", "words"), [("13.5.37", " 13.5.37"), (None, " of a toolkit")])
+def test_a_version_has_the_parts_that_make_the_code(name, part, installed, words, monkeypatch):
+    def version(distribution):
+        if distribution == part and installed is None:
+            raise PackageNotFoundError(distribution)
+        return "13.5.37"
+
+    monkeypatch.setattr(Library, "is_installed", lambda self: True)
+    monkeypatch.setattr(Library, "installed_version", lambda self: "1.2.3")
+    monkeypatch.setattr("prism_bench.languages.language.version", version)
+    found = language(name).require_installed()
+    assert found.startswith("1.2.3 (")
+    assert next(iter(language(name).parts)) + words in found
 
 
 @pytest.mark.parametrize("architecture", [80, 100, 120])

@@ -1,0 +1,70 @@
+"""Hashes of machine code of two machines: what is the same, and what differs by compiler, hash or entry."""
+
+from dataclasses import replace
+
+import pytest
+
+from prism_bench.errors import BackendUnavailable, ResultsError
+from prism_bench.languages.language import language
+from prism_bench.studies.code_hashes import HashedEntry, differences, main, read_hashes
+from prism_bench.studies.csv_table import write_table
+
+ENTRY = HashedEntry("softmax:triton", "softmax<BLOCK=32>", "90", "Triton 3.6.0", "0123456789abcdef")
+
+
+def test_the_same_hash_from_the_same_compiler_is_the_same():
+    assert (1, []) == differences([ENTRY], [ENTRY])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"sass": "fedcba9876543210"}, "0123456789abcdef there, fedcba9876543210 here"),
+        ({"compiler": "Triton 3.9.0"}, "Triton 3.6.0 there, Triton 3.9.0 here"),
+        ({"entry": "softmax<BLOCK=64>"}, "not in the table"),
+        ({"architecture": "100"}, "not in the table"),
+    ],
+)
+def test_what_differs_is_named(change, words):
+    same, (line,) = differences([replace(ENTRY, **change)], [ENTRY])
+    assert 0 == same
+    assert line.startswith("softmax:triton softmax<BLOCK=")
+    assert line.endswith(words)
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    write_table([ENTRY], tmp_path / "hashes.csv")
+    assert [ENTRY] == read_hashes(tmp_path / "hashes.csv")
+
+
+@pytest.mark.parametrize("text", ["kernel,entry\na,b\n", "\0"])
+def test_another_file_is_refused(tmp_path, text):
+    path = tmp_path / "hashes.csv"
+    path.write_text(text)
+    with pytest.raises(ResultsError, match=r"hashes\.csv: not a table of hashes"):
+        read_hashes(path)
+
+
+def test_two_compilations_here_have_one_hash_and_a_changed_one_is_found(tmp_path, capsys, monkeypatch):
+    try:
+        language("triton").require_installed()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+    table = tmp_path / "hashes.csv"
+    words = ["vector_add:triton", "--arch", "90"]
+    assert 0 == main([*words, "--output", str(table)])
+    assert 0 == main([*words, "--check", str(table)])
+    rows = read_hashes(table)
+    write_table([replace(rows[0], sass="0" * 16), *rows[1:]], table)
+    assert 1 == main([*words, "--check", str(table)])
+    assert "0000000000000000 there" in capsys.readouterr().out
+
+
+def test_nothing_to_compare_is_no_success(tmp_path, monkeypatch):
+    for name in ("triton", "cute", "tile", "numba", "warp"):
+        monkeypatch.setattr(type(language(name).library), "is_installed", lambda _: False)
+    monkeypatch.setattr("prism_bench.studies.code_hashes.missing_compiler", lambda name: "not installed")
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+    write_table([ENTRY], tmp_path / "hashes.csv")
+    assert 1 == main(["vector_add:triton", "--check", str(tmp_path / "hashes.csv")])
