@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from prism_bench.emulator.build import prepared
@@ -16,17 +17,20 @@ from prism_bench.extensions.judge.messages import (
     HostCodeQuestion,
     HostLaunchAnswer,
     HostLaunchQuestion,
+    InstanceCodeQuestion,
     JailAnswer,
     JailQuestion,
     MachineCodeAnswer,
     MachineCodeQuestion,
 )
 from prism_bench.extensions.judge.submission import LARGEST_CUBIN
+from prism_bench.instance import Instance
 from prism_bench.workers.frames import Frame, FrameError
 from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
 from prism_bench.workers.jail import Jail
 from prism_bench.workers.refusal import Refusal
 
+COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
 _Expected = TypeVar("_Expected", bound=JailAnswer)
 
 
@@ -41,7 +45,8 @@ class JailCell:
         self.root, self.limits = root, limits
         # The emulator's runtime and header are made outside, once; without a jail the cache has them anyway.
         self._prepared = [path for mode in modes for path in prepared(mode)] if jailed else []
-        self._jail = Jail.over(root.resolve(), *self._prepared) if jailed else None
+        jail = Jail.over(root.resolve(), *self._prepared) if jailed else None
+        self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=COMPILERS_THREADS)
         self._worker: FrameWorker | None = None
         self._builds: dict[HostCodeQuestion, int] = {}
 
@@ -69,6 +74,13 @@ class JailCell:
         frame = self._compiling(question, MachineCodeAnswer)
         return frame.message, frame.arrays[0].tobytes()
 
+    def instance_code(
+        self, source: Path, language: str, instance: Instance, architecture: str
+    ) -> tuple[MachineCodeAnswer, bytes]:
+        """Return the machine code of an instance in one of Python's languages, as `machine_code` does."""
+        frame = self._compiling(InstanceCodeQuestion(str(source), language, instance, architecture), MachineCodeAnswer)
+        return frame.message, frame.arrays[0].tobytes()
+
     def build(self, source: Path, entries: Sequence[str], mode: str, options: Sequence[str] = ()) -> int:
         """Return the number of the build of a source for the emulator in a mode; it is built once."""
         question = HostCodeQuestion(str(source), tuple(entries), mode, tuple(options))
@@ -92,7 +104,7 @@ class JailCell:
         return frame
 
     def _compiling(
-        self, question: MachineCodeQuestion | HostCodeQuestion, expected: type[_Expected]
+        self, question: MachineCodeQuestion | InstanceCodeQuestion | HostCodeQuestion, expected: type[_Expected]
     ) -> Frame[_Expected]:
         name = Path(question.source).name
         try:

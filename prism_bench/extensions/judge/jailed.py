@@ -3,7 +3,9 @@
 Started as `python -m prism_bench.extensions.judge.jailed CHANNEL PREPARED...`; it knows no references and no verdicts.
 """
 
+import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from prism_bench.backends.host_code import code_of, host_module
 from prism_bench.compilation import compile_source
 from prism_bench.compilation.disassembly import listing_of
 from prism_bench.compilation.instruction_kinds import kind_of
+from prism_bench.compilation.tools import measured_resources
 from prism_bench.emulator import not_emulated
 from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.build import cache_folder
@@ -26,12 +29,15 @@ from prism_bench.extensions.judge.messages import (
     HostCodeQuestion,
     HostLaunchAnswer,
     HostLaunchQuestion,
+    InstanceCodeQuestion,
     JailAnswer,
     JailQuestion,
     MachineCodeAnswer,
     MachineCodeQuestion,
 )
 from prism_bench.extensions.judge.precision_census import precision_census
+from prism_bench.languages.child import real_module
+from prism_bench.languages.language import language
 from prism_bench.workers.channel import FrameChannel
 from prism_bench.workers.child import end_with
 from prism_bench.workers.frames import Frame
@@ -52,6 +58,8 @@ class JailService:
             match frame.message:
                 case MachineCodeQuestion():
                     return _machine_code(frame.message)
+                case InstanceCodeQuestion():
+                    return _instance_code(frame.message)
                 case HostCodeQuestion():
                     self._modules.append(_host_module(frame.message))
                     return HostCodeAnswer(len(self._modules) - 1), ()
@@ -85,14 +93,33 @@ def _machine_code(question: MachineCodeQuestion) -> _Reply:
     """Compile, or find the entries of machine code that exists already."""
     made = compile_source(Path(question.source), question.entries, question.architecture, question.options)
     symbols = {entry: made.lowered[entry] for entry in question.entries}
-    try:
-        listed = [one for listing in listing_of(made.path).values() for one in listing.instructions]
-    except BackendUnavailable:
-        listed = None
-    kinds = None if listed is None else dict[str, int](Counter(map(kind_of, listed)))
-    precisions = None if listed is None else precision_census(listed)
-    answer = MachineCodeAnswer(symbols, made.resources, kinds, precisions, made.log)
+    answer = MachineCodeAnswer(symbols, made.resources, *_census(made.path), made.log)
     return answer, (np.frombuffer(made.cubin, np.uint8),)
+
+
+def _instance_code(question: InstanceCodeQuestion) -> _Reply:
+    """Import the source with its language, and compile an instance of one of its functions."""
+    spoken = language(question.language)
+    spoken.require_installed()
+    os.environ.update(spoken.variables)
+    code = spoken.compile(real_module(Path(question.source)), question.instance, question.architecture)
+    resources = {code.card.entry: measured_resources(code.cubin, code.card.entry, code.card.shared)}
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(code.cubin)
+        file.flush()
+        census = _census(Path(file.name))
+    symbols = {str(question.instance): code.card.entry}
+    answer = MachineCodeAnswer(symbols, resources, *census, code.log, code.card)
+    return answer, (np.frombuffer(code.cubin, np.uint8),)
+
+
+def _census(cubin: Path) -> tuple[dict[str, int] | None, dict[str, int] | None]:
+    """Return the instructions of a cubin by kind, and arithmetic by precision; None where nothing lists them."""
+    try:
+        listed = [one for listing in listing_of(cubin).values() for one in listing.instructions]
+    except BackendUnavailable:
+        return None, None
+    return dict[str, int](Counter(map(kind_of, listed))), precision_census(listed)
 
 
 def main(descriptor: str, *prepared: str) -> None:

@@ -13,7 +13,6 @@ from prism_bench.errors import SpecError, unknown
 from prism_bench.extensions.judge.expressions import CardExpression, CardFunction
 from prism_bench.extensions.judge.submission import IN_ENTRY, CardLaunch, Submission, extents_of
 from prism_bench.kernel import KernelSpec, Launch, Zero
-from prism_bench.spec_parts import CUDA
 
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
 LARGEST_SCRATCH = 16 << 30  # bytes
@@ -31,8 +30,8 @@ def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCar
     own = _Own(task, submission)
     return replace(
         task, name=submission.name, entry=own.first_entry, arguments=own.arguments, launch=own.launch,
-        derived={**task.derived, **own.derived}, source=submission.file, language=CUDA, cards=cards, peers={},
-        variants={}, aliases=(), chains=(), budgets=(), before=None, replaces=(), looked_at={}, requires=None,
+        derived={**task.derived, **own.derived}, source=submission.file, language=submission.language, cards=cards,
+        peers={}, variants={}, aliases=(), chains=(), budgets=(), before=None, replaces=(), looked_at={}, requires=None,
         options=() if cards else submission.card.options, callable=None, compile_commands=None, compiler="nvrtc",
     )  # fmt: skip
 

@@ -5,10 +5,12 @@ Arrays and machine code travel behind the message, in the same frame.
 
 import msgspec
 
+from prism_bench.card import LaunchCard
 from prism_bench.compilation.code import Resources
 from prism_bench.emulator.messages import ArgumentPlace
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
+from prism_bench.instance import Instance
 from prism_bench.workers.refusal import Refusal
 
 
@@ -21,9 +23,19 @@ class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_
     options: tuple[str, ...] = ()
 
 
+class InstanceCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Compile an instance of a function of a source in one of Python's kernel languages, which is imported for it."""
+
+    source: str
+    language: str
+    instance: Instance
+    architecture: str
+
+
 class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """The frame's array is the cubin; `symbols` has the symbol of each entry, `resources` what it takes, by symbol.
 
+    An instance has the `card` by which its compiler has it launched.
     `kinds` counts the instructions of all entries by kind, `precisions` their arithmetic by precision; both are None
     where no program lists them.
     """
@@ -33,6 +45,7 @@ class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fi
     kinds: dict[str, int] | None
     precisions: dict[str, int] | None
     log: str = ""
+    card: LaunchCard | None = None
 
 
 class HostCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -64,7 +77,7 @@ class HostLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fie
     report: LaunchReport
 
 
-JailQuestion = MachineCodeQuestion | HostCodeQuestion | HostLaunchQuestion
+JailQuestion = MachineCodeQuestion | InstanceCodeQuestion | HostCodeQuestion | HostLaunchQuestion
 JailAnswer = MachineCodeAnswer | HostCodeAnswer | HostLaunchAnswer | Refusal
 QUESTIONS: msgspec.json.Decoder[JailQuestion] = msgspec.json.Decoder(JailQuestion)
 ANSWERS: msgspec.json.Decoder[JailAnswer] = msgspec.json.Decoder(JailAnswer)

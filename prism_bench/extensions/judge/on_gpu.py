@@ -10,11 +10,11 @@ from prism_bench.compilation import compile_source
 from prism_bench.errors import CompilationFailed, PrismBenchError
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.referee.client import RunnerProcess
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import device_turn
 from prism_bench.extensions.judge.referee.session import (
     TIMED,
     Contestant,
-    ContestantCode,
     RefereeFindings,
     RefereeSession,
 )

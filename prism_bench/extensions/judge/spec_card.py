@@ -5,7 +5,8 @@ workloads need none.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,8 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = N
 
     A SpecError where a card cannot have what the spec has.
     """
-    if spec.language != CUDA or spec.callable is not None:
-        raise SpecError(f"it is written in {spec.written_in}")
+    if spec.callable is not None:
+        raise SpecError("it is a callable of Python, whose launches nobody sees")
     scratch = {
         one.name: CardScratch(tuple(_extent(word) for word in one.shape.split()), one.dtype)
         for one in spec.arrays if one.scratch
@@ -60,7 +61,9 @@ def write_submission(folder: Path, spec: KernelSpec, card: SubmissionCard) -> Pa
     Return the card's file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / card.source).write_text(_in_one_file(spec.source_file, set()))
+    is_cuda = spec.language == CUDA
+    text = _in_one_file(spec.source_file, set()) if is_cuda else spec.source_file.read_text()
+    (folder / card.source).write_text(text)
     file = folder / f"{Path(card.source).stem}.toml"
     file.write_text("\n".join(_toml(card)) + "\n")
     return file
@@ -93,7 +96,15 @@ def _launch(step: Launch, spec: KernelSpec) -> CardLaunch:
     return CardLaunch(
         step.entry or spec.entry, _whole(step.grid), _whole(step.block), step.shared,
         step.arguments or tuple(one.name for one in spec.arguments), cooperative=step.cooperative,
+        constants=dict(map(_constant, step.constants.items())),
     )  # fmt: skip
+
+
+def _constant(constant: tuple[str, object]) -> tuple[str, bool | int | float | str]:
+    name, value = constant
+    if not isinstance(value, bool | int | float | str) or (isinstance(value, float) and not isfinite(value)):
+        raise SpecError(f"its constant {name} is {value!r}, which a card does not write")
+    return name, value
 
 
 def _whole(extents: int | tuple[int, ...]) -> int | tuple[int, ...]:
@@ -118,16 +129,17 @@ def _toml(card: SubmissionCard) -> Iterable[str]:
         yield f"options = {_value(card.options)}"
     for launch in card.launch:
         yield "\n[[launch]]"
-        changed = {name: value for name, value in msgspec.structs.asdict(launch).items() if name in _CARD_KEYS}
-        yield from (f"{name} = {_value(value)}" for name, value in changed.items() if value != _DEFAULTS[name])
+        changed = {name: value for name, value in msgspec.structs.asdict(launch).items() if value != _DEFAULTS[name]}
+        yield from (f"{name} = {_value(value)}" for name, value in changed.items())
     for name, scratch in card.scratch.items():
         yield f"\n[scratch.{name}]\nshape = {_value(scratch.shape)}\ndtype = {_value(scratch.dtype)}"
 
 
 _DEFAULTS = msgspec.structs.asdict(CardLaunch())
-_CARD_KEYS = tuple(name for name in _DEFAULTS if name != "constants")
 
 
 def _value(value: object) -> str:
     """Return a value as TOML writes it, which is JSON's way for texts, numbers, truth values and lists of them."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_value(name)} = {_value(one)}" for name, one in value.items()) + " }"
     return msgspec.json.encode(value).decode()

@@ -2,7 +2,7 @@
 
 A submission is a TOML file, the card, with a source or a cubin next to it:
 
-    source = "softmax.cu"            # or cubin = "softmax.cubin"
+    source = "softmax.cu"            # or "softmax.triton.py", or cubin = "softmax.cubin"
 
     [[launch]]
     entry = "softmax<256>"           # of a cubin its symbol; "softmax<{4 * warps}>" has an expression in it
@@ -30,6 +30,8 @@ import msgspec
 
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
+from prism_bench.languages.language import language_in, names
+from prism_bench.spec_parts import CUDA
 from prism_bench.units import count_text
 
 LARGEST_SOURCE = 4 << 20  # bytes
@@ -106,6 +108,11 @@ class Submission(msgspec.Struct, frozen=True):
     is_cubin: bool
     content: bytes
 
+    @property
+    def language(self) -> str:
+        """The language of the source, by its name; machine code is taken as CUDA C++ is."""
+        return language_in(self.file) or CUDA
+
 
 def extents_of(extents: Extents) -> tuple[int | str, ...]:
     """Return one to three extents as a tuple."""
@@ -157,8 +164,9 @@ def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
     file = card_file.parent / (card.source or card.cubin)
     if not file.resolve().is_relative_to(card_file.parent.resolve()):
         raise SpecError(f"'{card.source or card.cubin}' is not in the card's folder")
-    if card.source and file.suffix != ".cu":
-        raise SpecError(f"{file.name} is no CUDA C++ (.cu) by its name: host programs are not taken")
+    if card.source and file.suffix != ".cu" and language_in(file) is None:
+        known = ", ".join(f".{one}.py" for one in names())
+        raise SpecError(f"{file.name} is no CUDA C++ (.cu) by its name, nor {known}: host programs are not taken")
     most = LARGEST_CUBIN if card.cubin else LARGEST_SOURCE
     if not file.is_file():
         raise SpecError(f"there is no file {file.name}")

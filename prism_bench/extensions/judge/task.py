@@ -13,6 +13,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.judge.identity import headers_folder, task_hash
 from prism_bench.extensions.judge.submission import Submission
 from prism_bench.kernel import KernelSpec
+from prism_bench.spec_parts import CUDA
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class JudgeTask:
 def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None) -> Iterator[tuple[Submission, Path]]:
     """Give a submission an own catalogue: a copy of its file, and of the headers of the task's kernels.
 
+    One in Python gets the catalogue's shared Python, too.
+
     Return the submission with that file, and the catalogue's folder, which is in `yard`.
     """
     with tempfile.TemporaryDirectory(prefix="prism-judge-", dir=yard) as name:
@@ -40,7 +43,8 @@ def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None)
         file = folder / submission.file.name
         file.write_bytes(submission.content)
         shared = headers_folder(task.catalogue.folder)
+        hidden = ("*.py", "__pycache__") if submission.language == CUDA else ("__pycache__",)
         if shared:
-            shutil.copytree(shared, Path(name) / "include", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+            shutil.copytree(shared, Path(name) / "include", ignore=shutil.ignore_patterns(*hidden))
         Path(name).chmod(0o755)  # the jail's user is another one
         yield msgspec.structs.replace(submission, file=file), Path(name)

@@ -16,6 +16,7 @@ from prism_bench.emulator.isolation import own_children
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.case_check import CaseCheck
 from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.compiling import compiled_parts, contestant_code
 from prism_bench.extensions.judge.defences import DEFENCES, ON_A_GPU
 from prism_bench.extensions.judge.degenerate import passing_idlers
 from prism_bench.extensions.judge.form import form_objections
@@ -29,14 +30,17 @@ from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.precision_census import below
-from prism_bench.extensions.judge.referee.session import ContestantCode, RefereeFindings
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.session import RefereeFindings
 from prism_bench.extensions.judge.submission import Submission, identity_of
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
 from prism_bench.kernel import KernelSpec
 from prism_bench.run.verification import passed, verify
+from prism_bench.spec_parts import CUDA
 from prism_bench.workers.jail import jail_maker
 
+_ON_THE_EMULATOR = "races, accesses out of bounds, reads of memory that nothing wrote"
 MODES = ("fast", "race")
 PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
 
@@ -96,7 +100,7 @@ class SubmissionTrial:
 
     def open_cell(self, root: Path) -> AbstractContextManager[JailCell]:
         """Return the jailed process that reads the folder."""
-        modes = () if self.submission.is_cubin else MODES
+        modes = () if self.submission.is_cubin or self.submission.language != CUDA else MODES
         return JailCell(root, self.jailed, modes, self.limits)
 
     def seeds(self) -> tuple[int, ...]:
@@ -156,22 +160,22 @@ class SubmissionTrial:
     def _compile(self, spec: KernelSpec, cell: JailCell) -> None:
         """Compile for every architecture in the jail, and look at the form of what came out."""
         for architecture in self.architectures:
-            device = Device(compute_capability=int(architecture.rstrip("af")))
+            device = self.gpu.device if self.gpu and self.gpu.architecture == architecture else None
             try:
                 with self._step(f"machine code for sm_{architecture}"):
-                    entries = sorted({one for case in _cases(spec) for one in case.plan.entries(device)})
-                    made, cubin = cell.machine_code(spec.source_file, entries, architecture, spec.options)
+                    cases = [*_cases(spec), *self.gpu_cases(spec)] if device else _cases(spec)
+                    parts = list(compiled_parts(spec, cases, cell, architecture, device))
             except CompilationFailed as error:
                 self.objections.append(Objection("compiler", str(error)))
                 return
             except BackendUnavailable as error:
                 self.unjudged.append(f"machine code for sm_{architecture}: {error}")
                 continue
-            self.objections += self.form(made, cubin)
-            if self.objections:
+            self.objections += [words for one in parts for words in self.form(one.made, one.cubin)]
+            if self.objections or not parts:
                 return
-            self.code.append(judged_code(architecture, made, cubin))
-            self.built[architecture] = ContestantCode(cubin, made.symbols)
+            self.code += [judged_code(architecture, one.made, one.cubin) for one in parts]
+            self.built[architecture] = contestant_code(parts)
 
     def _strike(self, spec: KernelSpec, cell: JailCell) -> None:
         """Strike the cases that a kernel without work passes; object where a timed one is among them."""
@@ -187,7 +191,10 @@ class SubmissionTrial:
 
     def _run(self, spec: KernelSpec, cell: JailCell) -> None:
         if self.submission.is_cubin:
-            self.unjudged.append("races, and reads of memory that nothing wrote: machine code runs on a GPU alone")
+            self.unjudged.append(f"{_ON_THE_EMULATOR}: machine code runs on a GPU alone")
+            return
+        if spec.language != CUDA:
+            self.unjudged.append(f"{_ON_THE_EMULATOR}: a kernel in {spec.language} runs on a GPU alone")
             return
         cases = [case for case in _host_cases(spec) if case.name not in self.struck]
         hidden = self._hidden(spec, _host_cases(self.task.spec))

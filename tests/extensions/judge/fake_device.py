@@ -31,9 +31,9 @@ class FakeDevice(RefereeDevice):
     def facts(self) -> FactsAnswer:
         return FACTS
 
-    def load(self, cubin: bytes, symbols: Sequence[str]) -> dict[str, int]:
-        self._code, self.state = KERNELS[cubin.decode()], {}
-        return {"kept": 8} if "keeps" in cubin.decode() else {}
+    def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:
+        self._code, self.state = KERNELS[cubins[0].decode()], {}
+        return {"kept": 8} if b"keeps" in cubins[0] else {}
 
     def restore_variables(self) -> None:
         self.state = {}
@@ -67,7 +67,7 @@ class FakeDevice(RefereeDevice):
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         return self.view(address, size).copy().view(dtype).reshape(shape)
 
-    def call(self, step: StepPlan, values: Sequence[int | np.generic]) -> Callable[[], None]:
+    def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
         return lambda: self._code(self, *values)
 
     def timed(self, call: Callable[[], None], *, cold: bool) -> float | None:

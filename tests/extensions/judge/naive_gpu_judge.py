@@ -19,6 +19,7 @@ from prism_bench.catalogue.listing import timed_cases
 from prism_bench.compilation import compile_source
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.referee.arena import Arena
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.cuda_device import CudaRefereeDevice
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.submission import read_submission
@@ -53,8 +54,8 @@ def naive_verdict(card: Path, task: str, tasks: Catalogue) -> NaiveVerdict:
     spec = judged_spec(tasks.kernel(task), read_submission(card))
     case = timed_cases(spec, None)[-1]
     made = compile_source(spec.source_file, case.plan.entries(where), str(facts.compute_capability), spec.options)
-    plan = case_plan(case, where, made.lowered)
-    device.load(made.cubin, [step.symbol for step in plan.steps])
+    plan, cubins = case_plan(case, where, ContestantCode(made.cubin, made.lowered))
+    device.load(cubins, [(step.module, step.symbol) for step in plan.steps])
     arena = Arena(device, plan, 0)
     calls = [device.call(step, arena.values(step.parameters)) for step in plan.steps]
     return _Naive(device, backend.harness, case, arena, calls).verdict()

@@ -22,12 +22,13 @@ from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee import machine
 from prism_bench.extensions.judge.referee.client import RunnerProcess
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState, quarantine_file
 from prism_bench.extensions.judge.referee.messages import Answer, Question
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.referee import RefereeRules
 from prism_bench.extensions.judge.referee.runner import RunnerService
-from prism_bench.extensions.judge.referee.session import Contestant, ContestantCode, RefereeFindings, RefereeSession
+from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
@@ -240,7 +241,7 @@ def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_plan_has_no_reference_and_refuses_what_a_runner_cannot_launch(case: Case) -> None:
-    plan = case_plan(case, Device(), {"add": "_Z3add"})
+    plan, _ = case_plan(case, Device(), ContestantCode(b"", {"add": "_Z3add"}))
     assert [("a", "input"), ("b", "input"), ("c", "output")] == [(one.name, one.role) for one in plan.buffers]
     (step,) = plan.steps
     assert ("_Z3add", (12, 1, 1), (256, 1, 1)) == (step.symbol, step.grid, step.block)

@@ -51,12 +51,14 @@ class Arena:
         """Return the bytes of a buffer."""
         return self._places[name].size
 
-    def values(self, parameters: Sequence[PlannedParameter]) -> list[int | np.generic]:
-        """Return the values of a launch's parameters."""
-        return [
-            self.address(one.buffer) if one.buffer else np.frombuffer(bytes.fromhex(one.value), one.dtype)[0]
-            for one in parameters
-        ]
+    def values(self, parameters: Sequence[PlannedParameter]) -> list[int | np.generic | np.ndarray]:
+        """Return the values of a launch's parameters, a structure as an array of one."""
+        return [self._value(one) for one in parameters]
+
+    def _value(self, one: PlannedParameter) -> int | np.generic | np.ndarray:
+        if one.members:
+            return np.array([tuple(map(self._value, one.members))], one.type)
+        return self.address(one.buffer) if one.buffer else np.frombuffer(bytes.fromhex(one.value), one.dtype)[0]
 
     def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:
         """Write new inputs, poison the outputs by the key, and make scratch and canaries as they were at first."""

@@ -94,9 +94,10 @@ class RunnerClient:
         """Return the device; the first question, before which a process starts."""
         return self._ask(FactsQuestion(), (), FactsAnswer, START_SECONDS).message
 
-    def load(self, plan: CasePlan, cubin: bytes, shift: int) -> LoadAnswer:
+    def load(self, plan: CasePlan, cubins: Sequence[bytes], shift: int) -> LoadAnswer:
         """Load machine code and make buffers, both anew."""
-        return self._ask(RunnerLoadQuestion(plan, shift), [np.frombuffer(cubin, np.uint8)], LoadAnswer).message
+        arrays = [np.frombuffer(one, np.uint8) for one in cubins]
+        return self._ask(RunnerLoadQuestion(plan, shift), arrays, LoadAnswer).message
 
     def launch(self, inputs: Mapping[str, InputArray], key: int) -> tuple[RunnerLaunchAnswer, float]:
         """Launch on new inputs; return the answer, and the seconds from question to answer on this process's clock."""

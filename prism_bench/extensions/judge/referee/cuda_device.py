@@ -10,6 +10,7 @@ from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.backend import open_backend as open_cuda
 from prism_bench.backends.cuda.device_bytes import DeviceBytes
 from prism_bench.backends.cuda.harness import StreamNotHeld
+from prism_bench.backends.cuda.overlap import LaunchExtents, clustered_call
 from prism_bench.compilation.symbols import variable_symbols
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.extensions.judge.referee.device import RefereeDevice
@@ -19,6 +20,7 @@ from prism_bench.inputs import InputArray
 _CANARY_BYTES, _CANARY_KEY = 1 << 20, 7
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _EMPTY_KERNELS = 20
+_NO_CLUSTER = (1, 1, 1)
 
 
 def open_device() -> "CudaRefereeDevice":
@@ -33,9 +35,10 @@ class CudaRefereeDevice(RefereeDevice):
         self._backend, self._cupy, self._harness = backend, backend.xp, backend.harness
         self._bytes = DeviceBytes(backend.xp, backend.device)
         self._memory: dict[int, Any] = {}
-        self._module: Any = None
-        self._functions: dict[str, Any] = {}
-        self._cubin, self._symbols, self._has_variables = b"", tuple[str, ...](), False
+        self._modules: list[Any] = []
+        self._functions: dict[tuple[int, str], Any] = {}
+        self._cubins, self._symbols = tuple[bytes, ...](), tuple[tuple[int, str], ...]()
+        self._has_variables = False
 
     def facts(self) -> FactsAnswer:
         device, bounds = self._backend.device, self._backend.bounds()
@@ -49,9 +52,9 @@ class CudaRefereeDevice(RefereeDevice):
             device.l2_bytes, samples[0], bounds.bus or 0.0, canary,
         )  # fmt: skip
 
-    def load(self, cubin: bytes, symbols: Sequence[str]) -> dict[str, int]:
-        sizes = variable_symbols(cubin)
-        self._cubin, self._symbols, self._has_variables = cubin, tuple(symbols), bool(sizes)
+    def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:
+        sizes = {name: size for cubin in cubins for name, size in variable_symbols(cubin).items()}
+        self._cubins, self._symbols, self._has_variables = tuple(cubins), tuple(symbols), bool(sizes)
         self._load()
         return sizes
 
@@ -61,10 +64,12 @@ class CudaRefereeDevice(RefereeDevice):
 
     def _load(self) -> None:
         self.synchronize()
-        self._functions, self._module = {}, None  # the module is unloaded with its last reference
-        self._module = self._cupy.cuda.function.Module()  # RawModule would give a module that is loaded already
-        self._module.load(self._cubin)
-        self._functions = {symbol: self._module.get_function(symbol) for symbol in self._symbols}
+        self._functions, self._modules = {}, []  # a module is unloaded with its last reference
+        for cubin in self._cubins:
+            module = self._cupy.cuda.function.Module()  # RawModule would give a module that is loaded already
+            module.load(cubin)
+            self._modules.append(module)
+        self._functions = {one: self._modules[one[0]].get_function(one[1]) for one in self._symbols}
         self.synchronize()
 
     def allocate(self, size: int) -> int:
@@ -97,13 +102,17 @@ class CudaRefereeDevice(RefereeDevice):
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         return self._bytes.read(address, np.dtype(dtype), shape)
 
-    def call(self, step: StepPlan, values: Sequence[int | np.generic]) -> Callable[[], None]:
+    def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
         arguments = tuple(np.uint64(one) if isinstance(one, int) else one for one in values)
 
         def launch() -> None:
-            function = self._functions[step.symbol]  # of the present module
+            function = self._functions[step.module, step.symbol]  # of the present module
             if step.shared:  # 48 KiB are for it and what the kernel declares, together, where this is not set
                 self._cupy.cuda.driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, step.shared)
+            if step.cluster != _NO_CLUSTER:
+                extents = LaunchExtents(step.grid, step.block, step.shared)
+                clustered_call(function.ptr, extents, step.cluster, arguments, lambda: self._harness.stream.ptr)()
+                return
             function(
                 step.grid, step.block, arguments, shared_mem=step.shared, enable_cooperative_groups=step.cooperative
             )

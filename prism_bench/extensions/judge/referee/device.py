@@ -20,15 +20,15 @@ class RefereeDevice(ABC):
         """Return the device; runs an empty kernel and one of known outcome."""
 
     @abstractmethod
-    def load(self, cubin: bytes, symbols: Sequence[str]) -> dict[str, int]:
-        """Load machine code as an own module, also where it was loaded before; return its variables' bytes by name.
+    def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:
+        """Load each cubin as an own module, also where it was loaded before; return its variables' bytes by name.
 
-        What was loaded before is unloaded.
+        `symbols` are those that are launched, with the number of their cubin. What was loaded before is unloaded.
         """
 
     @abstractmethod
     def restore_variables(self) -> None:
-        """Make all variables of the module what they were when it was loaded."""
+        """Make all variables of the modules what they were when it was loaded."""
 
     @abstractmethod
     def allocate(self, size: int) -> int:
@@ -63,8 +63,8 @@ class RefereeDevice(ABC):
         """Return an array of the device's memory as a copy on the host."""
 
     @abstractmethod
-    def call(self, step: StepPlan, values: Sequence[int | np.generic]) -> Callable[[], None]:
-        """Return what enqueues a launch of the module with these parameters: addresses and numbers."""
+    def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
+        """Return what enqueues a launch with these parameters: addresses, numbers and structures."""
 
     @abstractmethod
     def timed(self, call: Callable[[], None], *, cold: bool) -> float | None:

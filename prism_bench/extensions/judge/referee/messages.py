@@ -1,8 +1,9 @@
 """Messages between the referee and the runner that launches a stranger's machine code: plain values, never objects."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
 from prism_bench.workers.refusal import Refusal
 
@@ -20,15 +21,34 @@ class BufferPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A parameter of a launch: the address of a buffer, or a number as its type and its bytes in hexadecimal."""
+    """A parameter of a launch: the address of a buffer, or a number as its type and its bytes in hexadecimal.
+
+    With `members` it is a structure of those, as C lays it out.
+    """
 
     buffer: str = ""
     dtype: str = ""
     value: str = ""
+    members: tuple["PlannedParameter", ...] = ()
+
+    @property
+    def type(self) -> np.dtype[Any]:
+        """The type of what is passed: an address is a number of 64 bits."""
+        if self.members:
+            return np.dtype([(f"m{index}", one.type) for index, one in enumerate(self.members)], align=True)
+        return np.dtype(np.uint64 if self.buffer else self.dtype)
+
+    @property
+    def size(self) -> int:
+        """Its bytes among the parameters of a launch."""
+        return self.type.itemsize
 
 
 class StepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A launch of a symbol of the machine code; with `zero` a buffer that is filled with zeros instead."""
+    """A launch of a symbol of the machine code; with `zero` a buffer that is filled with zeros instead.
+
+    `module` is the number of the cubin. The grid counts clusters, where those have more than a block.
+    """
 
     symbol: str = ""
     grid: tuple[int, int, int] = (1, 1, 1)
@@ -37,6 +57,8 @@ class StepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cooperative: bool = False
     parameters: tuple[PlannedParameter, ...] = ()
     zero: str = ""
+    module: int = 0
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 class CasePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,7 +81,7 @@ class FactsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
 
 
 class RunnerLoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Load the machine code in the frame's array anew, and make all buffers anew, moved by `shift` units."""
+    """Load the cubins in the frame's arrays anew, and make all buffers anew, moved by `shift` units."""
 
     plan: CasePlan
     shift: int

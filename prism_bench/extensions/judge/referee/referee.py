@@ -46,8 +46,9 @@ class RefereeRules:
 
 @dataclass(frozen=True)
 class RefereedCase:
-    """What is launched, and how outputs are judged: `complaint` compares those on the inputs of a seed, in words.
+    """What is launched of the `cubins`, and how outputs are judged.
 
+    `complaint` compares those on the inputs of a seed, in words.
     Of a case that is not `timed` every output is compared in whole.
     """
 
@@ -55,6 +56,7 @@ class RefereedCase:
     inputs: Callable[[int], Mapping[str, InputArray]]
     complaint: Callable[[int, Mapping[str, np.ndarray]], str]
     work: LaunchWork = LaunchWork()
+    cubins: tuple[bytes, ...] = ()
     timed: bool = True
 
 
@@ -76,8 +78,8 @@ class Referee:
     with the first case that has a complaint.
     """
 
-    def __init__(self, start: Callable[[], Runner], cubin: bytes, random: Random, rules: RefereeRules) -> None:
-        self._start, self._cubin, self._random, self._rules = start, cubin, random, rules
+    def __init__(self, start: Callable[[], Runner], random: Random, rules: RefereeRules) -> None:
+        self._start, self._random, self._rules = start, random, rules
         self._runners: list[RunnerClient] = []
         self._facts: FactsAnswer | None = None
 
@@ -134,7 +136,7 @@ class Referee:
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]]
     ) -> None:
         """Take a block of samples, each on inputs that no launch has seen; their number is the rules' alone."""
-        found.variables = client.load(case.plan, self._cubin, self._random.getrandbits(16)).variables
+        found.variables = client.load(case.plan, case.cubins, self._random.getrandbits(16)).variables
         first, count = (self._rules.warmups, self._rules.samples) if case.timed else (0, self._rules.checks)
         for number in range(first + count):
             seed = self._random.getrandbits(31)
@@ -187,7 +189,7 @@ class Referee:
         """
         seeds = list(digests)
         self._random.shuffle(seeds)
-        client.load(case.plan, self._cubin, self._random.getrandbits(16))
+        client.load(case.plan, case.cubins, self._random.getrandbits(16))
         for seed in seeds:
             again = dict[int, dict[str, int]]()
             self._launched(client, case, found, again, seed=seed)
@@ -207,7 +209,7 @@ class Referee:
         found.seeds.clear()
         for index, seed in enumerate(seeds):
             if index % (self._rules.warmups + self._rules.samples) == 0:
-                client.load(case.plan, self._cubin, self._random.getrandbits(16))
+                client.load(case.plan, case.cubins, self._random.getrandbits(16))
             digests, fresh = dict[int, dict[str, int]](), seed ^ 0x2A2A2A
             found.seconds.append(self._launched(client, case, found, digests, seed=fresh))
             found.seeds.append(fresh)

@@ -54,7 +54,7 @@ class RunnerService:
                 case FactsQuestion():
                     return self._device.facts(), ()
                 case RunnerLoadQuestion():
-                    return self._loaded(frame.message, frame.arrays[0].tobytes()), ()
+                    return self._loaded(frame.message, [one.tobytes() for one in frame.arrays]), ()
                 case RunnerLaunchQuestion():
                     return self._launched(frame.message, frame.arrays), ()
                 case RepeatQuestion(times=times):
@@ -67,10 +67,10 @@ class RunnerService:
         except PrismBenchError as error:
             return Refusal.of(error), ()
 
-    def _loaded(self, question: RunnerLoadQuestion, cubin: bytes) -> LoadAnswer:
+    def _loaded(self, question: RunnerLoadQuestion, cubins: Sequence[bytes]) -> LoadAnswer:
         plan = self._plan = question.plan
-        symbols = list(dict.fromkeys(step.symbol for step in plan.steps if step.symbol))
-        variables = self._device.load(cubin, symbols)
+        symbols = list(dict.fromkeys((step.module, step.symbol) for step in plan.steps if step.symbol))
+        variables = self._device.load(cubins, symbols)
         arena = self._arena = Arena(self._device, plan, question.shift)
         self._calls = []
         for step in plan.steps:

@@ -13,6 +13,7 @@ from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, V
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.judged_time import judged_time
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import (
     MachineState,
     device_turn,
@@ -31,14 +32,6 @@ WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 TIMED = ("S0", "S1", "S2", HIDDEN)  # labels of cases; edges and golden data are compared alone
 AGAIN = 2  # times that a machine is looked at once more: a neighbour's work slows canaries, too, and ends
 _Kind = Literal["submission", "kernel"]
-
-
-@dataclass(frozen=True)
-class ContestantCode:
-    """Machine code for the device: its bytes, and the symbol of each entry."""
-
-    cubin: bytes
-    symbols: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -91,7 +84,7 @@ class RefereeSession:
         A submission's first case with a complaint is its last.
         """
         right: list[Case] = []
-        with Referee(self._start, contestant.code.cubin, self._random, self._rules) as referee:
+        with Referee(self._start, self._random, self._rules) as referee:
             for case in contestant.cases:
                 found = self._judged(referee, contestant, case)
                 if found and not found.complaints:
@@ -154,10 +147,10 @@ class RefereeSession:
             return "" if passed(entries) else complaint(case, WHERE, entries)
 
         written = sum(case.sizes.elements(one.name)[1] * np.dtype(one.dtype).itemsize for one in case.spec.outputs)
-        plan = case_plan(case, self.device, code.symbols)
-        check_parameters(plan, code.cubin)
+        plan, cubins = case_plan(case, self.device, code)
+        check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
-        return RefereedCase(plan, case.inputs, words, work, case.label in TIMED)
+        return RefereedCase(plan, case.inputs, words, work, cubins, case.label in TIMED)
 
     def _note(self, contestant: Contestant, case: Case, found: RefereedTimes) -> None:
         words = "; ".join(text for _, text in found.complaints)

@@ -1,0 +1,56 @@
+"""Machine code of a submission from its jailed process: one cubin of CUDA C++, or one for each instance in Python."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from prism_bench.case import Case, Device
+from prism_bench.compilation.elf import check_card
+from prism_bench.errors import CompilationFailed
+from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.messages import MachineCodeAnswer
+from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
+from prism_bench.instance import Instance
+from prism_bench.kernel import KernelSpec
+from prism_bench.spec_parts import CUDA
+
+MOST_INSTANCES = 128
+
+
+@dataclass(frozen=True)
+class CompiledPart:
+    """A cubin, what the jailed process reported of it, and the instance that it is of; of CUDA C++ there is none."""
+
+    made: MachineCodeAnswer
+    cubin: bytes
+    instance: Instance | None = None
+
+
+def compiled_parts(
+    spec: KernelSpec, cases: Sequence[Case], cell: JailCell, architecture: str, device: Device | None = None
+) -> Iterator[CompiledPart]:
+    """Yield the machine code of what the cases launch on `device`; CompilationFailed with a compiler's message.
+
+    The card of an instance is checked against its cubin here: whoever sent the source may have written it.
+    """
+    where = device or Device(compute_capability=int(architecture.rstrip("af")))
+    if spec.language == CUDA:
+        entries = sorted({one for case in cases for one in case.plan.entries(where)})
+        yield CompiledPart(*cell.machine_code(spec.source_file, entries, architecture, spec.options))
+        return
+    instances = list(dict.fromkeys(one for case in cases for one in case.plan.instances(where)))
+    if len(instances) > MOST_INSTANCES:
+        raise CompilationFailed(f"its cases need {len(instances)} instances; at most {MOST_INSTANCES} are compiled")
+    for instance in instances:
+        made, cubin = cell.instance_code(spec.source_file, spec.language, instance, architecture)
+        if made.card is None:
+            raise CompilationFailed(f"{instance}: the jailed process gave no launch card")
+        check_card(made.card, cubin)
+        yield CompiledPart(made, cubin, instance)
+
+
+def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
+    """Return machine code as a referee takes it."""
+    carded = {
+        one.instance: CardedCode(one.cubin, one.made.card) for one in parts if one.instance and one.made.card
+    }  # fmt: skip
+    return ContestantCode(instances=carded) if carded else ContestantCode(parts[0].cubin, parts[0].made.symbols)

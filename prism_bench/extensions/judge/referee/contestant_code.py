@@ -1,0 +1,24 @@
+"""Machine code of a contestant: a cubin with its entries, or one for each instance that another compiler made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prism_bench.card import LaunchCard
+from prism_bench.instance import Instance
+
+
+@dataclass(frozen=True)
+class CardedCode:
+    """The cubin of one instance, and the card by which it is launched."""
+
+    cubin: bytes
+    card: LaunchCard
+
+
+@dataclass(frozen=True)
+class ContestantCode:
+    """Machine code for the device: of CUDA C++ its bytes and the symbol of each entry, else a cubin per instance."""
+
+    cubin: bytes = b""
+    symbols: Mapping[str, str] = field(default_factory=dict[str, str])
+    instances: Mapping[Instance, CardedCode] = field(default_factory=dict[Instance, CardedCode])
