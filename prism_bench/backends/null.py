@@ -181,10 +181,14 @@ class NullBackend(Backend):
 
         MeasurementInvalid where it is scripted to fail.
         """
-        behaviour = next((b for pattern, b in self._script.items() if fnmatchcase(name, _literal(pattern))), {})
+        behaviour = self.scripted(name)
         if behaviour.get("fails"):
             raise MeasurementInvalid("scripted to fail")
         return partial(_scripted_sample, behaviour, np.random.default_rng(7))
+
+    def scripted(self, name: str) -> Behaviour:
+        """Return the behaviour that the script has for that name of something that is no case of a catalogue."""
+        return next((b for pattern, b in self._script.items() if fnmatchcase(name, _literal(pattern))), {})
 
     def _behaviour(self, case: Case) -> Behaviour:
         found = next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})

@@ -15,7 +15,7 @@ from prism_bench.workers.events import WorkerEvent
 from prism_bench.workers.handle import WorkerEnvironment
 from prism_bench.workers.process import WorkerDied
 
-FAMILY = "pipelines"  # in the protocol of these records, and of results whose worker died
+FAMILY = "pipelines"  # of a plan that names no other
 PROTOCOL = 1
 TIMEOUT = 300.0  # seconds of one task; a catalogue is recorded in one
 
@@ -24,7 +24,8 @@ TIMEOUT = 300.0  # seconds of one task; a catalogue is recorded in one
 class TaskPlan:
     """What is measured: tasks of the workers at `place`, at a label, on a backend, in how many processes of each side.
 
-    No further round of processes starts after `limit` seconds.
+    No further round of processes starts after `limit` seconds. `family` is in the protocol of the records, and that of
+    results whose worker died.
     """
 
     catalogue: Catalogue
@@ -35,6 +36,7 @@ class TaskPlan:
     processes: int = 3
     timed: bool = True
     limit: float | None = None
+    family: str = FAMILY
 
     @property
     def rounds(self) -> int:
@@ -85,7 +87,7 @@ class _SideDriver(TaskDriver):
     def lose(self, death: WorkerDied, task: str) -> None:
         kind, _, rest = task.partition(":")
         lost = CaseResult(
-            name=task, kernel=kind, family=FAMILY, label=self._plan.label, workload={}, bytes=0, flops=None,
+            name=task, kernel=kind, family=self._plan.family, label=self._plan.label, workload={}, bytes=0, flops=None,
             status=death.status, variant=rest, reason=death.reason,
         )  # fmt: skip
         self.results.setdefault(task, []).append(lost)
@@ -100,7 +102,7 @@ class _SideDriver(TaskDriver):
     def record(self, span: RunSpan) -> RunRecord:
         """Return the record of what was measured so far."""
         cases = [combined(results) for results in self.results.values()]
-        protocol = {"version": PROTOCOL, "of": FAMILY, "processes": self._plan.processes}
+        protocol = {"version": PROTOCOL, "of": self._plan.family, "processes": self._plan.processes}
         return self.builder.build(span, cases, protocol=protocol)
 
     def _order(self, tasks: list[str], number: int) -> TaskOrder:

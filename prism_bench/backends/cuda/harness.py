@@ -92,20 +92,36 @@ class Harness:
 
     def _held(self, call: Callable[[], object], cold: bool) -> Sample | None:
         """Return the sample, or None if the device continued before everything was enqueued."""
+        self.begin(cold)
+        before = perf_counter()
+        try:
+            call()
+            launch_seconds = perf_counter() - before
+        finally:
+            self.end()
+            self.release()
+        return self.finish(launch_seconds)
+
+    def begin(self, cold: bool) -> None:
+        """Hold the stream and enqueue the beginning of a timed window; what is enqueued until `end` is timed."""
         self._refuse_strange_stream()
         if cold:
             self.clear_caches()
         self._hold()
         self._stamp(0)
         self._start.record(self.stream)
-        before = perf_counter()
-        try:
-            call()
-            launch_seconds = perf_counter() - before
-        finally:
-            self._stop.record(self.stream)
-            self._stamp(1)
-            self._flag[0] = 1
+
+    def end(self) -> None:
+        """Enqueue the end of the timed window."""
+        self._stop.record(self.stream)
+        self._stamp(1)
+
+    def release(self) -> None:
+        """Let the held stream go on."""
+        self._flag[0] = 1
+
+    def finish(self, launch_seconds: float) -> Sample | None:
+        """Wait for the stream; return the window's sample, or None if the device continued before it was released."""
         self.stream.synchronize()
         if self._flag[1]:
             return None

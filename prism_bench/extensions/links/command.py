@@ -1,0 +1,126 @@
+"""`prism-bench links`: what the links between GPUs of one host carry, and a fused product against NCCL's chain."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prism_bench import interrupts, options, project
+from prism_bench.options import pairs
+from prism_bench.options.progress import progress_bar
+from prism_bench.saving import Saver
+
+if TYPE_CHECKING:  # these take long to load
+    from prism_bench.extensions.links.operations import GroupCase
+    from prism_bench.run.task_run import TaskPlan
+    from prism_bench.run_record import RunRecord
+
+NAME = "links"
+DEFAULT_KEPT = Path("reports/links")
+
+_NamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[CASES]...", help="Choose operations by name; default: all.")
+]
+_DevicesOption = Annotated[
+    int | None, typer.Option("--devices", min=2, max=8, help="Use so many GPUs; default: all that are visible.")
+]
+_LabelOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", "-l", help="Choose small, S0, S1 or S2; repeatable; default: all but small on a GPU."),
+]
+_SourceOption = Annotated[
+    Path | None, typer.Option("--from", help="Show this record, or the newest below a folder, and measure nothing.")
+]
+
+
+def command(
+    names: _NamesArgument = None,
+    filter: options.FilterOption = None,
+    devices: _DevicesOption = None,
+    label: _LabelOption = None,
+    backend: options.BackendOption = None,
+    processes: pairs.ProcessesOption = 3,
+    verify_only: Annotated[bool, typer.Option("--verify-only", help="Verify and take no times.")] = False,
+    time_limit: options.TimeLimitOption = None,
+    records: options.RecordsOption = None,
+    source: _SourceOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Measure the links between the GPUs of this host, and a kernel that uses all of them.
+
+    Records of GPUs are kept in reports/links. Ends with 1 where a result is wrong, with 2 where there is one GPU.
+    """
+    if source:
+        raise SystemExit(_shown(_read(source), json))
+    from prism_bench.extensions.links.operations import chosen
+    from prism_bench.extensions.links.session import FAMILY
+    from prism_bench.extensions.links.worker import PLACE
+    from prism_bench.run.task_run import TaskPlan
+
+    opened = options.choose_backend(backend, quiet=json)
+    labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("small",))
+    cases = chosen(options.patterns(names, filter), labels, devices or _visible(opened.name))
+    tasks = tuple(case.task for case in cases)
+    plan = TaskPlan(
+        options.open_catalogue(None), opened.name, tasks, PLACE, ",".join(labels), processes, timed=not verify_only,
+        limit=time_limit, family=FAMILY,
+    )  # fmt: skip
+    kept = opened.name == "cuda" and not verify_only
+    save = _saver(records or (project.stored(DEFAULT_KEPT, project.current()) if kept else None))
+    with interrupts.held():
+        record = _measured(plan, cases, save)
+        path = save.finish(record) if any(case.status == "ok" for case in record.cases) else None
+        if path:
+            options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
+        raise SystemExit(save.exit_code(_shown(record, json)))
+
+
+def _visible(backend: str) -> int:
+    """Return how many GPUs CUDA sees here, two at least, so that one GPU is a reason in the result."""
+    if backend != "cuda":
+        return 2
+    from prism_bench.monitor.devices import devices, visible
+    from prism_bench.monitor.nvml import opened
+
+    with opened() as nvml:
+        return max(2, len(visible(devices(nvml))))
+
+
+def _shown(record: "RunRecord", json: bool) -> int:
+    """Print the record; return the exit code."""
+    from prism_bench.extensions.links.results import exit_code, rows
+    from prism_bench.extensions.links.view import links_json, links_view
+
+    found = rows(record)
+    options.show(lambda: links_json(found), lambda: links_view(found), json=json)
+    return exit_code(found)
+
+
+def _read(source: Path) -> "RunRecord":
+    from prism_bench import store
+    from prism_bench.errors import ResultsError
+    from prism_bench.extensions.links.results import rows
+
+    path = store.newest(source) if source.is_dir() else source
+    record = store.read(path)
+    if not rows(record):
+        raise ResultsError(f"{path}: a record without links; 'prism-bench show' shows records of kernels")
+    return record
+
+
+def _measured(plan: "TaskPlan", cases: "list[GroupCase]", save: "Saver[RunRecord, Path | None]") -> "RunRecord":
+    from prism_bench.run.task_run import ComparisonSide, measure_sides
+
+    with progress_bar() as report:
+        found = measure_sides(
+            plan, [ComparisonSide("links")], report, lambda records: save(records["links"]) if records else None
+        )
+    return found["links"]
+
+
+def _saver(folder: Path | None) -> "Saver[RunRecord, Path | None]":
+    """Return what saves each version of the record in the folder, if there is one."""
+    from prism_bench import store
+
+    place = store.RecordPlace(folder) if folder else None
+    return Saver(lambda record: place.save(record) if place else None)

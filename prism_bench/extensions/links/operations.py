@@ -1,0 +1,195 @@
+"""Operations on several GPUs of one host: inputs, float64 references, and the bytes that have to move."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.errors import UsageError, unknown
+from prism_bench.tolerance import UNIT_ROUNDOFF, Tolerance, exact, normwise
+
+Axes = Mapping[str, int]
+Inputs = Sequence[Mapping[str, AnyArray]]  # by device
+ELEMENTS = {"small": 3 << 6, "S0": 1 << 18, "S1": 1 << 24, "S2": 1 << 26}  # floats that a device holds, about
+PRODUCTS = {
+    "small": {"m": 80, "n": 72, "k": 64},
+    "S0": {"m": 256, "n": 4096, "k": 8192},
+    "S1": {"m": 4096, "n": 4096, "k": 4096},
+    "S2": {"m": 8192, "n": 8192, "k": 8192},
+}
+LABELS = tuple(ELEMENTS)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation; `axes` returns its axes for a label and a number of devices, the other functions take these.
+
+    `shapes` are those of a device's inputs, `output` that of its output, both of `dtype`. `expected` returns what each
+    device must hold, in float64, and `magnitude` the sum of absolute terms where the tolerance needs it. `sent` is
+    the bytes that each device has to send at least, `flops` what all compute together.
+    """
+
+    name: str
+    forms: tuple[str, ...]
+    dtype: str
+    axes: Callable[[str, int], Axes]
+    shapes: Callable[[Axes], Mapping[str, tuple[int, ...]]]
+    output: Callable[[Axes], tuple[int, ...]]
+    expected: Callable[[Axes, Inputs, ArrayModule], list[AnyArray]]
+    sent: Callable[[Axes], float]
+    tolerance: Tolerance = exact()
+    magnitude: Callable[[Inputs, ArrayModule], AnyArray] | None = None
+    flops: Callable[[Axes], int] = lambda _: 0
+    is_link_ceiling: bool = True
+
+
+@dataclass(frozen=True)
+class GroupCase:
+    """An operation in one form (who carries it out) at a label on so many devices."""
+
+    operation: Operation
+    form: str
+    label: str
+    axes: Axes
+
+    @property
+    def devices(self) -> int:
+        """How many devices take part."""
+        return self.axes["devices"]
+
+    @property
+    def name(self) -> str:
+        """`all_reduce:nccl[devices=2,elements=1048576]`."""
+        sizes = ",".join(f"{axis}={size}" for axis, size in self.axes.items())
+        return f"{self.operation.name}:{self.form}[{sizes}]"
+
+    @property
+    def task(self) -> str:
+        """Text from which `case_of` makes the same case."""
+        return f"{self.operation.name}:{self.form}@{self.label}@{self.devices}"
+
+    def inputs(self, device: int) -> dict[str, np.ndarray]:
+        """Return the arrays of a device, always the same ones."""
+        rng = np.random.default_rng([len(self.operation.name), device])
+        shapes = self.operation.shapes(self.axes)
+        return {
+            name: rng.standard_normal(shape, np.float32).astype(self.operation.dtype) for name, shape in shapes.items()
+        }
+
+
+def _of_elements(label: str, devices: int) -> Axes:
+    return {"devices": devices, "elements": ELEMENTS[label] // devices * devices}
+
+
+def _of_product(label: str, devices: int) -> Axes:
+    """Return the axes of a product whose depth is divided among the devices, in whole vectors of eight."""
+    sizes = PRODUCTS[label]
+    return {"devices": devices, **sizes, "k": -(-sizes["k"] // (8 * devices)) * 8}
+
+
+def _floats(axes: Axes) -> Mapping[str, tuple[int, ...]]:
+    return {"x": (axes["elements"],)}
+
+
+def _part(axes: Axes) -> Mapping[str, tuple[int, ...]]:
+    return {"x": (axes["elements"] // axes["devices"],)}
+
+
+def _all(axes: Axes) -> tuple[int, ...]:
+    return (axes["elements"],)
+
+
+def _of_previous(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
+    return [inputs[(device - 1) % len(inputs)]["x"].astype("float64") for device in range(len(inputs))]
+
+
+def _gathered(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
+    return [xp.concatenate([one["x"] for one in inputs]).astype("float64")] * len(inputs)
+
+
+def _exchanged(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
+    rows = [one["x"].reshape(len(inputs), -1) for one in inputs]
+    return [xp.concatenate([row[device] for row in rows]).astype("float64") for device in range(len(inputs))]
+
+
+def _summed(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
+    return [sum(one["x"].astype("float64") for one in inputs)] * len(inputs)
+
+
+def _sizes_summed(inputs: Inputs, xp: ArrayModule) -> AnyArray:
+    return sum(xp.abs(one["x"].astype("float64")) for one in inputs)
+
+
+def _product(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
+    return [sum(one["a"].astype("float64") @ one["b"].astype("float64") for one in inputs)] * len(inputs)
+
+
+def _counted(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
+    return [xp.full(1, axes["devices"], "uint64")] * axes["devices"]
+
+
+def _share_sent(axes: Axes, item: int = 4) -> float:
+    """Return the bytes of all but the own part: a device sends so much at least in an all-gather or an all-to-all."""
+    return item * axes["elements"] * (axes["devices"] - 1) / axes["devices"]
+
+
+OPERATIONS = {
+    one.name: one
+    for one in (
+        Operation(
+            "meet", ("kernel",), "uint64", lambda _, devices: {"devices": devices}, lambda _: {}, lambda _: (1,),
+            _counted, lambda _: 0.0, is_link_ceiling=False,
+        ),
+        Operation("peer_copy", ("driver",), "float32", _of_elements, _floats, _all, _of_previous,
+                  lambda axes: 4.0 * axes["elements"]),
+        Operation("all_gather", ("nccl",), "float32", _of_elements, _part, _all, _gathered, _share_sent),
+        Operation("all_to_all", ("nccl",), "float32", _of_elements, _floats, _all, _exchanged, _share_sent),
+        Operation(
+            "all_reduce", ("nccl",), "float32", _of_elements, _floats, _all, _summed,
+            lambda axes: 2 * _share_sent(axes), Tolerance("reduction", terms=UNIT_ROUNDOFF["float32"]), _sizes_summed,
+        ),
+        Operation(
+            "matmul_all_reduce", ("fused", "nccl"), "float16", _of_product,
+            lambda axes: {"a": (axes["m"], axes["k"]), "b": (axes["k"], axes["n"])},
+            lambda axes: (axes["m"], axes["n"]), _product,
+            lambda axes: 4.0 * axes["m"] * axes["n"] * (axes["devices"] - 1) / axes["devices"], normwise(2e-3),
+            flops=lambda axes: 2 * axes["devices"] * prod(axes[one] for one in "mnk"), is_link_ceiling=False,
+        ),
+    )
+}  # fmt: skip
+
+
+def with_terms(operation: Operation, devices: int) -> Tolerance:
+    """Return the tolerance of a sum over so many devices: each addition rounds once."""
+    terms = operation.tolerance.terms
+    return operation.tolerance if callable(terms) or not terms else replace(operation.tolerance, terms=terms * devices)
+
+
+def case_of(task: str) -> GroupCase:
+    """Return the case of a task's text."""
+    words, label, devices = task.split("@")
+    name, _, form = words.partition(":")
+    operation = OPERATIONS[name]
+    return GroupCase(operation, form, label, operation.axes(label, int(devices)))
+
+
+def chosen(names: Sequence[str], labels: Sequence[str], devices: int) -> list[GroupCase]:
+    """Return a case for each operation of the names (all without names), form and label; the first is `meet`."""
+    for name in names:
+        if name not in OPERATIONS:
+            raise unknown("operation", name, OPERATIONS)
+    for label in labels:
+        if label not in LABELS:
+            raise unknown("label", label, LABELS)
+    if devices < 2:
+        raise UsageError(f"--devices {devices}: links are between two GPUs at least")
+    picked = [OPERATIONS[name] for name in OPERATIONS if not names or name in names]
+    cases = [
+        GroupCase(one, form, label, one.axes(label, devices))
+        for label in labels
+        for one in picked
+        for form in one.forms
+    ]
+    return list({case.name: case for case in cases}.values())

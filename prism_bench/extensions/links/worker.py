@@ -1,0 +1,31 @@
+"""Worker for operations on several GPUs. A task is a case of `operations`, `all_reduce:nccl@S1@2`."""
+
+from collections.abc import Sequence
+
+from prism_bench.case import Case
+from prism_bench.extensions.links.nccl import forbid_multicast
+from prism_bench.extensions.links.session import LinkSession
+from prism_bench.run.places import worker_of
+from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
+
+PLACE = worker_of("prism_bench.extensions.links.worker")
+
+
+class LinkTasks:
+    """The tasks of one worker."""
+
+    def __init__(self, context: TaskContext) -> None:
+        self._session = LinkSession(context.backend, first=context.first)
+
+    def cases(self, tasks: Sequence[str]) -> list[Case]:
+        """Return none: these operations are no cases of a catalogue."""
+        return []
+
+    def __call__(self, task: str) -> TaskOutcome:
+        """Carry out one task."""
+        return TaskOutcome([self._session.task(task)])
+
+
+if __name__ == "__main__":
+    forbid_multicast()  # before anything that could start NCCL is loaded
+    work_through(LinkTasks)

@@ -1,0 +1,95 @@
+"""Groups of GPUs: who is refused, and how the devices of a sample start together."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from prism_bench.backends.cuda.harness import StreamNotHeld
+from prism_bench.errors import BackendUnavailable
+from prism_bench.extensions.links.cuda_group import CudaCall, CudaGroup
+from prism_bench.extensions.links.session import LinkSession
+from prism_bench.measurement import Sample
+
+
+def cupy_with(devices, reach=True):
+    runtime = SimpleNamespace(getDeviceCount=lambda: devices, deviceCanAccessPeer=lambda one, other: reach)
+    return SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+
+
+def test_one_gpu_is_a_skipped_case_with_the_reason():
+    backend = SimpleNamespace(name="cuda", xp=cupy_with(1))
+    found = LinkSession(backend, first=True).task("all_reduce:nccl@small@2")
+    assert ("skipped", "2 GPUs of one host are needed, and 1 is visible") == (found.status, found.reason)
+
+
+def test_gpus_that_do_not_reach_each_other_are_refused():
+    with pytest.raises(BackendUnavailable, match="GPU 0 has no access to the memory of GPU 1"):
+        CudaGroup(cupy_with(2, reach=False), 2)
+
+
+class Clock:
+    """A harness that notes what happens to it."""
+
+    def __init__(self, log, number, samples):
+        self._log, self._number, self._samples = log, number, samples
+
+    def begin(self, cold):
+        self._log.append(("begin", self._number, cold))
+
+    def end(self):
+        self._log.append(("end", self._number))
+
+    def release(self):
+        self._log.append(("release", self._number))
+
+    def finish(self, launch_seconds):
+        return self._samples.pop(0)
+
+
+class Member:
+    """A GPU whose harness takes these samples."""
+
+    def __init__(self, log, number, samples):
+        self.number, self.harness = number, Clock(log, number, samples)
+
+    @contextmanager
+    def current(self):
+        yield
+
+
+class Call(CudaCall):
+    """A call that notes when it is enqueued."""
+
+    def __init__(self, log, *samples):
+        self.group = SimpleNamespace(members=[Member(log, number, list(one)) for number, one in enumerate(samples)])
+        self.log = log
+
+    def enqueue(self):
+        self.log.append(("enqueue",))
+
+
+def test_all_are_held_then_released_and_the_slowest_counts():
+    log = []
+    found = Call(log, [Sample(2e-6)], [Sample(5e-6)], [Sample(3e-6)]).sample()
+    assert 5e-6 == found.seconds
+    kinds = [one[0] for one in log]
+    assert ["begin"] * 3 + ["enqueue"] + ["end"] * 3 + ["release"] * 3 == kinds
+    assert all(one[2] for one in log if one[0] == "begin")
+
+
+def test_a_device_that_went_on_before_the_others_were_ready_is_no_sample():
+    log = []
+    found = Call(log, [None, Sample(2e-6)], [Sample(9e-6), Sample(3e-6)]).sample()
+    assert 3e-6 == found.seconds
+    with pytest.raises(StreamNotHeld):
+        Call(log, [None] * 3, [Sample(1e-6)] * 3).sample()
+
+
+def test_an_error_while_it_is_enqueued_leaves_no_device_held():
+    log = []
+    call = Call(log, [], [])
+    call.enqueue = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        call.sample()
+    assert {("release", 0), ("release", 1)} <= set(log)
