@@ -59,7 +59,7 @@ def test_a_slower_kernel_is_found_in_at_most_six_commands_and_without_a_file_by_
     for line, code in rest:
         printed[line.split()[1]] = run_line(user, line, code)
     assert re.search(r"^1 slower +working tree against", printed["compare"].stdout, re.MULTILINE)
-    assert "Worse: 1 case slower than in the last run" in printed["check"].stdout
+    assert "Worse: 1 case slower than when last measured" in printed["check"].stdout
     assert "catalogue: kernels (prism-bench.toml)" in printed["check"].stderr
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.headline import BEST
 from prism_bench.analysis.reading import Reading, middle
+from prism_bench.report.gate.words import counted_text
 from prism_bench.report.peers import labels_text, shown_rows
 from prism_bench.units import count_text, share_text
 
@@ -52,9 +53,7 @@ def _counted(kind: str, count: int) -> str:
         return "run cut short"
     if kind == "missed":
         return f"{count_text(count, 'budget')} missed"
-    if kind == "empty":
-        return count_text(count, "empty cell")
-    return f"{count} {kind}"
+    return counted_text(count, kind)
 
 
 def tiles(reading: Reading, budgets: Sequence[BudgetVerdict] | None = None) -> list[Tile]:

@@ -31,6 +31,7 @@ class WhyJson(TypedDict):
     basis: str
     counted_in: str | None
     counters: list[dict[str, Any]]
+    seconds: float | None
     roof: dict[str, Any] | None
     fixes: list[dict[str, Any]]
     lines: list[dict[str, Any]]
@@ -44,6 +45,7 @@ def why_json(found: Why) -> WhyJson:
         "case": found.case, "bottleneck": found.bottleneck, "verdict": found.verdict, "basis": found.basis,
         "counted_in": found.counted_in,
         "counters": [{**asdict(one), "text": one.text} for one in found.counters],
+        "seconds": found.seconds,
         "roof": {**asdict(found.roof), "share": found.roof.share} if found.roof else None,
         "fixes": [asdict(one) for one in found.fixes],
         "lines": [asdict(one) for one in found.lines],

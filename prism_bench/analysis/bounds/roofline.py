@@ -3,8 +3,8 @@
 S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from prism_bench.measure.limits import Limits, is_bandwidth
 from prism_bench.run_record import CaseResult
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 # The kinds of arithmetic that each have a ceiling, and their words.
 ARITHMETIC = {"fp32": "FP32", "tensor": "tensor cores", "fp64": "FP64"}
+
+# Operations that a multiprocessor does in a clock at most, by compute capability, kind of arithmetic and title; a fused
+# multiply-add is two. NVIDIA's white papers on the A100 and H100, from their rates, multiprocessors and boost clocks.
+_PER_CLOCK = {
+    80: {"fp64": {"FP64": 64}, "tensor": {"TF32 tensor": 1024, "FP16 tensor": 2048}},
+    90: {"fp64": {"FP64": 128}, "tensor": {"TF32 tensor": 2048, "FP16 tensor": 4096, "FP8 tensor": 8192}},
+}
 
 
 def intensity(flops: int | None, bytes_moved: int | None) -> float | None:
@@ -68,6 +75,17 @@ def missing_limits(case: CaseResult, limits: Limits) -> list[str]:
 def roofs(limits: Limits) -> Mapping[str, float]:
     """Return the horizontal roofs, operations per second by name: every ceiling but those of memory."""
     return {name: rate for name, rate in limits.ceilings.items() if not is_bandwidth(name)}
+
+
+def unmeasured_peaks(machine: Mapping[str, Any], limits: Limits, kinds: Collection[str]) -> dict[str, float]:
+    """Return the most that the device's clock and width allow, operations per second by title.
+
+    Those of the `kinds` of arithmetic whose ceiling the run did not measure; empty for a device that is not known.
+    """
+    clocks = float(machine.get("sm_count") or 0) * float(machine.get("highest_sm_clock") or 0)
+    known = _PER_CLOCK.get(machine.get("compute_capability") or 0, {}) if clocks else {}
+    wanted = [kind for kind in known if kind in kinds and kind not in limits.ceilings]
+    return {title: clocks * count for kind in wanted for title, count in known[kind].items()}
 
 
 def plotted(frame: "pandas.DataFrame") -> "pandas.DataFrame":

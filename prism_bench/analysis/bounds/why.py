@@ -87,7 +87,8 @@ class Why:
     """Why a case takes its time.
 
     `bottleneck` is one of `SHOWN` from counters, `memory`, `compute` or `launch` from its time alone (`basis`), None
-    where neither shows one; `verdict` is the sentence. `counted_in` is the record of the counters.
+    where neither shows one; `verdict` is the sentence. `seconds` is its cold time, and `counted_in` the record of the
+    counters.
     """
 
     case: str
@@ -101,6 +102,7 @@ class Why:
     lines: tuple[SourceLine, ...] = ()
     code: CodeAgainst | None = None
     notes: tuple[str, ...] = ()
+    seconds: float | None = None
 
 
 def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: CodeAgainst | None = None) -> Why:
@@ -108,18 +110,18 @@ def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: 
 
     `counted` is the case as a profile has it, `code` its machine code against an earlier run.
     """
-    roof = roof_distance(case, limits)
+    roof, seconds = roof_distance(case, limits), valid_median(case, "cold_time")
     if counted is None or not counted.case.profile.get("values"):
         account = _by_time(case, roof)
         notes = (*account.notes, *_missing(case, limits), *spill_notes(case.code))
-        return replace(account, code=code, fixes=tuple(_fixes(case, limits, roof, None)), notes=notes)
+        return replace(account, code=code, fixes=tuple(_fixes(case, limits, roof, None)), notes=notes, seconds=seconds)
     profiled = counted.case
     bound = bound_of(profiled, empty_duration(counted.record.cases))
     shown = _counters(profiled, bound.by)
     return Why(
         case.name, bound.by, _verdict(bound), "counters", counted.file or None,
         shown, roof, tuple(_fixes(case, limits, roof, counted, bound.by)), hot_lines(profiled), code,
-        (*_missing(case, limits), *_notes(case, counted)),
+        (*_missing(case, limits), *_notes(case, counted)), seconds,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ Every case is compared with the newest earlier record of the machine and backend
 `comparable` requires. A slow decline, in steps that no two records show, is left to the baseline and the trend.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from prism_bench import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparable import value_settings
 from prism_bench.analysis.compare.comparison import compare
+from prism_bench.analysis.compare.control import Control
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.gate.against_baseline import compared_checks
@@ -92,7 +93,9 @@ def _against(
         return []  # another device of the same machine
     compared = [check for check in compared_checks(comparison) if check.answer != "unmeasured"]
     slower = {(check.case, check.metric) for check in compared if check.grave}
-    far = [check for case in record.cases for check in _degraded(case, older, factor) if not _in(check, slower)]
+    metric, later = next((one.metric for one in comparison.cases if one.identical), None), _later(comparison.control)
+    far = [check for case in record.cases
+           for check in _degraded(case, older, factor, {metric: later}) if not _in(check, slower)]  # fmt: skip
     known = {(check.case, check.metric) for check in far}
     checks = [check for check in compared if not _in(check, known)] + far
     if not any(check.case for check in checks):
@@ -100,15 +103,23 @@ def _against(
     return [replace(check, against=earlier.record.commit) for check in checks]
 
 
-def _degraded(case: CaseResult, older: RunRecord, factor: float) -> Iterator[GateCheck]:
+def _later(control: Control) -> float:
+    """Return the seconds by which cases of identical machine code show that every launch takes longer: the host's."""
+    return max(control.fit.offset, 0.0) if control.used else 0.0
+
+
+def _degraded(
+    case: CaseResult, older: RunRecord, factor: float, later: Mapping[str | None, float]
+) -> Iterator[GateCheck]:
     """Yield the kernel's own times that are longer by more than the factor from which a case is degraded.
 
-    No error bar, control or number of processes makes such a difference a matter of chance.
+    No error bar or number of processes makes such a difference a matter of chance. What every launch takes `later` by
+    metric is no kernel's: it is taken off. A common factor is not, since a device that lost half its rate has one.
     """
     before = older.case(case.name)
     times = _times(before) if before else {}
     for metric, seconds in _times(case).items():
-        ratio = seconds / times[metric] if times.get(metric) else 0.0
+        ratio = (seconds - later.get(metric, 0.0)) / times[metric] if times.get(metric) else 0.0
         if ratio > factor:
             was, now = value_text(metric, times[metric]), value_text(metric, seconds)
             message = f"{metric_words(metric)} {now}, {was} before; the rule is at most {ratio_text(factor)}"

@@ -19,6 +19,7 @@ _PICTURES = (
     ("allocation", "Median time of an allocation", "allocation_seconds", "s", time_text),
     ("held", "Memory held at the peak", "peak_held", "B", bytes_text),
 )
+_NAMES = {"none": "no pool at all"}  # an allocator's name that reads as a count
 
 
 def page(context: SiteContext) -> Page:
@@ -35,7 +36,8 @@ def page(context: SiteContext) -> Page:
 def _answer(traces: Sequence[JsonTable], programs: Sequence[JsonTable], base: str) -> str:
     """Return in a sentence or two how long an allocation takes against the `base`, and what whole programs gain."""
     others = list(dict.fromkeys(one["allocator"] for one in traces if one["allocator"] != base))
-    named = [f"{name} {_verdicts([one for one in traces if one['allocator'] == name])}" for name in others]
+    own = {name: _verdicts([one for one in traces if one["allocator"] == name]) for name in others}
+    named = [f"{_NAMES.get(name, name)} {verdicts}" for name, verdicts in own.items()]
     times = f"An allocation against {base}: {'; '.join(named)}." if named else f"Only {base} replayed the traces."
     counts = Counter(one["verdict"] for one in programs)
     whole = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())

@@ -15,6 +15,7 @@ from prism_bench.extensions.published.rules import remarks
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
+from prism_bench.units import count_text
 
 
 def page(context: SiteContext) -> Page:
@@ -38,7 +39,10 @@ def _parts(context: SiteContext, compared: PublishedComparison) -> dict[str, obj
          **{name: rule(row.shape["m"], row.shape["k"], row.shape["n"]) for name, rule in POLICIES.items()}}
         for row in (compared.measured.matmul if compared.measured else ())
     ]  # fmt: skip
+    met = [one for one in compared.figures if one.verdict == "met"]
+    promised = [one for one in compared.figures if one.published.budget is not None]
     return {
+        "answer": f"{len(met)} of {count_text(len(promised), 'published budget')} are met." if promised else "",
         "figures": [{**one, "link": case_link(context, one["case"])} for one in figures_plain(compared.figures)],
         "rules": summaries(compared.verdicts),
         "remarks": [{**vars(one), "link": case_link(context, one.case)} for one in remarks(compared.verdicts)],

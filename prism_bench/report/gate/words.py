@@ -13,12 +13,13 @@ PARTS = {
     "last": "Against the last record", "trend": "Trend",
 }  # fmt: skip
 _COMPARED = {"last": "the last run", "baseline": "the baseline"}
+_THAN = {"last": "when last measured", "baseline": "in the baseline"}  # a case's last run may be an earlier one
 _SLOWER, _FASTER = ("slower", "degraded"), ("faster",)
 _Piece = tuple[str, str]  # the word that leads a sentence which begins with it, and the piece
 
 
 def headline(gate: Gate) -> str:
-    """Return the verdict as one sentence: `Worse: 2 cases slower than in the last run, 3 budgets missed.`, say.
+    """Return the verdict as one sentence: `Worse: 2 cases slower than when last measured, 3 budgets missed.`, say.
 
     The gravest comes first. Each comparison is named; a gate without concerns reports what became faster.
     """
@@ -48,7 +49,7 @@ def _broken(gate: Gate) -> list[_Piece]:
 
 
 def _slower(gate: Gate) -> list[_Piece]:
-    found = [f"{count_text(len(cases), 'case')} slower than in {words}" for words, cases in _changed(gate, _SLOWER)]
+    found = [f"{count_text(len(cases), 'case')} slower than {words}" for words, cases in _changed(gate, _SLOWER)]
     steps = sum(check.gravity == "bad" for part in _parts(gate, "trend") for check in part.checks)
     shifts = sum(check.gravity == "bad" and check.answer == "shift" for check in gate.checks)
     found += [f"{count_text(steps, 'step')} for the worse in the trend"] if steps else []
@@ -63,10 +64,10 @@ def _missed(gate: Gate) -> list[_Piece]:
 
 def _well(gate: Gate) -> list[_Piece]:
     """Return what became faster, else what was compared and is the same; nothing where nothing was compared."""
-    faster = [f"{count_text(len(cases), 'case')} faster than in {words}" for words, cases in _changed(gate, _FASTER)]
+    faster = [f"{count_text(len(cases), 'case')} faster than {words}" for words, cases in _changed(gate, _FASTER)]
     if faster:
         return [("Better", words) for words in [*faster, "none slower"]]
-    pieces = [words for name, against in _COMPARED.items() if (words := _same(gate, name, against))]
+    pieces = [words for name, against in _THAN.items() if (words := _same(gate, name, against))]
     level = any(check.answer == "level" and check.answered for part in _parts(gate, "trend") for check in part.checks)
     pieces += ["no step in the trend"] if level else []
     return [("No change", words) for words in pieces]
@@ -79,12 +80,12 @@ def _same(gate: Gate, name: str, against: str) -> str | None:
     if not same and not undecided:
         return None
     open_words = f", {undecided} undecided" if undecided else ""
-    return f"{count_text(same, 'case')} as fast as in {against}{open_words}"
+    return f"{count_text(same, 'case')} as fast as {against}{open_words}"
 
 
 def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[str]]]:
     """Yield each record compared with and the cases that have one of the answers against it; remarks do not count."""
-    for name, words in _COMPARED.items():
+    for name, words in _THAN.items():
         checks = [check for part in _parts(gate, name) for check in part.checks if not check.remark]
         cases = {check.case for check in checks if check.case and check.answer in answers}
         if cases:
@@ -116,8 +117,18 @@ def origin(gate: Gate) -> str:
 def answers(part: GatePart) -> str:
     """Return answers with counts, like `142 met, 3 missed`, the most frequent first, or why there are none."""
     counts = Counter(check.answer for check in part.checks)
-    counted = ", ".join(f"{count} {answer}" for answer, count in counts.most_common())
+    counted = ", ".join(counted_text(count, answer) for answer, count in counts.most_common())
     return "; ".join(words for words in (counted, part.silent) if words) or "nothing to ask"
+
+
+_NOUNS = {"records": "note on the records", "evidence": "note on evidence", "shift": "shift of the machine",
+          "empty": "empty cell"}  # fmt: skip
+_PLURALS = {"records": "notes on the records", "evidence": "notes on evidence", "shift": "shifts of the machine"}
+
+
+def counted_text(count: int, answer: str) -> str:
+    """Return an answer with its count: `3 missed`, `2 notes on evidence`."""
+    return count_text(count, _NOUNS[answer], _PLURALS.get(answer)) if answer in _NOUNS else f"{count} {answer}"
 
 
 def title(part: GatePart) -> str:

@@ -1,6 +1,6 @@
 """The newest run compared with earlier ones: the run before, one of a week before, the baseline."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -17,11 +17,18 @@ _WEEK = timedelta(days=7)
 
 
 def against(
-    record: RunRecord, earlier: Sequence[Facts], runs: Path, reading: tuple[Noise | None, Baseline | None, KnownBoards]
+    record: RunRecord,
+    earlier: Sequence[Facts],
+    runs: Path,
+    named: Collection[str],
+    reading: tuple[Noise | None, Baseline | None, KnownBoards],
 ) -> Iterator[tuple[Facts, RecordComparison | str]]:
-    """Yield each chosen earlier run with the comparison of `record` to it, or the reason why none exists."""
+    """Yield each chosen earlier run with the comparison of `record` to it, or the reason why none exists.
+
+    `named` are the commits that concerns of the gate compare with.
+    """
     noise, baseline, boards = reading
-    for facts in chosen(record, earlier, baseline):
+    for facts in chosen(record, earlier, baseline, named):
         try:
             older = store.read(runs / facts.file)
             yield facts, compare(older, record, noise, names=(name_of(facts), "this run"), boards=boards)
@@ -34,11 +41,17 @@ def name_of(facts: Facts) -> str:
     return f"{facts.created[:10]} {facts.commit[:8]}" if facts.commit else facts.created[:10]
 
 
-def chosen(record: RunRecord, earlier: Sequence[Facts], baseline: Baseline | None) -> list[Facts]:
-    """Return the run before, the newest one that is a week older, and the baseline's: each once, newest first."""
+def chosen(
+    record: RunRecord, earlier: Sequence[Facts], baseline: Baseline | None, named: Collection[str]
+) -> list[Facts]:
+    """Return the run before, the newest one that is a week older, the baseline's and those of the commits `named`.
+
+    Each of them once, the newest first.
+    """
     before = (datetime.fromisoformat(utc(record.created)) - _WEEK).isoformat() if earlier else ""
     weekly = [facts for facts in earlier if facts.created <= before]
     name = Path(baseline.record).name if baseline else None
     based = [facts for facts in earlier if Path(facts.file).name == name]
-    wanted = [*earlier[-1:], *weekly[-1:], *based[-1:]]
+    compared = [[facts for facts in earlier if facts.commit == commit][-1:] for commit in named]
+    wanted = [*earlier[-1:], *weekly[-1:], *based[-1:], *(facts for found in compared for facts in found)]
     return [facts for facts in reversed(earlier) if facts in wanted]

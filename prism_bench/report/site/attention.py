@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
-from prism_bench.analysis.findings import metric_words
+from prism_bench.analysis.gate.against_last import NAME as LAST
 from prism_bench.analysis.gate.alerts import command
-from prism_bench.analysis.gate.checks import GateCheck
+from prism_bench.analysis.gate.checks import WELL, GateCheck
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import kernel_page
 from prism_bench.report.site.sparkline import recent, sparkline
@@ -61,27 +61,23 @@ def notes(context: SiteContext) -> list[AttentionRow]:
 def _row(context: SiteContext, check: GateCheck, reproduce: str | None = None) -> AttentionRow:
     named = check.cases or tuple(filter(None, [check.case]))
     return {
-        "kind": check.answer, "gravity": check.gravity, "metric": check.metric, "ratio": check.ratio,
+        "kind": check.answer, "gravity": "good" if check.gravity == WELL else check.gravity, "metric": check.metric, "ratio": check.ratio,
         "message": check.message, "cases": _links(context, named), "reproduce": reproduce,
         "line": _line(context, named, check.metric),
     }  # fmt: skip
 
 
 def better(context: SiteContext) -> list[AttentionRow]:
-    """Return what became better lately: steps that still hold, and cases that are faster than in the run before.
+    """Return what became better lately: steps that still hold, and cases that are faster than when last measured.
 
-    Where the comparison with the run before cannot be trusted, its verdicts are withheld.
+    The largest change comes first. Where a comparison cannot be trusted, its verdicts are withheld.
     """
     steps = [one for one in context.shifts if not one.first.worse and min(s.age for s in one.steps) <= _RECENT]
     found = [_improved(context, "step", one.cases, one.first.key.metric, (one.ratio, one.message)) for one in steps]
-    before = context.comparisons[0][1] if context.comparisons else ""
-    if isinstance(before, str) or before.control.spoils(before.software):
-        return found
-    return found + [
-        _improved(context, "faster", (one.case,), one.metric,
-                  (one.judgement.estimate.ratio, f"{metric_words(one.metric)} against {before.names[0]}"))
-        for one in before.cases if one.verdict == "faster" and one.judgement
-    ]  # fmt: skip
+    checks = [check for part in context.gate.parts if part.name == LAST for check in part.checks]
+    spoiled = {check.against for check in checks if check.gravity == "untrusted" and not check.case}
+    faster = [check for check in checks if check.answer == "faster" and check.against not in spoiled]
+    return found + [_row(context, check) for check in sorted(faster, key=lambda check: check.order)]
 
 
 def _improved(

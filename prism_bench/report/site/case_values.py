@@ -9,7 +9,7 @@ from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.trend import Step
 from prism_bench.measurement import Measurement
-from prism_bench.report.site.context import SiteContext
+from prism_bench.report.site.context import SiteContext, same_run
 from prism_bench.report.site.counted import counted
 from prism_bench.report.site.measured import drawn_measurement, measurement_views
 from prism_bench.report.site.shown import ShownCase
@@ -61,9 +61,10 @@ def _why(why: Why) -> dict[str, Any]:
     return plain | {"counters": [{"name": one.name, "value": one.value, "text": one.text} for one in why.counters]}
 
 
-def drawn_case(shown: ShownCase, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the pictures of the case are drawn from."""
+def drawn_case(context: SiteContext, shown: ShownCase, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the pictures of the case are drawn from; `night` is the number of the run that it is of."""
     return {
+        "night": next((night for night, one in enumerate(context.own) if same_run(one, shown.reading.record)), None),
         **{name: values[name] for name in ("name", "variant", "label", "steps")},
         "derived": {name: _plain(shown.row[name]) for name in _DRAWN},
         "measurements": [drawn_measurement(one) for one in shown.case.measurements if one.subject == "kernel"],

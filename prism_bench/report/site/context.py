@@ -96,7 +96,8 @@ class SiteContext:
     def comparisons(self) -> list[tuple[Facts, RecordComparison | str]]:
         """Compare the newest run with earlier ones, or return why they do not compare."""
         known = self.noise, self.reading.promises.baseline, _boards(self.reading, self.history)
-        return list(against(self.record, self.earlier, self.places.runs, known))
+        named = dict.fromkeys(check.against for check in self.gate.concerns if check.against)
+        return list(against(self.record, self.earlier, self.places.runs, named, known))
 
     @property
     def earlier(self) -> list[Facts]:

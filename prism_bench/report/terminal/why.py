@@ -26,13 +26,14 @@ def why_view(found: Why) -> RenderableType:
 
 def _head(found: Why) -> Iterator[Text]:
     yield Text(found.case, style="bold")
-    source = f"  (counters of {found.counted_in})" if found.counted_in else ""
-    yield Text.assemble((found.verdict, "bold yellow" if found.bottleneck else "bold"), (source, "dim"))
+    yield Text(found.verdict, style="bold yellow" if found.bottleneck else "bold")
 
 
 def _counters(found: Why) -> Iterator[Text]:
     for one in found.counters:
         yield Text(f"  {one.text:>8}  {one.meaning}")
+    if found.counted_in:
+        yield Text(f"          counted in {found.counted_in}", style="dim")
 
 
 def _roof(found: Why) -> Iterator[Text]:
@@ -40,6 +41,8 @@ def _roof(found: Why) -> Iterator[Text]:
         roof = found.roof
         least = f"{time_text(roof.seconds)} cold; the {roof.limit} limit allows {time_text(roof.least)}"
         yield Text(f"roof      {least}: {share_text(roof.share)} of it reached")
+    elif found.seconds:
+        yield Text(f"time      {time_text(found.seconds)} cold")
 
 
 def _fixes(found: Why) -> Iterator[Text]:
@@ -71,7 +74,9 @@ def _code(code: CodeAgainst | None) -> Iterator[Text]:
         return
     facts = [f"{name.replace('_', ' ')} {was} to {now}" for name, (was, now) in code.facts.items()]
     facts += ["launched otherwise"] if code.relaunched else []
-    yield Text(f"code      {code.state} since {code.before}{': ' if facts else ''}{', '.join(facts)}")
+    yield Text(f"code      {code.state} since {code.before}")
+    if facts:
+        yield Text(f"          {', '.join(facts)}")
     for one in code_difference_json(code.entries)[:1]:
         yield Text(f"          {one['entry']}: {', '.join(changes_of(one)) or 'other operands or another order'}")
     if code.note:

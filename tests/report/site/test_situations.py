@@ -47,11 +47,11 @@ def wrong(case):
 
 
 SITUATIONS = {
-    "regression": (slower, "Worse: 1 case slower than in the last run.", "bad", ["slower 2.00x", "softmax"]),
-    "improvement": (faster, "Better: 1 case faster than in the last run, none slower.", "good", ["faster", "0.50x"]),
+    "regression": (slower, "Worse: 1 case slower than when last measured.", "bad", ["slower 2.00x", "softmax"]),
+    "improvement": (faster, "Better: 1 case faster than when last measured, none slower.", "good", ["faster", "0.50x"]),
     "untrusted": (doubtful, "Untrusted: 1 case cannot be trusted.", "bad", ["invalid", "exceeds the ceiling"]),
     "wrong kernel": (wrong, "Wrong: 1 case wrong.", "bad", ["softmax", "y[3] is 1.5, reference 0.5"]),
-    "nothing": (None, "No change: 42 cases as fast as in the last run.", "good", ["42 same"]),
+    "nothing": (None, "No change: 42 cases as fast as when last measured.", "good", ["42 same"]),
 }
 
 

@@ -1,6 +1,6 @@
 """Fusion: each chain before and after, where the saving comes from, and the published figures next to ours."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, TypedDict
 
 from prism_bench.errors import ResultsError, UsageError
@@ -11,9 +11,11 @@ from prism_bench.extensions.fusion.report.json_view import fusion_json
 from prism_bench.extensions.fusion.report.waterfall import waterfall
 from prism_bench.extensions.fusion.report.words import LEGEND, quantity_text, signed, verdict
 from prism_bench.kernel import Chain, KernelSpec
+from prism_bench.report.cells import times_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counters
 from prism_bench.report.site.page import Page, kernel_page
+from prism_bench.units import count_text
 from prism_bench.workload import LABELS
 
 if TYPE_CHECKING:
@@ -42,18 +44,31 @@ def page(context: SiteContext) -> Page:
     """Return the page of the chains of the catalogue."""
     chains = _chains(context)
     if not chains:
-        return Page("fusion", "Fusion", {"chains": [], "source": None}, {"ledgers": (), "savings": (), "timed": False})
+        empty = {"ledgers": (), "savings": (), "timed": False, "answer": ""}
+        return Page("fusion", "Fusion", {"chains": [], "source": None}, empty)
     sources = _sources(context, {spec.name for spec, _ in chains})
     found = fusion.ledgers(chains, LABELS, sources)
     table = fusion.compared(found)
     kernels = {chain.name: f"{kernel_page(spec.name)}.html" for spec, chain in chains}
     falls = [waterfall(one) for one in found]
-    known = _known(found)
+    known, savings = _known(found), saved(found)
     shown = {"ledgers": found, "table": table, "waterfalls": falls, "kernels": kernels, "legend": LEGEND,
              "verdict": verdict, "quantity_text": quantity_text, "timed": sources.record is not None,
-             "savings": saved(found), "prices": sources.prices(), "signed": signed,
+             "savings": savings, "answer": answer(savings), "prices": sources.prices(), "signed": signed,
              "known": known, "absent": [words for name, words in _ASKED.items() if name not in known]}  # fmt: skip
     return Page("fusion", "Fusion", fusion_json(found, table, sources), shown, scripts=("plot.js", "pictures.js"))
+
+
+def answer(savings: Sequence[ChainSaving]) -> str:
+    """Return in how many chains the best fused stage is faster than separate launches, and by how much."""
+    ratios = sorted(one["ratio"] for one in savings if one["ratio"])
+    faster = [ratio for ratio in ratios if ratio > 1]
+    if not ratios:
+        return ""
+    if not faster:
+        return f"Fusing makes none of {count_text(len(ratios), 'chain')} faster."
+    reach = times_text(faster[0]) if len(faster) == 1 else f"{times_text(faster[0])} to {times_text(faster[-1])}"
+    return f"The fused form is faster in {len(faster)} of {count_text(len(ratios), 'chain')} at their sizes: {reach}."
 
 
 def saved(ledgers: Iterable[ChainLedger]) -> list[ChainSaving]:

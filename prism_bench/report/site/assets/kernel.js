@@ -26,12 +26,15 @@
     return found;
   }
 
-  // The pieces of a history between its steps: from, to (exclusive) and level.
+  // The pieces of a history between its steps, or where there is none between GPUs: from, to (exclusive) and level.
   function levels(own, steps) {
     const first = own[0][0], end = own.at(-1)[0] + 1;
     if (!steps.length) {
-      const sorted = own.map(([, value]) => value).sort((a, b) => a - b);
-      return [[first, end, sorted[Math.floor(sorted.length / 2)]]];
+      const cuts = [first, ...view.devices.filter((at) => at > first && at < end), end];
+      return cuts.slice(0, -1).flatMap((from, index) => {
+        const sorted = own.filter(([run]) => run >= from && run < cuts[index + 1]).map(([, value]) => value).sort((a, b) => a - b);
+        return sorted.length ? [[from, cuts[index + 1], sorted[Math.floor(sorted.length / 2)]]] : [];
+      });
     }
     return [[first, steps[0].night, steps[0].before], ...steps.map((step, index) => [step.night, steps[index + 1]?.night ?? end, step.after])];
   }
@@ -47,8 +50,10 @@
   function trend(figure, chosen, metric) {
     const own = series(chosen.name, `${metric} kernel`), when = runs(), caption = figure.querySelector("figcaption");
     const peer = chosen.derived.best_peer, other = peer ? series(chosen.name, `${metric} peer:${peer}`) : [];
+    const here = chosen.measurements.find((one) => one.metric === metric), aside = here?.median && chosen.night !== null && !own.some(([run]) => run === chosen.night) ? [chosen.night, here.median] : null;
+    const because = aside && `the run of ${when[aside[0]]?.[0].slice(0, 10) || "this page"} took ${words.time(aside[1])} and is set aside: ${here.refused || "the device ran at another clock than in the runs around it"}`;
     caption.hidden = own.length < 2;
-    if (own.length < 2) return gap(figure, own.length ? `One run so far: ${words.time(own[0][1])}. A line needs a second one, and a step eleven.` : `No run has a ${named(metric)} of this case that can be trusted.`);
+    if (own.length < 2) return gap(figure, `${own.length ? `One run so far: ${words.time(own[0][1])}. A line needs a second one, and a step eleven.` : `No run has a ${named(metric)} of this case that can be trusted.`}${aside ? ` ${because[0].toUpperCase()}${because.slice(1)}.` : ""}`);
     const steps = chosen.steps.filter((step) => step.metric === metric && step.subject === "kernel").sort((a, b) => a.night - b.night);
     const noise = view.noise[chosen.name]?.[metric], pieces = levels(own, steps);
     const band = ([from, to, level]) => {
@@ -58,7 +63,8 @@
     caption.querySelector("[data-band]").textContent = noise ? `within ±${percent(noise)} of the level, which this machine cannot tell from noise` : "lowest to highest run of the level; no noise floor was measured";
     caption.querySelector("[data-peer]").hidden = !other.length;
     caption.querySelector("[data-peer] span").textContent = peer || "";
-    const all = [...own, ...other].map(([, value]) => value).concat(pieces.flatMap(band)), first = own[0][0], last = own.at(-1)[0];
+    const outer = [...own, ...other, ...(aside ? [aside] : [])], all = outer.map(([, value]) => value).concat(pieces.flatMap(band));
+    const first = Math.min(...outer.map(([run]) => run)), last = Math.max(...outer.map(([run]) => run));
     const few = last - first < 9 ? Array.from({ length: last - first + 1 }, (_, index) => first + index).filter((_, index, all) => innerWidth > 700 || all.length < 4 || index === 0 || index === all.length - 1) : undefined;
     const date = (run) => when[Math.round(run)]?.[0].slice(0, 10) || "";
     const plot = chart(figure, `${named(metric)} of ${chosen.name} over ${own.length} runs, ${steps.length || "no"} step${steps.length === 1 ? "" : "s"}`, {
@@ -80,7 +86,11 @@
     add("path", { d: line(own, across, up), fill: "none", stroke: "var(--ink)", "stroke-width": 1.3, class: "history" });
     if (own.length <= 200) dots(own, "var(--ink)");
     const processes = chosen.measurements.find((one) => one.metric === metric)?.processes.filter(([count]) => count).map((one) => quartiles(one)[2]) || [];
-    if (processes.length > 1) add("path", { d: `M${across(last)} ${up(Math.min(...processes))}V${up(Math.max(...processes))}`, stroke: "var(--ink)", "stroke-width": 3, "stroke-opacity": 0.5 });
+    if (processes.length > 1) add("path", { d: `M${across(chosen.night ?? last)} ${up(Math.min(...processes))}V${up(Math.max(...processes))}`, stroke: "var(--ink)", "stroke-width": 3, "stroke-opacity": 0.5 });
+    if (aside) {
+      add("circle", { cx: across(aside[0]), cy: up(aside[1]), r: 4, fill: "var(--paper)", stroke: "var(--ink)", class: "aside" });
+      say("set aside", { x: across(aside[0]) - 9, y: up(aside[1]) + 4, "text-anchor": "end" });
+    }
     steps.forEach((step) => {
       const colour = step.worse && !step.recovered ? "var(--bad)" : step.worse ? "var(--muted)" : "var(--good)";
       const at = across(step.night - 0.5), right = at > inner.right - 60;
@@ -88,7 +98,7 @@
       say(`${step.ratio > 1 ? "+" : "−"}${Math.abs((step.ratio - 1) * 100).toFixed(1)} %`, { x: at + (right ? -5 : 5), y: inner.top + 10, "text-anchor": right ? "end" : "start", fill: colour });
     });
     const cause = new Map(steps.map((step) => [step.night, `; a step: ${step.cause.join("; also ")}`]));
-    readable(figure, plot, own.map(([run, value]) => ({ x: across(run), y: up(value), text: `${date(run)} ${when[run]?.[1] || ""}: ${words.time(value)}${cause.get(run) || ""}` })));
+    readable(figure, plot, own.map(([run, value]) => ({ x: across(run), y: up(value), text: `${date(run)} ${when[run]?.[1] || ""}: ${words.time(value)}${cause.get(run) || ""}` })).concat(aside ? [{ x: across(aside[0]), y: up(aside[1]), text: because }] : []));
   }
 
   function strips(figure, chosen, metric) {
@@ -119,7 +129,7 @@
 
   function position(figure, chosen) {
     const points = view.cases.map((one) => ({ ...one.derived, case: one.name, label: one.label, variant: one.variant, picked: one.name === chosen.name }));
-    prism.plot.roofline(figure, points, view.roofs, { height: 280 });
+    prism.plot.roofline(figure, points, view.roofs, { height: 280, peaks: view.peaks });
   }
 
   function show() {

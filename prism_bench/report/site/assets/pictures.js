@@ -106,7 +106,7 @@
     const points = view.cases.filter((one) => sought.every((word) => `${one.case} ${one.label} ${one.bound || ""} ${one.arithmetic}`.toLowerCase().includes(word))
       && (!value("label") || one.label === value("label")) && (!value("bound") || one.bound === value("bound")) && (!value("kind") || (value("kind") === "variant") === Boolean(one.variant)));
     const linked = points.map((one) => ({ ...one, link: one.link && `${one.link}#case=${encodeURIComponent(one.case)}` }));
-    prism.plot.roofline(figure, linked, view.roofs, { height: innerWidth < 700 ? 440 : 560, names: true, zoom: roofs });
+    prism.plot.roofline(figure, linked, view.roofs, { height: innerWidth < 700 ? 440 : 560, names: true, zoom: roofs, peaks: view.peaks });
   });
   document.getElementById("roofline")?.addEventListener("shown", roofs);
 

@@ -24,11 +24,11 @@
   }
 
   // The roofs, in as far as they are in the picture; returns the boxes that their names take.
-  function roof({ svg, across, up, say, inner }, bandwidth, roofs, [x, y]) {
-    const clip = `roofs-${clips += 1}`, taken = [];
+  function roof({ svg, across, up, say, inner }, bandwidth, roofs, peaks, [x, y]) {
+    const clip = `roofs-${clips += 1}`, taken = [], named = [];
     svg.append(make("clipPath", { id: clip }, make("rect", { x: inner.left, y: inner.top, width: inner.right - inner.left, height: inner.bottom - inner.top })));
     const add = (attributes) => svg.append(make("path", { fill: "none", "clip-path": `url(#${clip})`, ...attributes }));
-    const highest = Math.max(...Object.values(roofs), 0) || y[1], start = Math.max(x[0], y[0] / bandwidth), end = Math.min(x[1], highest / bandwidth);
+    const highest = Math.max(...Object.values(roofs), ...Object.values(peaks), 0) || y[1], start = Math.max(x[0], y[0] / bandwidth), end = Math.min(x[1], highest / bandwidth);
     if (end > start) {
       add({ d: `M${across(start)} ${up(start * bandwidth)}L${across(end)} ${up(end * bandwidth)}`, stroke: "var(--ink)", "stroke-width": 1.3, class: "roof" });
       const slope = Math.atan2(up(start * 10 * bandwidth) - up(start * bandwidth), across(start * 10) - across(start)), from = start * (end / start) ** 0.04;
@@ -42,12 +42,15 @@
         taken.push([across(at) - 2, up(at * bandwidth) - 2, across(at) + 2, up(at * bandwidth) + 2]);
       }
     }
-    for (const [title, rate] of Object.entries(roofs)) {
+    for (const [title, rate] of [...Object.entries(roofs), ...Object.entries(peaks)]) {
       if (rate <= y[0] || rate >= y[1]) continue;
-      const text = `${NAMES[title] || title} ${words.rate("FLOP/s")(rate)}`, left = Math.max(inner.left, across(Math.max(x[0], Math.min(x[1], rate / bandwidth))));
-      add({ d: `M${left} ${up(rate)}H${inner.right}`, stroke: "var(--ink)", "stroke-width": 1.3, class: "roof" });
+      const text = `${NAMES[title] || title}${title in peaks ? " at most" : ""} ${words.rate("FLOP/s")(rate)}`, left = Math.max(inner.left, across(Math.max(x[0], Math.min(x[1], rate / bandwidth))));
+      add({ d: `M${left} ${up(rate)}H${inner.right}`, stroke: title in peaks ? "var(--muted)" : "var(--ink)", "stroke-width": title in peaks ? 1 : 1.3, "stroke-dasharray": title in peaks ? "5 4" : undefined, class: title in peaks ? "peak" : "roof" });
+      taken.push([left, up(rate) - 1, inner.right, up(rate) + 1]);
+      if (named.some((y) => Math.abs(y - up(rate)) < 12)) continue; // the caption has it
+      named.push(up(rate));
       say(text, { x: inner.right, y: up(rate) - 4, "text-anchor": "end", "font-size": 10 });
-      taken.push([inner.right - text.length * 6, up(rate) - 14, inner.right, up(rate) + 2], [left, up(rate) - 1, inner.right, up(rate) + 1]);
+      taken.push([inner.right - text.length * 6, up(rate) - 14, inner.right, up(rate) + 2]);
     }
     return taken;
   }
@@ -114,11 +117,11 @@
   }
 
   // Points {case, label, variant, intensity, flop_rate, arithmetic, link, picked} under the roofs; `names` are written
-  // next to the largest workloads; with `zoom` a part of the picture can be chosen.
-  function roofline(figure, all, { bandwidth, ...roofs }, { height, names, zoom }) {
+  // next to the largest workloads; with `zoom` a part of the picture can be chosen. `peaks` are roofs that nobody measured.
+  function roofline(figure, all, { bandwidth, ...roofs }, { height, names, zoom, peaks = {} }) {
     const found = all.filter((one) => one.intensity && one.flop_rate);
     if (!found.length || !bandwidth) return gap(figure, found.length ? "The run measured no memory ceiling." : all.length || !zoom ? "Without declared operations and a cold time on a device there is no place under the roofs." : "No case fits.");
-    const rates = found.map((one) => one.flop_rate), reach = found.map((one) => one.intensity), ends = Object.values(roofs);
+    const rates = found.map((one) => one.flop_rate), reach = found.map((one) => one.intensity), ends = [...Object.values(roofs), ...Object.values(peaks)];
     const ridge = (ends.length ? Math.max(...ends) : Math.max(...rates)) / bandwidth;
     const whole = [[Math.min(...reach) / 2.5, Math.max(...reach, ridge * 4) * 2], [Math.min(...rates, ...ends) / 3, Math.max(...rates, ...ends) * 2.5]];
     const part = zoom && figure.chosenPart || whole;
@@ -126,7 +129,7 @@
     const plot = chart(figure, `Roofline of ${points.length} cases: operations per second by operations per compulsory byte`, {
       height, bottom: 44, x: { kind: "log", domain: part[0], words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: part[1], words: words.rate(""), title: "operations per second" },
     });
-    const { svg, across, up, inner } = plot, taken = roof(plot, bandwidth, roofs, part);
+    const { svg, across, up, inner } = plot, taken = roof(plot, bandwidth, roofs, peaks, part);
     const places = points.map((one) => [across(one.intensity), up(one.flop_rate)]);
     points.forEach((one, index) => {
       const [cx, cy] = places[index], [fill, size] = LOOKS[one.label] || LOOKS.S1, r = one.picked ? size + 2.5 : size;

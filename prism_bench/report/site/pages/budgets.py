@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
+from prism_bench.report.site.answers import budgets_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
@@ -21,7 +22,7 @@ def page(context: SiteContext) -> Page:
     counts = Counter(one["verdict"] for one in found)
     reading = context.reading
     view = {
-        "night": context.record.created, "device_file": reading.promises.source or None,
+        "night": context.record.created, "answer": budgets_answer(reading.every_budget), "device_file": reading.promises.source or None,
         "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
     }  # fmt: skip
     return Page("budgets", "Budgets", view)

@@ -5,6 +5,7 @@ from typing import Any
 
 from prism_bench.analysis import rivals
 from prism_bench.analysis.summary import number
+from prism_bench.report.site.answers import catalogue_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.implementations import forms, operation_page
 from prism_bench.report.site.page import Page, kernel_page
@@ -25,7 +26,8 @@ def page(context: SiteContext) -> Page:
     shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": labels or LABELS,
              "trends": any(row["trend"] and row["trend"]["line"] for row in rows),
              "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
-    return Page("catalogue", "Catalogue", {"created": context.record.created, "kernels": rows}, shown)
+    view = {"created": context.record.created, "answer": catalogue_answer(rows), "kernels": rows}
+    return Page("catalogue", "Catalogue", view, shown)
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[int, float, str]:

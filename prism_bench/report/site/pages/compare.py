@@ -9,6 +9,7 @@ from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.report.site.against import name_of
+from prism_bench.report.site.answers import compare_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
@@ -33,7 +34,10 @@ _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its 
 def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
     """Return the page that compares the newest run with earlier ones, and any two records."""
     pairs = [_pair(context, facts, found) for facts, found in context.comparisons]
-    view = {"night": context.record.created, "against": pairs, "shelves": shelves, "rules": RULES_SHOWN}
+    newest = next(((name_of(facts), found) for facts, found in context.comparisons), None)
+    cases = sum(not case.is_edge for case in context.record.cases)
+    view = {"night": context.record.created, "answer": compare_answer(newest, cases), "against": pairs, "shelves": shelves,
+            "rules": RULES_SHOWN}  # fmt: skip
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages}
     shown = {"whisker": whisker, "look": look, "offered": sum(int(str(one["records"])) for one in shelves)}

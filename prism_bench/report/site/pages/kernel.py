@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from prism_bench.analysis.bounds.code_against import code_against
-from prism_bench.analysis.bounds.roofline import roofs
+from prism_bench.analysis.bounds.roofline import roofs, unmeasured_peaks
 from prism_bench.analysis.bounds.why import Why, why
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
@@ -15,6 +15,7 @@ from prism_bench.kernel import KernelSpec
 from prism_bench.report.code_difference import changes_of
 from prism_bench.report.peers import how_text
 from prism_bench.report.site.against import name_of
+from prism_bench.report.site.answers import kernel_answer
 from prism_bench.report.site.case_values import case_values, conditions, drawn_case
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counted_of
@@ -50,8 +51,11 @@ def _page(
     whys = {one.case.name: why(one.case, one.reading.limits, seen[one.case.name], _code(context, one.case))
             for one in shown_cases}  # fmt: skip
     cases = [case_values(context, one, seen[one.case.name], whys[one.case.name]) for one in shown_cases]
+    chosen = largest(shown_cases)
+    opened = next((one.case for one in shown_cases if one.case.name == chosen), None)
     view = {
         "kernel": kernel,
+        "answer": kernel_answer(opened, whys[opened.name]) if opened else "",
         "created": context.record.created,
         "commit": context.record.commit,
         "family": spec.family if spec else next((one.case.family for one in shown_cases), ""),
@@ -64,7 +68,7 @@ def _page(
     }
     shown = {"cases": shown_cases, "table": table_of([one.line for one in shown_cases]), "whys": whys, "spec": spec,
              "counted": _counted_near(shown_cases, whys),
-             "largest": largest(shown_cases), "before": _replaced(spec), "changes": changes_of,
+             "largest": chosen, "before": _replaced(spec), "changes": changes_of,
              "languages": len(forms(context.catalogue, kernel)), "operation": f"{operation_page(kernel)}.html",
              "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
              "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
@@ -72,9 +76,11 @@ def _page(
              "conditions": conditions,
              "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
     drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
+             "peaks": unmeasured_peaks(context.record.machine, context.reading.limits,
+                                       {one.case.arithmetic for one in shown_cases if one.case.flops}),
              "floors": dict(context.reading.limits.floors), "largest": shown["largest"],
              "noise": _noise(context, shown_cases), "devices": _other_devices(context),
-             "cases": [drawn_case(one, values) for one, values in zip(shown_cases, cases, strict=True)]}  # fmt: skip
+             "cases": [drawn_case(context, one, values) for one, values in zip(shown_cases, cases, strict=True)]}  # fmt: skip
     scripts = ("plot.js", "roofline.js", "kernel.js")
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", scripts, drawn=drawn if shown_cases else None,
                 words=_words(kernel, spec, view))  # fmt: skip

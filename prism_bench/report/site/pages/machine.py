@@ -6,6 +6,7 @@ from typing import Any
 
 from prism_bench.analysis.summary import number
 from prism_bench.report.machine import facts, machine_name
+from prism_bench.report.site.answers import machine_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
@@ -23,7 +24,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     if noise:
         noise["floors"] = [{name: one[name] for name in _FLOOR} for one in noise["floors"]]
     view = {
-        "machine": machine_name(record), "night": record.created, "backend": record.backend,
+        "machine": machine_name(record), "answer": machine_answer(reading.limits), "night": record.created, "backend": record.backend,
         "floors": dict(reading.limits.floors), "ceilings": dict(reading.limits.ceilings),
         "sources": dict(reading.limits.sources), "cold_doubt": reading.limits.cold_doubt,
         "facts": {title: dict(pairs) for title, pairs in facts(record)},

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TypedDict
 
+from prism_bench.report.site.answers import operation_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.implementations import (
     ImplementationTable,
@@ -33,7 +34,13 @@ def pages(context: SiteContext) -> Iterator[Page]:
         own = forms(context.catalogue, kernel)
         titles = [language_title(form.written_in) for form in own.values()]
         spec = own[None]
-        view = {"kernel": kernel, "family": spec.family, "languages": titles, "workloads": tables}
+        view = {
+            "kernel": kernel,
+            "answer": operation_answer(widest(tables), tables),
+            "family": spec.family,
+            "languages": titles,
+            "workloads": tables,
+        }
         meanings = {name: spec.variants[name].meaning for name in own if name}
         shown = {"kernel_link": f"{kernel_page(kernel)}.html", "meanings": meanings,
                  "anything_timed": any(row["cold"] for table in tables for row in table["rows"])}  # fmt: skip

@@ -3,9 +3,10 @@
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.bounds.roofline import ARITHMETIC, plotted, roofs
+from prism_bench.analysis.bounds.roofline import ARITHMETIC, plotted, roofs, unmeasured_peaks
 from prism_bench.analysis.summary import number
 from prism_bench.measure.limits import Limits
+from prism_bench.report.site.answers import roofline_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
@@ -19,11 +20,12 @@ def page(context: SiteContext) -> Page:
     reading = context.reading
     rows = [_row(context, row) for row in plotted(reading.frame).to_dict("records")]
     rows.sort(key=lambda row: (row["bound_share"] is None, row["bound_share"] or 0))
-    view = {"night": context.record.created, "ceilings": dict(reading.limits.ceilings),
-            "floors": dict(reading.limits.floors), "cases": rows,
+    peaks = unmeasured_peaks(context.record.machine, reading.limits, {str(row["arithmetic"]) for row in rows})
+    view = {"night": context.record.created, "answer": roofline_answer(reading.busy_shares), "ceilings": dict(reading.limits.ceilings),
+            "peaks": peaks, "floors": dict(reading.limits.floors), "cases": rows,
             "left_out": len(reading.cases) - len(rows)}  # fmt: skip
     bandwidth = {"bandwidth": reading.limits.ceilings.get("bandwidth")}
-    drawn = {"cases": [_drawn(row) for row in rows], "roofs": {**bandwidth, **roofs(reading.limits)}}
+    drawn = {"cases": [_drawn(row) for row in rows], "roofs": {**bandwidth, **roofs(reading.limits)}, "peaks": peaks}
     return Page("roofline", "Roofline", view, {"unmeasured": _unmeasured(rows, reading.limits)},
                 scripts=("plot.js", "roofline.js", "pictures.js"), drawn=drawn)  # fmt: skip
 

@@ -9,6 +9,7 @@ from prism_bench.analysis.reading import middle
 from prism_bench.analysis.speedup import compared
 from prism_bench.analysis.summary import number
 from prism_bench.report.peers import headline_text
+from prism_bench.report.site.answers import speedup_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
@@ -27,7 +28,8 @@ def page(context: SiteContext) -> Page:
     cases = [_row(context, row, results[row["case"]]) for row in rows.to_dict("records")]
     cases.sort(key=_order)
     peers = headline_text(context.reading.against_peers)
-    view = {"night": context.record.created, "device": bool(rows["cold_time"].notna().any()),
+    answer = speedup_answer(context.reading.against_peers)
+    view = {"night": context.record.created, "answer": answer, "device": bool(rows["cold_time"].notna().any()),
             "against_peers": context.reading.against_peers, "cpu": _against_cpu(cases), "cases": cases}  # fmt: skip
     shown = {"most": PICTURED, "peers": peers, "peer_links": peer_links(context, peers.rows)}
     return Page(

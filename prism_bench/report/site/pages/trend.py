@@ -6,9 +6,11 @@ from typing import Any
 from prism_bench.analysis.gate.against_history import ENOUGH
 from prism_bench.analysis.trend import Step
 from prism_bench.analysis.trend.shifts import RECENT, Shift
+from prism_bench.report.site.answers import trend_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
+from prism_bench.report.terminal.fitting import alike
 
 _POINTS = 45  # runs on each side of a step
 
@@ -16,15 +18,27 @@ _POINTS = 45  # runs on each side of a step
 def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     """Return the page of the steps over all runs."""
     view = {
+        "answer": trend_answer(context.shifts, len(context.own), ENOUGH),
         "nights": len(context.own), "enough": ENOUGH, "series": context.trend.series,
         "first": context.own[0].created if context.own else None,
         "last": context.own[-1].created if context.own else None,
         "steps": [_shift(context, one) for one in context.shifts],
         "breakpoints": [vars(one) for one in context.breakpoints],
-        "aside": dict(sorted(context.trend.aside.items(), key=lambda item: -item[1])),
+        "aside": _aside(context.trend.aside),
         "problems": [vars(problem) for problem in context.history.problems],
     }  # fmt: skip
     return Page("trend", "Trend", view, scripts=("plot.js", "pictures.js"))
+
+
+def _aside(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return how many measurements were set aside by reason, the most frequent first.
+
+    Of reasons that differ in numbers alone the most frequent one represents all.
+    """
+    ordered = sorted(counts, key=lambda reason: -counts[reason])
+    found = {group.text: sum(counts[reason] for reason in group.cases)
+             for group in alike(("aside", reason, reason) for reason in ordered)}  # fmt: skip
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from prism_bench.documents import as_kind, json_of
 from prism_bench.errors import ResultsError
+from prism_bench.report.site.answers import tuning_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.terminal.policies import Asked, measured_json
@@ -28,9 +29,10 @@ def page(context: SiteContext) -> Page:
     measured = _asked(read_measured, measured_path(context.machine, folder), problems)
     choices = [{**asdict(one), "adopted": one.adopted} for one in kept.choices] if kept else []
     adopted = [one["speedup"] for one in choices if one["adopted"]]
+    gain = geometric_mean(adopted) if adopted else None
     view = {
-        "night": context.record.created, "choices": sorted(choices, key=lambda one: -one["speedup"]),
-        "adopted": len(adopted), "gain": geometric_mean(adopted) if adopted else None,
+        "night": context.record.created, "answer": tuning_answer(choices, gain), "choices": sorted(choices, key=lambda one: -one["speedup"]),
+        "adopted": len(adopted), "gain": gain,
         "tried": _sessions(folder, problems), "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
         "problems": problems,
     }  # fmt: skip

@@ -1,0 +1,158 @@
+"""The first sentence of each page: its answer, before any table; empty where nothing was measured that it is about."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prism_bench.analysis.bounds.why import Why
+from prism_bench.analysis.compare.comparison import RecordComparison
+from prism_bench.analysis.gate.budgets import BudgetVerdict
+from prism_bench.analysis.headline import BEST, HeadlineRow
+from prism_bench.analysis.rivals import peers
+from prism_bench.analysis.trend.shifts import Shift
+from prism_bench.measure.limits import Limits
+from prism_bench.metric import ELSEWHERE, MEASURED
+from prism_bench.report.cells import against_text, times_text
+from prism_bench.report.peers import labels_text, peer_text, shown_rows
+from prism_bench.report.site.implementations import ImplementationTable
+from prism_bench.run_record import CaseResult
+from prism_bench.units import count_text, rate_text, share_text, time_text
+
+_TIMED = ("measured", "older", "round")
+_FAR = 0.5  # of its limit: a case that reaches less is far from it
+
+
+def catalogue_answer(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many implementations have a time, went wrong, miss a budget or are behind a peer."""
+    states = Counter("timed" if row["state"] in _TIMED else row["state"] for row in rows)
+    if not states["timed"]:
+        return ""
+    behind = sum(1 for row in rows if row["peer"] and row["peer"]["ratio"] < 1)
+    missed = sum(1 for row in rows if row["budget"] == "missed")
+    pieces = [f"{states['timed']} of {count_text(len(rows), 'implementation')} have a time"]
+    pieces += [f"{count} {word}" for word, count in states.items() if word not in ("timed", "unmeasured")]
+    pieces += [f"{missed} {'misses' if missed == 1 else 'miss'} a budget" if missed else "none misses a budget"]
+    pieces += (
+        [f"{behind} {'is' if behind == 1 else 'are'} slower than the best peer at the largest size"] if behind else []
+    )
+    return f"{', '.join(pieces)}."
+
+
+def budgets_answer(found: Sequence[BudgetVerdict]) -> str:
+    """Return how many budgets are missed and which of them by the most; where none is, how many are met."""
+    missed = sorted((one for one in found if one.verdict == "missed"), key=lambda one: -(one.use or 0))
+    counts = Counter(one.verdict for one in found)
+    if not found:
+        return ""
+    if not missed:
+        left = ", ".join(f"{count} {word}" for word, count in counts.items())
+        return f"No budget is missed: {left}."
+    verb = "is" if len(missed) == 1 else "are"
+    measured = f", {against_text(missed[0].ratio)} the promised value" if missed[0].ratio else ""
+    worst = f"the furthest by {missed[0].case}{measured}"
+    return f"{len(missed)} of {count_text(len(found), 'budget')} {verb} missed, {worst}."
+
+
+def roofline_answer(shares: Sequence[float]) -> str:
+    """Return what share of their limit half of the cases reach, and how many are far from it."""
+    if not shares:
+        return ""
+    ordered, far = sorted(shares), sum(share < _FAR for share in shares)
+    rest = f"{far} {'reaches' if far == 1 else 'reach'} less than {share_text(_FAR)}" if far else "none is far from it"
+    cases = count_text(len(shares), "case")
+    middle = share_text(ordered[len(ordered) // 2])
+    return f"Half of the {cases} that memory or arithmetic limits reach {middle} of their limit or more; {rest}."
+
+
+def speedup_answer(rows: Sequence[HeadlineRow]) -> str:
+    """Return how many cases are slower than their best peer, and which is the furthest behind."""
+    best = next((row for row in shown_rows(rows) if row["peers"] == BEST), None)
+    if best is None:
+        return ""
+    worst = best["worst"]
+    behind = (
+        f"{best['below']} of {count_text(best['cases'], 'case')} at {labels_text(best)} are slower than the best peer"
+    )
+    named = f"{worst['implementation']} {worst['label']}, {times_text(worst['ratio'])} as fast as {peer_text(worst)}"
+    return f"{behind}; the {'furthest behind' if worst['ratio'] < 1 else 'closest'} is {named}."
+
+
+def compare_answer(newest: tuple[str, RecordComparison | str] | None, cases: int) -> str:
+    """Return what the newest run, of so many cases, is against the run before, or why no verdict can be given."""
+    if newest is None:
+        return "There is no earlier run of this machine to compare the newest one with."
+    name, found = newest
+    if isinstance(found, str):
+        return f"The newest run does not compare with {name}: {found}."
+    words = {"inconclusive": "undecided", "same": "the same"}
+    counts = {"slower": 0, **{word: count for word, count in found.counts().items() if count}}
+    listed = ", ".join(f"{count or 'none'} {words.get(word, word)}" for word, count in counts.items())
+    new = cases - len(found.cases)
+    listed += f"; {count_text(new, 'case')} {'is' if new == 1 else 'are'} not in it" if new > 0 else ""
+    if found.control.spoils(found.software):
+        control = f"{len(found.control.changed)} of {count_text(found.control.cases, 'case')} of identical code differ"
+        return f"The comparison of the newest run with {name} cannot be trusted: {control}."
+    return f"The newest run against {name}: {listed}."
+
+
+def trend_answer(steps: Sequence[Shift], records: int, enough: int) -> str:
+    """Return how many steps for the worse and for the better the history has."""
+    if records < enough:
+        return f"No step can be found in {count_text(records, 'record')}: it takes {enough}."
+    worse = [one for one in steps if one.first.worse]
+    lasting = sum(not all(step.recovered for step in one.steps) for one in worse)
+    if not steps:
+        return f"No step in {count_text(records, 'record')}."
+    recovered = f" and {len(worse) - lasting} that recovered" if len(worse) > lasting else ""
+    return f"{count_text(lasting, 'step')} for the worse{recovered}, {len(steps) - len(worse)} for the better."
+
+
+def tuning_answer(choices: Sequence[Mapping[str, Any]], gain: float | None) -> str:
+    """Return how many tuned cases leave their default launch, and what that brings."""
+    adopted = sum(one["adopted"] for one in choices)
+    if not choices:
+        return ""
+    faster = f", {times_text(gain)} faster{'' if adopted == 1 else ' in the geometric mean'}" if gain else ""
+    leave = "leaves its" if adopted == 1 else "leave their"
+    return f"{adopted} of {count_text(len(choices), 'tuned case')} {leave} default launch{faster}."
+
+
+def machine_answer(limits: Limits) -> str:
+    """Return what the machine reached: its ceilings and its launch overhead."""
+    units = {"bandwidth": ("copies", "B/s"), "read_bandwidth": ("reads", "B/s"), "fp32": ("computes", "FLOP/s")}
+    pieces = [f"{verb} {rate_text(limits.ceilings[name], unit)}{' in FP32' if name == 'fp32' else ''}"
+              for name, (verb, unit) in units.items() if name in limits.ceilings]  # fmt: skip
+    overhead = limits.floors.get("cold_time")
+    pieces += [f"launches an empty kernel in {time_text(overhead)}"] if overhead else []
+    return f"This run's machine {_listed(pieces)}." if pieces else ""
+
+
+def kernel_answer(case: CaseResult, why: Why) -> str:
+    """Return the time of the largest case, its distance to the limit and its best peer."""
+    metric = next((name for name in {**MEASURED, **ELSEWHERE} if name in ("cold_time", "wall_time")
+                   and (one := case.measurement(name)) and one.valid and one.samples), None)  # fmt: skip
+    measured = case.measurement(metric) if metric else None
+    if measured is None or measured.median is None:
+        return ""
+    pieces = [f"{case.label} takes {time_text(measured.median)}"]
+    pieces += [f"{share_text(why.roof.share)} of the {why.roof.limit} limit"] if why.roof else []
+    best = next(iter(peers(case)), None)
+    if best:
+        ratio = best.seconds / measured.median
+        pieces.append(f"{times_text(ratio)} as fast as the best peer, {best.name}")
+    return f"{', '.join(pieces)}."
+
+
+def operation_answer(table: ImplementationTable | None, tables: Sequence[ImplementationTable]) -> str:
+    """Return how far the slowest language is behind the fastest one; which languages have a time where none compares."""
+    timed = list(dict.fromkeys(row["title"] for one in tables for row in one["rows"] if row["cold"]))
+    if table is None:
+        return f"Only {timed[0]} has a time on this machine: nothing is compared." if len(timed) == 1 else ""
+    rows = [(row["behind"], row["title"]) for row in table["rows"] if row["behind"]]
+    (behind, slowest), (_, fastest) = rows[0], rows[-1]
+    return f"At {table['label']} {fastest} is the fastest, and {slowest} takes {times_text(behind)} its time."
+
+
+def _listed(pieces: Sequence[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join([", ".join(pieces[:-1]), pieces[-1]]) if len(pieces) > 1 else pieces[0]
