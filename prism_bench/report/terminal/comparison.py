@@ -39,9 +39,10 @@ _HIDDEN = ("same", UNMEASURED)
 def comparison_view(comparison: RecordComparison, everything: bool = False) -> RenderableType:
     """Return what `compare` prints.
 
-    What cannot be trusted comes first, then the counts, and a table of the cases that differ, or of `everything`.
+    What cannot be trusted comes first, then the counts, and a table of the cases that differ, or of `everything`: by
+    verdict, the largest change first.
     """
-    found = sorted(comparison.cases, key=lambda one: list(STYLES).index(one.verdict))
+    found = sorted(comparison.cases, key=lambda one: (list(STYLES).index(one.verdict), _distance(one)))
     shown = found if everything else _first([one for one in found if one.verdict not in _HIDDEN])
     parts: list[RenderableType] = [*_untrusted(comparison), _headline(comparison)]
     parts += [_table(shown, _titles(comparison.names))] if shown else []

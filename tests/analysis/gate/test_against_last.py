@@ -128,3 +128,27 @@ def test_what_the_baseline_found_is_not_told_twice(asked):
     baseline = GatePart("baseline", (GateCheck("softmax[n=100]", "cold_time", "slower", "bad"),))
     assert set() == grave(once(last, [baseline]))
     assert grave(last) == grave(once(last, [GatePart("baseline")]))
+
+
+def of_code(*seconds, seed):
+    """A record with a case of known machine code for each time."""
+    cases = [
+        case_result(f"k{n}", code={"sass": f"s{n}", "launches": 1},
+                    measurements=(measurement("cold_time", one, noise=0.002, seed=seed + n),))
+        for n, one in enumerate(seconds)
+    ]  # fmt: skip
+    return record_of(*cases)
+
+
+def test_a_host_that_launches_later_makes_no_kernel_degraded(asked):
+    """Every launch takes 4 us longer, which is more than half of the shortest cases."""
+    seconds = [4e-6 * 1.4**place for place in range(14)]
+    part = asked(of_code(*seconds, seed=1), of_code(*(one + 4e-6 for one in seconds), seed=90))
+    assert set() == grave(part)
+    assert "shift" in {check.answer for check in part.checks}
+
+
+def test_a_device_that_lost_half_its_rate_is_not_excused(asked):
+    seconds = [4e-6 * 1.4**place for place in range(14)]
+    part = asked(of_code(*seconds, seed=1), of_code(*(2 * one for one in seconds), seed=90))
+    assert {"degraded"} == {answer for _, answer in grave(part)}

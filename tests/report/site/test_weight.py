@@ -8,14 +8,19 @@ import pytest
 from prism_bench.report.site import build_site
 from prism_bench.report.site.page import MENU
 from tests.built_in import CATALOGUE
-from tests.report.site.browser import opened, window
+from tests.report.site.browser import OVERLAPS, keep, opened, violations, window
 
 pytestmark = pytest.mark.xdist_group("heavy site")  # one worker builds it
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
 RECORD = max((REPORTS / "runs" / "nvidia-h200").glob("*.json.gz"))
 SITE = 12_000_000  # bytes of all files
 PAGE, ELEMENTS, SHEETS = 300_000, 5_000, 10
+PAINT = 1_000  # milliseconds until something is seen
 HEAVY = "kernels/linear_algebra_chain"  # with the most cases
+KINDS = (*MENU, HEAVY, "operations/matmul")  # a page of every kind
+PAINTED = """() => new Promise((answer) => new PerformanceObserver((seen, self) => {
+    self.disconnect(); answer(seen.getEntries()[0].startTime);
+}).observe({type: "paint", buffered: true}))"""
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +50,46 @@ def test_no_page_is_heavier_than_what_it_shows(heavy):
 def test_elements_are_made_when_they_are_seen(browser, heavy):
     with window(browser) as page:
         found = {}
-        for name in (*MENU, HEAVY):
+        for name in KINDS:
             opened(page, heavy, name)
             found[name] = page.evaluate("document.querySelectorAll('*').length")
         assert {} == {name: count for name, count in found.items() if count > ELEMENTS}
         assert [] == page.problems
 
 
+def test_something_is_seen_within_a_second(browser, heavy):
+    """The faster of two loads: a machine that builds or tests something next to it loses none of them by chance."""
+    found = {}
+    with window(browser) as page:
+        for name in KINDS:
+            found[name] = min(page.evaluate(PAINTED) for _ in range(2) if opened(page, heavy, name))
+    assert {} == {name: taken for name, taken in found.items() if taken > PAINT}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_on_a_full_page(browser, heavy, dark):
+    pytest.importorskip("axe_playwright_python", reason="it brings axe-core")
+    with window(browser, dark=dark, bypass_csp=True) as page:
+        for name in KINDS:
+            opened(page, heavy, name)
+            assert [] == violations(page), name
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1440])
+def test_full_pages_fit_their_width(browser, heavy, width, dark):
+    with window(browser, width, dark) as page:
+        for name in KINDS:
+            opened(page, heavy, name)
+            keep(page, f"full-{name}-{width}-{'dark' if dark else 'light'}")
+            assert [] == page.evaluate(OVERLAPS), f"{name}: text on text"
+            assert width >= page.evaluate("document.documentElement.scrollWidth"), f"{name}: too wide"
+        assert [] == page.problems
+
+
 def test_pages_are_printed_on_few_sheets(browser, heavy):
     with window(browser) as page:
-        for name in ("compare", "catalogue", "budgets", HEAVY):
+        for name in KINDS:
             opened(page, heavy, name)
             sheets = len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True)))
             assert 1 <= sheets <= SHEETS, name
