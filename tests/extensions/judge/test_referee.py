@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import chain, repeat
 from pathlib import Path
 from random import Random
@@ -33,6 +34,7 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.kernel import KernelSpec
+from prism_bench.monitor.reading import DeviceReading, Process
 from prism_bench.workers.frames import Frame
 from prism_bench.workers.refusal import Refusal
 from prism_bench.workload import Workload
@@ -238,6 +240,31 @@ def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(machine, "opened", absent)
     assert MachineState(canary=42, overhead=fake_device.OVERHEAD) == machine.machine_state(fake_device.FACTS)
+
+
+@pytest.mark.parametrize(("readings_until_listed", "held"), [(0, False), (3, False), (10**6, True)])
+def test_memory_is_held_by_no_process_only_where_that_lasts(
+    monkeypatch: pytest.MonkeyPatch, readings_until_listed: int, held: bool
+) -> None:
+    class StartingProcess:
+        """A device on which one process is listed as small until its context is counted, some readings later."""
+
+        def __init__(self, *_: object) -> None:
+            self.reads = 0
+
+        def read(self, now: float) -> DeviceReading:
+            self.reads += 1
+            listed = 9e8 if self.reads > readings_until_listed else 1e8
+            return DeviceReading(now, {"memory_used": 1e9}, processes=(Process(7, "runner", listed),))
+
+    monkeypatch.setattr(machine, "opened", lambda: nullcontext(None))
+    monkeypatch.setattr(machine, "devices", lambda nvml: ())
+    monkeypatch.setattr(machine, "by_uuid", lambda devices, uuid: object())
+    monkeypatch.setattr(machine, "Probe", StartingProcess)
+    monkeypatch.setattr(machine, "SETTLING_SECONDS", 0.0)
+    before = MachineState({"memory_used": 0.0}, canary=fake_device.FACTS.canary, overhead=fake_device.FACTS.overhead)
+    complaints = machine.machine_state(fake_device.FACTS).complaints(before)
+    assert bool(complaints) == held, complaints
 
 
 def test_a_plan_has_no_reference_and_refuses_what_a_runner_cannot_launch(case: Case) -> None:

@@ -23,6 +23,7 @@ SETTINGS = ("max_sm_clock", "memory_total")
 MEMORY_BYTES = 256 << 20  # which the driver may take for itself meanwhile
 SLOWER = 1.5  # times that an empty kernel may take longer than before
 SLOWER_SECONDS = 5e-6
+SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25  # contexts are listed later than their memory is taken, and end likewise
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,23 @@ def machine_state(facts: FactsAnswer) -> MachineState:
             device = by_uuid(devices(nvml), facts.uuid)
             if device is None:
                 return MachineState(canary=facts.canary, overhead=facts.overhead)
-            reading = Probe(nvml, device).read(time.perf_counter())
+            reading = _settled(Probe(nvml, device))
             return MachineState(dict(reading.values), _unowned(reading), facts.canary, facts.overhead)
     except BackendUnavailable:
         return MachineState(canary=facts.canary, overhead=facts.overhead)
     except DeviceLost as error:
         return MachineState(lost=str(error))
+
+
+def _settled(probe: Probe) -> DeviceReading:
+    """Return the first reading in which processes hold the memory in use, the last one where none shows that."""
+    reading = probe.read(time.perf_counter())
+    for _ in range(SETTLING_READINGS):
+        if _unowned(reading) <= MEMORY_BYTES:
+            break
+        time.sleep(SETTLING_SECONDS)
+        reading = probe.read(time.perf_counter())
+    return reading
 
 
 def _unowned(reading: DeviceReading) -> float:
