@@ -33,8 +33,9 @@ READING = [name for name, command in COMMANDS.items()
 
 
 def small():
-    """A small record with verification, peers and a profile."""
-    case = case_result("vector_add", times={"cold_time": 1e-3, "hot_time": 9e-4, "cold_time@peer:torch": 2e-3})
+    """A small record with verification, peers and machine code."""
+    times = {"cold_time": 1e-3, "hot_time": 9e-4, "cold_time@peer:torch": 2e-3}
+    case = case_result("vector_add", times=times, code={"sass": "9f3c0a61", "registers": 32, "launches": 1})
     plain = encode(record_of(case))
     entry = {"seed": 0, "output": "y", "passed": True, "compared": 4, "of": 4, "where": "float64 on the host",
              "max_error": 1e-7, "max_relative": 1e-7, "norm_error": 1e-8, "place": [0], "actual": 1.0, "expected": 1.0,
