@@ -64,8 +64,11 @@ def read_hashes(path: Path) -> list[HashedEntry]:
     """Return the rows of a table; a ResultsError where it cannot be read."""
     try:
         with path.open(newline="") as file:
-            return [HashedEntry(**row) for row in csv.DictReader(file)]
-    except (OSError, TypeError, ValueError) as error:
+            rows = [HashedEntry(**row) for row in csv.DictReader(file)]
+        if not rows:
+            raise ValueError("it has no rows")
+        return rows
+    except (OSError, TypeError, ValueError, csv.Error) as error:
         raise ResultsError(f"{path}: not a table of hashes ({error})") from error
 
 

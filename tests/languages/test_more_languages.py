@@ -17,6 +17,7 @@ from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
 from prism_bench.languages import build, build_request, language
+from prism_bench.languages.language import Language
 from prism_bench.languages.loaders import numba as numba_loader
 from prism_bench.libraries import Library
 from prism_bench.run.verification import passed, verify
@@ -97,7 +98,7 @@ def test_a_version_has_the_parts_that_make_the_code(name, part, installed, words
 
     monkeypatch.setattr(Library, "is_installed", lambda self: True)
     monkeypatch.setattr(Library, "installed_version", lambda self: "1.2.3")
-    monkeypatch.setattr("prism_bench.languages.language.version", version)
+    monkeypatch.setattr(sys.modules[Language.__module__], "version", version)
     found = language(name).require_installed()
     assert found.startswith("1.2.3 (")
     assert next(iter(language(name).parts)) + words in found
