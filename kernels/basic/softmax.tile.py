@@ -33,11 +33,12 @@ def softmax_long(x, y, cols, temperature, TILE: ct.Constant[int]):
         ct.store(y, index=(row, at), tile=ct.exp((tile - highest) * scale) / whole)
 
 
-def launch(rows: int, cols: int, longest: int, part: int) -> Launch:
+def launch(rows: int, cols: int, longest: int, part: int, warps: int) -> Launch:
     whole = 1 << max(cols - 1, 0).bit_length()
     tile = whole if whole <= longest else min(part, whole)
     entry = "softmax" if whole <= longest else "softmax_long"
-    return Launch(rows, entry=entry, constants={"TILE": tile, "divisible": 1 if cols % 16 else 16})
+    hints = {"num_worker_warps": warps} if warps else {}
+    return Launch(rows, entry=entry, constants={"TILE": tile, "divisible": 1 if cols % 16 else 16, **hints})
 
 
 variant = Variant(
@@ -46,6 +47,9 @@ variant = Variant(
     arguments=(In("x", "rows cols"), Out("y", "rows cols"), Size("cols"), Scalar("temperature")),
     launch=launch,
     derived={},
-    tune=Tune(longest=(8192, 4096, 16_384, 32_768), part=(4096, 2048, 8192, 1024)),
-    more_edges=tuple(Workload(rows=16, cols=cols) for cols in (1000, 2048, 40_960)),
+    tune=Tune(longest=(8192, 4096, 16_384, 32_768), part=(4096, 2048, 8192, 1024), warps=(0, 8)),
+    more_edges=(
+        *(Workload(rows=16, cols=cols) for cols in (1000, 2048, 40_960)),
+        *(Workload(rows=16, cols=cols, longest=32_768, warps=8) for cols in (30_000, 32_768, 40_960)),
+    ),
 )
