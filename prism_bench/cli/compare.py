@@ -217,7 +217,8 @@ class _Selecting:
         asked = self.option and f"{self.option} is given"
         everything = asked or other_environment(sides.builds) or other_package(sides.builds)
         with interrupts.allowed(), _doing("compiling what differs between the sides"):
-            return selected(sides.builds, self.backend.device, identity_on(self.backend.name), everything)
+            name, device = self.backend.name, self.backend.device
+            return selected(sides.builds, device, identity_on(name), everything, launched=name == "cuda")
 
 
 @contextmanager

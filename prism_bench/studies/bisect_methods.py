@@ -69,11 +69,11 @@ def git_bisect(history: GeneratedHistory, processes: int) -> int | None:
 
 def git_bayesect(history: GeneratedHistory) -> int | None:
     """Return the commit of which git-bayesect is sure, None after too many measurements."""
-    from git_bayesect import Bisector
-
     threshold, last = _threshold(history), history.commits - 1  # its index 0 is the newest commit
     if threshold is None:
         return None
+    from git_bayesect import Bisector
+
     search = Bisector(np.ones(history.commits))
     for _ in range(MOST):
         index = search.select()

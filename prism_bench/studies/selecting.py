@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -64,17 +65,22 @@ class _CodePair:
         return tuple(reason for reason, changed in differs.items() if changed)
 
 
-def selected(builds: Builds, device: Device, by: CodeIdentity, everything: str | None = None) -> Selection:
+def selected(
+    builds: Builds, device: Device, by: CodeIdentity, everything: str | None = None, *, launched: bool = False
+) -> Selection:
     """Return the role of every case that both builds have, which are in the same order.
 
-    Only sources whose text or headers differ are compiled. `everything` is why all cases are measured nevertheless.
+    Only sources whose text or headers differ are compiled; where the code will be `launched`, that of the control as
+    well, which the processes that time it would compile one after the other. `everything` is why all cases are
+    measured nevertheless.
     """
     started = time.perf_counter()
     reader = CodeReader(device, by)
     both = list(zip(builds[0].cases, builds[1].cases, strict=True))
     jobs = [_jobs(pair, reader) for pair in both]
     read = time.perf_counter()
-    compiled = compiled_jobs(job for pair in jobs if pair for job in pair)
+    ahead = _control_jobs(both, jobs, reader) if launched and any(jobs) else []
+    compiled = compiled_jobs([*(job for pair in jobs if pair for job in pair), *ahead])
     pairs = [_pair(cases, job, compiled, reader) for cases, job in zip(both, jobs, strict=True)]
     found = tuple(_selected(pairs, everything))
     seconds = {"reading": read - started, "compiling": time.perf_counter() - read}
@@ -121,6 +127,20 @@ def _jobs(pair: tuple[Case, Case], reader: CodeReader) -> tuple[CodeJob, CodeJob
     except Exception:  # what a spec raises, `CodeReader.code` reports
         return None
     return (a, b) if a and b and a != b else None
+
+
+def _control_jobs(
+    both: Sequence[tuple[Case, Case]], jobs: Sequence[tuple[CodeJob, CodeJob] | None], reader: CodeReader
+) -> list[CodeJob]:
+    """Return what is compiled for the control, as far as the sources show what belongs to it."""
+    same = [pair[1] for pair, job in zip(both, jobs, strict=True) if not job and not pair[1].spec.ceiling]
+    chosen = set(control_sample({case.name: _work(case) for case in same}))
+    found: list[CodeJob] = []
+    for case in same:
+        with suppress(Exception):  # what a spec raises, `CodeReader.code` reports
+            job = reader.job(case) if case.name in chosen and reader.is_compiled(case) else None
+            found += [job] if job else []
+    return found
 
 
 def _pair(

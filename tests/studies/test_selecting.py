@@ -12,6 +12,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.host_plan import Device
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
+from prism_bench.studies import selecting
 from prism_bench.studies.case_code import identity_on
 from prism_bench.studies.selecting import other_environment, other_package, restricted, selected
 
@@ -138,6 +139,19 @@ def test_other_variables_and_another_package_are_reasons_to_measure_all(two, tmp
     (tmp_path / "prism_bench").mkdir()
     elsewhere = Build("b", b.catalogue, b.cases, measuring(tmp_path))
     assert "the package differs between the sides" in other_package((a, elsewhere))
+
+
+@pytest.mark.parametrize(("launched", "count"), [(False, 2), (True, 4)])
+def test_code_of_the_control_is_compiled_ahead_where_it_is_launched(two, monkeypatch, launched, count):
+    need_nvrtc()
+    seen, really = [], selecting.compiled_jobs
+    monkeypatch.setattr(selecting, "compiled_jobs", lambda jobs: seen.extend(jobs) or really(seen))
+    found = selected(two("triple.cu", "3.0f", "5.0f"), Device(), "machine code", launched=launched)
+    assert (("triple[n=1000]",), count) == (found.changed, len(set(seen)))
+    assert 4 == len(found.names("control"))
+    seen.clear()
+    selected(two(), Device(), "machine code", launched=launched)
+    assert not seen, "nothing differs, so that nothing is measured"
 
 
 def test_code_is_known_by_its_source_where_there_is_no_compiler(monkeypatch):
