@@ -47,7 +47,7 @@
       const text = `${NAMES[title] || title}${title in peaks ? " at most" : ""} ${words.rate("FLOP/s")(rate)}`, left = Math.max(inner.left, across(Math.max(x[0], Math.min(x[1], rate / bandwidth))));
       add({ d: `M${left} ${up(rate)}H${inner.right}`, stroke: title in peaks ? "var(--muted)" : "var(--ink)", "stroke-width": title in peaks ? 1 : 1.3, "stroke-dasharray": title in peaks ? "5 4" : undefined, class: title in peaks ? "peak" : "roof" });
       taken.push([left, up(rate) - 1, inner.right, up(rate) + 1]);
-      if (named.some((y) => Math.abs(y - up(rate)) < 12)) continue; // the caption has it
+      if (named.some((y) => Math.abs(y - up(rate)) < 12) || title in peaks && inner.right - inner.left < 420) continue; // the caption has it
       named.push(up(rate));
       say(text, { x: inner.right, y: up(rate) - 4, "text-anchor": "end", "font-size": 10 });
       taken.push([inner.right - text.length * 6, up(rate) - 14, inner.right, up(rate) + 2]);

@@ -52,10 +52,9 @@ def _page(
             for one in shown_cases}  # fmt: skip
     cases = [case_values(context, one, seen[one.case.name], whys[one.case.name]) for one in shown_cases]
     chosen = largest(shown_cases)
-    opened = next((one.case for one in shown_cases if one.case.name == chosen), None)
     view = {
         "kernel": kernel,
-        "answer": kernel_answer(opened, whys[opened.name]) if opened else "",
+        "answer": _answer(chosen, shown_cases, whys),
         "created": context.record.created,
         "commit": context.record.commit,
         "family": spec.family if spec else next((one.case.family for one in shown_cases), ""),
@@ -76,14 +75,22 @@ def _page(
              "conditions": conditions,
              "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
     drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
-             "peaks": unmeasured_peaks(context.record.machine, context.reading.limits,
-                                       {one.case.arithmetic for one in shown_cases if one.case.flops}),
-             "floors": dict(context.reading.limits.floors), "largest": shown["largest"],
+             "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors), "largest": shown["largest"],
              "noise": _noise(context, shown_cases), "devices": _other_devices(context),
              "cases": [drawn_case(context, one, values) for one, values in zip(shown_cases, cases, strict=True)]}  # fmt: skip
     scripts = ("plot.js", "roofline.js", "kernel.js")
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", scripts, drawn=drawn if shown_cases else None,
                 words=_words(kernel, spec, view))  # fmt: skip
+
+
+def _answer(chosen: str | None, shown_cases: Sequence[ShownCase], whys: Mapping[str, Why]) -> str:
+    opened = next((one.case for one in shown_cases if one.case.name == chosen), None)
+    return kernel_answer(opened, whys[opened.name]) if opened else ""
+
+
+def _peaks(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, float]:
+    kinds = {one.case.arithmetic for one in shown_cases if one.case.flops}
+    return unmeasured_peaks(context.record.machine, context.reading.limits, kinds)
 
 
 def _words(kernel: str, spec: KernelSpec | None, view: Mapping[str, Any]) -> str:
