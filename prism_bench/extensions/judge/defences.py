@@ -30,7 +30,7 @@ DEFENCES: Mapping[Defence, str] = {
     "hidden sizes": "sizes are drawn for each judgement and named afterwards",
     "hidden seeds": "seeds are drawn for each judgement and named afterwards",
     "launch errors": "a launch that the device refuses is an error",
-    "edges on a GPU": "edges and golden data are launched there too: a source can tell that it is emulated",
+    "edges on a GPU": "edges and golden data are launched there too: a source knows that it is emulated",
     "new module": "the module is loaded anew before each block of samples, so that its variables are worth nothing",
     "physical limits": "times below the launch overhead, and rates above the machine's, are refused",
     "number of samples": "the judge decides how many samples are taken, whatever the first ones took",

@@ -1,0 +1,67 @@
+"""A runner in this process, on a fake device, for tests of the referee: fixtures, rules, and a session of one case."""
+
+from collections.abc import Sequence
+from itertools import chain, repeat
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from prism_bench.backends.numpy_reference import open_backend
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.machine import MachineState
+from prism_bench.extensions.judge.referee.messages import Answer, Question
+from prism_bench.extensions.judge.referee.referee import RefereeRules
+from prism_bench.extensions.judge.referee.runner import RunnerService
+from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
+from prism_bench.workers.frames import Frame
+from prism_bench.workers.refusal import Refusal
+from tests.extensions.judge.fake_device import FakeDevice
+
+HERE = Path(__file__).parent
+WRONG = {"wrong": True}
+RULES = RefereeRules(blocks=2, samples=4, warmups=1, launch_seconds=2.0)
+
+
+class NearRunner:
+    """A runner in this process."""
+
+    def __init__(self, device: FakeDevice) -> None:
+        self._service = RunnerService(device)
+
+    def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
+        answer, results = self._service.reply(Frame(question, tuple(arrays)))
+        if isinstance(answer, Refusal):
+            raise answer.error()
+        return Frame(answer, tuple(results))
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    spec = discover(HERE / "tasks").kernel("add")
+    return Case(spec, spec.workloads["S0"], "S0")
+
+
+@pytest.fixture(autouse=True)
+def any_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.planning.elf_entries", lambda cubin: {})
+
+
+def judged(
+    case: Case, code: str, device: type[FakeDevice] = FakeDevice, states: Sequence[MachineState] = ()
+) -> RefereeFindings:
+    before, *after = states or [MachineState()]
+    shown = chain([before], after, repeat(after[-1] if after else before))
+    session = RefereeSession(
+        lambda: NearRunner(device()), open_backend, Random(5), RULES, state=lambda facts: next(shown)
+    )
+    session.run(Contestant(code, "submission", [case], ContestantCode(code.encode(), {"add": "add"})))
+    session.close()
+    return session.findings

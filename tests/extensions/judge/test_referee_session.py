@@ -1,0 +1,147 @@
+"""A session of the referee: all cases of a submission, the task's own kernel, turns on a device, its state after."""
+
+import threading
+from collections import Counter
+from random import Random
+
+import msgspec
+import pytest
+
+from prism_bench.backends.null import NullBackend
+from prism_bench.backends.numpy_reference import open_backend
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.catalogue.listing import edge_cases
+from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.referee import machine
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.machine import MachineState
+from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.kernel import KernelSpec
+from prism_bench.workload import Workload
+from tests.extensions.judge import fake_device, near_runner
+from tests.extensions.judge.fake_device import FACTS, FakeDevice
+from tests.extensions.judge.near_runner import HERE, RULES, WRONG, NearRunner, judged
+
+case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
+
+
+def test_a_machine_that_a_neighbour_disturbs_is_looked_at_again(case: Case) -> None:
+    found = judged(case, "honest", states=[MachineState(), MachineState(overhead=1e-3), MachineState()])
+    assert [] == found.objections
+    assert "as before" in found.evidence["machine afterwards"]
+
+
+def test_judgements_on_one_device_take_turns(case: Case) -> None:
+    entered = threading.Event()
+
+    def second() -> None:
+        with machine.device_turn("fake-0"):
+            entered.set()
+
+    with machine.device_turn("fake-0"):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        assert not entered.wait(0.3)
+    waiting.join(10)
+    assert entered.is_set()
+
+
+def test_two_runners_serve_all_cases_of_a_submission(case: Case) -> None:
+    started: list[FakeDevice] = []
+
+    def start() -> NearRunner:
+        started.append(FakeDevice())
+        return NearRunner(started[-1])
+
+    cases = [case, Case(case.spec, Workload(n=2000), "hidden")]
+    session = RefereeSession(start, open_backend, Random(5), RULES, state=lambda facts: MachineState())
+    assert cases == session.run(Contestant("sent", "submission", cases, ContestantCode(b"honest", {"add": "add"})))
+    assert 3 == len(started), "one to ask for the device, one to time, one to repeat"
+
+
+def test_edges_are_launched_on_a_gpu_too_and_have_no_time(case: Case) -> None:
+    edge = next(one for one in edge_cases(case.spec, None) if one.edge)
+    none = next(one for one in edge_cases(case.spec, None) if one.workload == Workload(n=0))
+
+    def run(code: str) -> RefereeFindings:
+        session = RefereeSession(
+            lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+        )
+        session.run(Contestant("sent", "submission", [edge, none, case], ContestantCode(code.encode(), {"add": "add"})))
+        return session.findings
+
+    honest = run("honest")
+    assert [("cuda", True), ("cuda, timed launches", True)] == [(one.where, one.right) for one in honest.checked]
+    assert ["[n=3000]"] == [one.case for one in honest.times]
+    flushing = run("flushes_subnormals")
+    assert ("outputs", edge.name) == (flushing.objections[0].rule, flushing.objections[0].case)
+
+
+def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_device.FakeDevice, "facts", lambda self: msgspec.structs.replace(FACTS, bandwidth=1e9))
+    states = iter([MachineState()] * 2)
+    session = RefereeSession(
+        lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: next(states)
+    )
+    gpu = OnGpu(session, backend=lambda: NullBackend({"add[*": {"peers": {"lib": {"seconds": 2e-3}, "odd": WRONG}}}))
+    monkeypatch.setattr(gpu, "_own_code", lambda task, cases: ContestantCode(b"honest", {"add": "add"}))
+    monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
+    found = discover(HERE / "tasks")
+    trial = SubmissionTrial(
+        read_submission(HERE / "museum" / "honest.toml"), JudgeTask(found.kernel("add"), found), ("90",), False, gpu=gpu
+    )
+    monkeypatch.setattr(trial, "_run", lambda spec, cell: None)
+    monkeypatch.setattr(trial, "hidden", lambda known: [Case(known[0].spec, Workload(n=2000), "hidden")])
+    verdict = trial.verdict()
+    assert ("right", []) == (verdict.ruling, list(verdict.objections))
+    assert Counter(kernel=2, submission=2, ceiling=2, peer=2) == Counter(one.kind for one in verdict.times)
+    assert {"lib", "memory bus, by its clock and width"} <= {one.subject for one in verdict.times}
+    assert 2000 * 12 / 1e9 in {one.seconds for one in verdict.times if one.kind == "ceiling"}
+    assert ["PrismBenchError" in words for words in verdict.unjudged] == [True, True], (
+        "a peer that is wrong has no time"
+    )
+    assert (("honest[n=2000]",), ["[n=2000]"]) == (verdict.hidden, list(verdict.scored))
+    assert 0.5 < verdict.score < 2
+    assert "state of the machine" in verdict.defences
+    samples = RULES.blocks * RULES.samples
+    assert {samples} == {len(one.seeds) for one in verdict.times if one.kind in ("kernel", "submission")}
+
+
+def test_the_secret_of_a_verdict_draws_the_same_seeds_again(case: Case) -> None:
+    def seeds(secret: int) -> tuple[int, ...]:
+        session = RefereeSession(
+            lambda: NearRunner(FakeDevice()), open_backend, Random(f"GPU {secret}"), RULES,
+            state=lambda facts: MachineState(),
+        )  # fmt: skip
+        session.run(Contestant("sent", "submission", [case], ContestantCode(b"honest", {"add": "add"})))
+        return session.findings.times[0].seeds
+
+    assert seeds(7) == seeds(7) != seeds(8)
+
+
+def test_a_hidden_size_at_which_the_own_kernel_is_wrong_counts_for_nothing(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        fake_device.KERNELS, "short", lambda device, a, b, c, n: n == 3000 and fake_device.honest(device, a, b, c, n)
+    )
+    session = RefereeSession(
+        lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+    )
+    gpu, hidden = OnGpu(session, backend=NullBackend), Case(case.spec, Workload(n=2000), "hidden")
+    monkeypatch.setattr(gpu, "_own_code", lambda task, cases: ContestantCode(b"short", {"add": "add"}))
+    found = gpu.judge(case.spec, case.spec, [case, hidden], ContestantCode(b"short", {"add": "add"}))
+    assert [] == found.objections
+    assert {"[n=3000]"} == {one.case for one in found.times}
+    assert any("add[n=2000]: it counts for nothing" in words for words in found.unjudged)
+    assert any("times of peers" in words for words in found.unjudged)
+    assert any("ceilings" in words for words in found.unjudged)
+
+
+def compiled(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:
+    trial.built["90"] = ContestantCode(b"honest", {"attack": "attack"})
