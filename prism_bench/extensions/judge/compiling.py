@@ -1,8 +1,12 @@
 """Machine code of a submission from its jailed process: one cubin of CUDA C++, or one for each instance in Python."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from prism_bench.card import LaunchCard
 from prism_bench.case import Case, Device
 from prism_bench.compilation.elf import check_card
 from prism_bench.errors import CompilationFailed
@@ -30,7 +34,8 @@ def compiled_parts(
 ) -> Iterator[CompiledPart]:
     """Yield the machine code of what the cases launch on `device`; CompilationFailed with a compiler's message.
 
-    The card of an instance is checked against its cubin here: whoever sent the source may have written it.
+    A process that has imported a source may answer anything: the card of an instance is checked against its cubin here,
+    and another process lists its instructions.
     """
     where = device or Device(compute_capability=int(architecture.rstrip("af")))
     if spec.language == CUDA:
@@ -40,12 +45,22 @@ def compiled_parts(
     instances = list(dict.fromkeys(one for case in cases for one in case.plan.instances(where)))
     if len(instances) > MOST_INSTANCES:
         raise CompilationFailed(f"its cases need {len(instances)} instances; at most {MOST_INSTANCES} are compiled")
-    for instance in instances:
-        made, cubin = cell.instance_code(spec.source_file, spec.language, instance, architecture)
-        if made.card is None:
-            raise CompilationFailed(f"{instance}: the jailed process gave no launch card")
-        check_card(made.card, cubin)
-        yield CompiledPart(made, cubin, instance)
+    made = [(one, *_carded(spec, cell, one, architecture)) for one in instances]
+    cell.end()
+    for instance, card, cubin in made:
+        file = spec.source_file.with_name(f"{hashlib.sha256(cubin).hexdigest()[:16]}.cubin")
+        file.write_bytes(cubin)
+        seen, _ = cell.machine_code(file, (card.entry,), architecture)
+        symbols = {str(instance): card.entry}
+        yield CompiledPart(msgspec.structs.replace(seen, symbols=symbols, card=card), cubin, instance)
+
+
+def _carded(spec: KernelSpec, cell: JailCell, instance: Instance, architecture: str) -> tuple[LaunchCard, bytes]:
+    made, cubin = cell.instance_code(spec.source_file, spec.language, instance, architecture)
+    if made.card is None:
+        raise CompilationFailed(f"{instance}: the jailed process gave no launch card")
+    check_card(made.card, cubin)
+    return made.card, cubin
 
 
 def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:

@@ -165,7 +165,7 @@ class SubmissionTrial:
                 with self._step(f"machine code for sm_{architecture}"):
                     cases = [*_cases(spec), *self.gpu_cases(spec)] if device else _cases(spec)
                     parts = list(compiled_parts(spec, cases, cell, architecture, device))
-            except CompilationFailed as error:
+            except (CompilationFailed, SpecError) as error:
                 self.objections.append(Objection("compiler", str(error)))
                 return
             except BackendUnavailable as error:

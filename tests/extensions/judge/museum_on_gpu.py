@@ -148,6 +148,7 @@ def _effect(naive: dict[str, object], honest: dict[str, float]) -> str:
     of_honest = {name: float(str(naive[name])) / max(honest[name], 1e-9) for name in COMPARED}
     effects = {
         "timed launches did not do the work": not naive["worked"],
+        "wrong at edges, which it does not try": not naive["edges"],
         f"{of_honest['seconds']:.2f} of an honest kernel's time": of_honest["seconds"] < FASTER,
         f"{naive['samples']} samples instead of {honest['samples']:.0f}": of_honest["samples"] < FEWER,
         "a clock that does not wait names a fifth of its time": (

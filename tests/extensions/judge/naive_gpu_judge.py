@@ -5,7 +5,7 @@ samples follows from how long the first ones took.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -15,12 +15,13 @@ from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.catalogue.listing import timed_cases
+from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.referee.arena import Arena
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.cuda_device import CudaRefereeDevice
+from prism_bench.extensions.judge.referee.messages import CasePlan
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.host_plan import Device
@@ -32,13 +33,14 @@ BUDGET_SECONDS = 0.02  # for all samples; as many are taken as it allows, at lea
 
 @dataclass(frozen=True)
 class NaiveVerdict:
-    """What it answers: `right`, seconds and samples; and what is true: whether timed launches `worked`.
+    """What it answers: `right`, seconds and samples; and what is true: whether timed launches `worked`, and edges do.
 
     `enqueued` is what a clock names that does not wait for the device, `waited` what one does that waits.
     """
 
     right: bool
     worked: bool
+    edges: bool
     seconds: float
     samples: int
     enqueued: float
@@ -54,11 +56,13 @@ def naive_verdict(card: Path, task: str, tasks: Catalogue) -> NaiveVerdict:
     spec = judged_spec(tasks.kernel(task), read_submission(card))
     case = timed_cases(spec, None)[-1]
     made = compile_source(spec.source_file, case.plan.entries(where), str(facts.compute_capability), spec.options)
-    plan, cubins = case_plan(case, where, ContestantCode(made.cubin, made.lowered))
+    code = ContestantCode(made.cubin, made.lowered)
+    plan, cubins = case_plan(case, where, code)
     device.load(cubins, [(step.module, step.symbol) for step in plan.steps])
-    arena = Arena(device, plan, 0)
-    calls = [device.call(step, arena.values(step.parameters)) for step in plan.steps]
-    return _Naive(device, backend.harness, case, arena, calls).verdict()
+    found = _Naive.of(device, backend.harness, case, plan).verdict()
+    plans = [(edge, case_plan(edge, where, code)[0]) for edge in edge_cases(spec, None)]
+    edges = all(_Naive.of(device, backend.harness, edge, one).is_right(2) for edge, one in plans if one.steps)
+    return replace(found, edges=edges)
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,13 @@ class _Naive:
     arena: Arena
     calls: Sequence[Callable[[], None]]
 
+    @classmethod
+    def of(cls, device: CudaRefereeDevice, harness: Harness, case: Case, plan: CasePlan) -> "_Naive":
+        arena = Arena(device, plan, 0)
+        return cls(device, harness, case, arena, [device.call(one, arena.values(one.parameters)) for one in plan.steps])
+
     def verdict(self) -> NaiveVerdict:
-        right = self._is_right(0)
+        right = self.is_right(0)
         first = [self._timed() for _ in range(WARM_UPS)]
         samples = max(3, min(LAUNCHES, round(BUDGET_SECONDS / max(median(first), 1e-9))))
         seconds = [self._timed() for _ in range(samples)]
@@ -81,9 +90,9 @@ class _Naive:
         waited = perf_counter() - begin
         for _ in range(LAUNCHES):
             self._launch()
-        return NaiveVerdict(right, self._is_right(1), median(seconds), samples, enqueued, waited)
+        return NaiveVerdict(right, self.is_right(1), True, median(seconds), samples, enqueued, waited)
 
-    def _is_right(self, seed: int) -> bool:
+    def is_right(self, seed: int) -> bool:
         inputs = self.case.inputs(seed)
         self.arena.prepare(inputs, 1 + seed)
         self._launch()

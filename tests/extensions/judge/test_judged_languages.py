@@ -114,6 +114,30 @@ def test_a_card_of_the_jail_is_checked_outside_of_it(tmp_path: Path) -> None:
         list(compiled_parts(case.spec, [case], LyingCell(CARD), "90"))
 
 
+def test_what_a_process_that_imported_the_source_answers_of_instructions_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may name any precision; a fresh process lists the machine code that it gave."""
+    ended: list[bool] = []
+
+    class ForgingCell(LyingCell):
+        def instance_code(self, *_: object) -> tuple[MachineCodeAnswer, bytes]:
+            return MachineCodeAnswer({"add": "add"}, {}, {}, {"fp32": 9}, card=CARD), b"a cubin"
+
+        def end(self) -> None:
+            ended.append(True)
+
+        def machine_code(self, source: Path, entries: Sequence[str], *_: object) -> tuple[MachineCodeAnswer, bytes]:
+            assert ended
+            assert (b"a cubin", ("add",)) == (source.read_bytes(), tuple(entries))
+            return MachineCodeAnswer({"add": "add"}, {}, {}, {"half": 9}), b""
+
+    monkeypatch.setattr("prism_bench.extensions.judge.compiling.check_card", lambda card, cubin: None)
+    case = case_of(sent(tmp_path))
+    (part,) = compiled_parts(case.spec, [case], ForgingCell(None), "90")
+    assert ({"half": 9}, CARD, b"a cubin") == (part.made.precisions, part.made.card, part.cubin)
+
+
 def test_a_file_of_another_name_is_a_host_program(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="host programs are not taken"):
         read_submission(sent(tmp_path, suffix="helion"))

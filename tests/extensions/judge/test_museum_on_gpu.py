@@ -7,7 +7,7 @@ import pytest
 from tests.extensions.judge import museum_on_gpu
 from tests.extensions.judge.museum_entries import Entry, entries
 
-USUAL = {"right": True, "worked": True, "seconds": 1e-5, "samples": 60, "enqueued": 5e-6, "waited": 2e-5}
+USUAL = {"right": True, "worked": True, "edges": True, "seconds": 1e-5, "samples": 60, "enqueued": 5e-6, "waited": 2e-5}
 KNOWN = {one.name: one for one in entries()}
 
 
@@ -26,6 +26,7 @@ def tried(monkeypatch: pytest.MonkeyPatch, name: str, ruling: str, **naive: obje
     ("naive", "effect"),
     [
         ({}, ""), ({"right": False, "worked": False}, ""), ({"worked": False}, "did not do the work"),
+        ({"edges": False}, "wrong at edges"),
         ({"seconds": 5e-6}, "0.50 of an honest"), ({"samples": 3}, "3 samples instead of 60"),
         ({"waited": 2e-3}, "a fifth"), ({"ended": "hangs"}, "it hangs"),
     ],
