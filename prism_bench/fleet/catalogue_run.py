@@ -22,7 +22,7 @@ from prism_bench.run_record import RunRecord
 from prism_bench.saving import Due
 
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"
-BLOCK_SECONDS = 90.0
+BLOCK_SECONDS, BLOCKS = 90.0, 4  # of a job at least; and the jobs of a board, where its share takes longer than these
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ class FleetRun:
             keep=lambda: keep(work.record(complete=False)) if due() else None,
         )  # fmt: skip
         schedule = self._schedule(chosen)
+        seconds = block_seconds(schedule.left, len(self.boards))
         dispatcher = Dispatcher(
-            self.fleet, list(self.boards), schedule, work, block_seconds(), self._rejoined(),
+            self.fleet, list(self.boards), schedule, work, seconds, self._rejoined(),
             lambda states: report(FleetProgress(states, work.finished(), len(chosen))),
         )  # fmt: skip
         try:
@@ -105,11 +106,15 @@ class FleetRun:
         return Schedule(grouped(cases, seconds), [board.key for board in self.boards], last_boards(earlier))
 
 
-def block_seconds() -> float:
-    """Return about how many seconds a job takes, and what a lost worker costs: PRISM_BENCH_FLEET_SECONDS, or 90."""
+def block_seconds(left: float, boards: int) -> float:
+    """Return about how many seconds a job takes, and what a lost worker costs, of `left` seconds on so many boards.
+
+    It is a quarter of a board's share and at least 90 s, since each job starts its processes again, or what
+    PRISM_BENCH_FLEET_SECONDS names.
+    """
     written = os.environ.get(SECONDS)
     try:
-        seconds = float(written) if written else BLOCK_SECONDS
+        seconds = float(written) if written else max(BLOCK_SECONDS, left / max(1, boards) / BLOCKS)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):

@@ -60,6 +60,9 @@ def last_boards(records: Iterable[RunRecord]) -> dict[str, str]:
     return found
 
 
+LEAST_SECONDS = 20.0  # of free groups in a job: shorter ones would mostly start processes
+
+
 class Schedule:
     """What is still to be measured: groups that belong to a board, and groups that any board may take.
 
@@ -97,7 +100,7 @@ class Schedule:
         """
         taken = _first(self._own.get(board, []), seconds)
         spent = sum(group.seconds for group in taken)
-        fair = sum(group.seconds for group in self._free) / max(1, boards)
+        fair = max(LEAST_SECONDS, sum(group.seconds for group in self._free) / max(1, boards))
         if not taken or spent < min(seconds, fair):
             taken += _first(self._free, max(0.0, min(seconds, fair) - spent))
         return taken

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.catalogue import discover
+from prism_bench.errors import UsageError
+from prism_bench.fleet.catalogue_run import SECONDS, block_seconds
 from prism_bench.fleet.placement import CaseGroup, Schedule, grouped, last_boards
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
@@ -53,16 +55,16 @@ def test_a_kernel_goes_to_the_board_that_measured_it_last():
 
 @pytest.mark.parametrize("boards", [1, 2, 5, 8])
 def test_everything_is_taken_once_and_boards_end_together(boards):
-    groups = [group(f"k{n}", 1 + n % 7) for n in range(80)]
+    groups = [group(f"k{n}", 10 + 10 * (n % 7)) for n in range(80)]
     schedule, loads = Schedule(groups, [str(n) for n in range(boards)], {}), [0.0] * boards
     taken = []
     while schedule:
         board = loads.index(min(loads))
-        block = schedule.take(str(board), 20.0, boards)
+        block = schedule.take(str(board), 200.0, boards)
         taken += names(block)
         loads[board] += sum(one.seconds for one in block)
     assert sorted(names(groups)) == sorted(taken)
-    assert max(loads) - min(loads) <= 7
+    assert max(loads) - min(loads) <= 70
 
 
 def test_what_a_lost_board_had_goes_to_any_other():
@@ -78,3 +80,18 @@ def test_what_a_lost_board_had_goes_to_any_other():
 def test_no_seconds_make_each_group_a_job():
     schedule = Schedule([group("a", 1), group("b", 1)], ["x"], {})
     assert ["a"] == names(schedule.take("x", 0.0, 1))
+
+
+def test_a_job_is_not_so_short_that_it_mostly_starts_processes():
+    schedule = Schedule([group(f"k{n}", 1) for n in range(30)], ["x", "y"], {})
+    assert [20, 10, 0] == [len(schedule.take(board, 90.0, 2)) for board in ("x", "y", "x")]
+
+
+def test_jobs_are_a_quarter_of_a_boards_share_and_not_short(monkeypatch):
+    monkeypatch.delenv(SECONDS, raising=False)
+    assert (180.0, 90.0, 90.0) == tuple(block_seconds(1440.0, boards) for boards in (2, 4, 8))
+    monkeypatch.setenv(SECONDS, "7")
+    assert 7.0 == block_seconds(1440.0, 2)
+    monkeypatch.setenv(SECONDS, "-1")
+    with pytest.raises(UsageError, match="PRISM_BENCH_FLEET_SECONDS=-1: it is a number of seconds"):
+        block_seconds(1440.0, 2)
