@@ -194,7 +194,10 @@ def _utilization(pynvml: ModuleType, handle: Any) -> dict[str, float]:
 
 
 def _memory(pynvml: ModuleType, handle: Any) -> dict[str, float]:
-    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    try:  # the first form counts some 600 MB that the driver reserves as used, though no process holds them
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
+    except pynvml.NVMLError_FunctionNotFound:
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return {
         "memory_used": float(memory.used),
         "memory_free": float(memory.free),

@@ -136,14 +136,36 @@ int nvmlDeviceGetUtilizationRates(device_t d, u32 out[2]) {
     return code ? code : whole(d, "memory_utilization", &out[1]);
 }
 
-int nvmlDeviceGetMemoryInfo(device_t d, u64 out[3]) {
-    double total, used;
-    int code = number(d, "memory_total", &total);
-    code = code ? code : number(d, "memory_used", &used);
+/* The first form counts what the driver keeps for itself as used, as real ones do. */
+static int memory(device_t d, u64* total, u64* reserved, u64* used) {
+    double values[3];
+    int code = number(d, "memory_total", &values[0]);
+    code = code ? code : number(d, "memory_used", &values[1]);
     if (code) return code;
-    out[0] = (u64)total, out[1] = (u64)(total - used), out[2] = (u64)used;
+    if (number(d, "memory_reserved", &values[2])) values[2] = 0;
+    *total = (u64)values[0], *used = (u64)values[1], *reserved = (u64)values[2];
     return SUCCESS;
 }
+
+int nvmlDeviceGetMemoryInfo(device_t d, u64 out[3]) {
+    u64 reserved;
+    int code = memory(d, &out[0], &reserved, &out[2]);
+    if (code) return code;
+    out[2] += reserved;
+    out[1] = out[0] - out[2];
+    return SUCCESS;
+}
+
+#ifndef OLD
+struct memory_v2 { u32 version; u64 total, reserved, free, used; };
+
+int nvmlDeviceGetMemoryInfo_v2(device_t d, struct memory_v2* out) {
+    int code = memory(d, &out->total, &out->reserved, &out->used);
+    if (code) return code;
+    out->free = out->total - out->reserved - out->used;
+    return SUCCESS;
+}
+#endif
 
 int nvmlDeviceGetTotalEnergyConsumption(device_t d, u64* out) {
     double value;

@@ -43,6 +43,12 @@ def test_what_is_not_offered_is_null_with_its_reason_and_never_0(gpu):
     assert 300.0 == reading.values["power_average"]
 
 
+def test_memory_that_the_driver_reserves_is_in_use_by_nobody(gpu):
+    gpu.set(0, memory_reserved=660_000_000)
+    values = look().values
+    assert (30e9, 150e9 - 30e9 - 660e6) == (values["memory_used"], values["memory_free"])
+
+
 def test_an_old_driver_says_so_and_its_old_names_are_tried(old_gpu):
     old_gpu.set(0, reasons=4)
     reading = look()
