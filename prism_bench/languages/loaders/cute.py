@@ -8,6 +8,8 @@ maps, needs a callable.
 """
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +20,7 @@ from prism_bench.card import CardParameter, Kind, LaunchCard
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.instance import Instance, Passed
-from prism_bench.languages.language import Language, MachineCode
+from prism_bench.languages.language import DeviceLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.libraries import Library
 from prism_bench.units import count_text
 
@@ -63,25 +65,60 @@ class CuteDsl(Language):
             raise CompilationFailed(_words(host, instance, error)) from error
         return MachineCode(cubin, _card(cubin, instance, architecture))
 
+    def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
+        """Return a launch by the host function, compiled here with the launch's grid and stream in place of its own."""
+        instance, cute = launch.instance, import_module("cutlass.cute")
+        host = self.function_of(module, instance.function)
+        passed = tuple(_argument(*pair) for pair in zip(instance.passed, launch.values, strict=True))
+        stream = import_module("cuda.bindings.driver").CUstream(launch.stream)
+
+        def launched(arguments: tuple[Any, ...], stream: Any) -> None:
+            with _launched_with(grid=launch.grid, stream=stream):
+                host(*arguments, *instance.constants.values())
+
+        launched.__annotations__ = {"stream": type(stream)}
+        function = cute.jit(preprocess=False)(launched)
+        with tempfile.TemporaryDirectory() as folder:
+            compiled = cute.compile(function, passed, stream, options=f"--keep-cubin --dump-dir {folder}")
+            cubin = _cubin(compiled)
+        return OwnLaunch(lambda: compiled(passed, stream), lambda: (cubin,))
+
+
+@contextmanager
+def _launched_with(**changed: Any) -> Iterator[None]:
+    """Let kernels that are launched here have these values in place of their host function's."""
+    launcher = import_module("cutlass.cutlass_dsl.cutlass").KernelLauncher
+    launch = launcher.launch
+    launcher.launch = lambda self, *args, **given: launch(self, *args, **{**given, **changed})
+    try:
+        yield
+    finally:
+        launcher.launch = launch
+
 
 def _compiled(host: Any, arguments: list[Any], target: str) -> bytes:
     """Return the cubin; the compiler keeps it in a folder that must exist, else it returns only a path."""
     with tempfile.TemporaryDirectory() as folder:
         options = f"--gpu-arch {target} --keep-cubin --dump-dir {folder}"
-        found = import_module("cutlass.cute").compile(host, *arguments, options=options).__cubin__
-        return bytes(found) if isinstance(found, (bytes, bytearray)) else Path(found).read_bytes()
+        return _cubin(import_module("cutlass.cute").compile(host, *arguments, options=options))
 
 
-def _argument(passed: Passed) -> Any:
-    """Return an argument that has a type and no memory."""
+def _cubin(compiled: Any) -> bytes:
+    found = compiled.__cubin__
+    return bytes(found) if isinstance(found, (bytes, bytearray)) else Path(found).read_bytes()
+
+
+def _argument(passed: Passed, value: Any = None) -> Any:
+    """Return an argument for a tensor or a number; without one it has a type and no memory."""
     cutlass = import_module("cutlass")
     if passed.dtype not in _TYPES:
         raise SpecError(f"'{passed.name}' has elements of {passed.dtype}, which the CuTe DSL does not have")
     dtype = getattr(cutlass, _TYPES[passed.dtype])
     if not passed.pointer:
-        return dtype(1)
+        return dtype(1 if value is None else value.item())
     space = import_module("cutlass.cute").AddressSpace.gmem
-    return import_module("cutlass.cute.runtime").make_ptr(dtype, _ALIGNED, space, assumed_align=_ALIGNED)
+    address = _ALIGNED if value is None else value.data_ptr()
+    return import_module("cutlass.cute.runtime").make_ptr(dtype, address, space, assumed_align=_ALIGNED)
 
 
 def _card(cubin: bytes, instance: Instance, architecture: str) -> LaunchCard:
