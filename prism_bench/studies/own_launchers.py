@@ -2,7 +2,7 @@
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +16,7 @@ from prism_bench.errors import BackendUnavailable, described
 from prism_bench.kernel import Array, Launch
 from prism_bench.languages.child import real_module
 from prism_bench.languages.language import DeviceLaunch, OwnLaunch, language
+from prism_bench.libraries import LIBRARIES
 from prism_bench.spec_parts import CUDA
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
@@ -101,27 +102,24 @@ def _compared(backend: "CudaBackend", case: Case, compiler: str) -> Iterator[Lau
 
 
 def _own_launch(backend: "CudaBackend", case: Case, ours: Runnable) -> OwnLaunch:
-    """Return the launch by the language's own launcher, on the buffers of ours."""
-    import torch
-
-    from prism_bench.backends.cuda.library_state import set_up_torch
+    """Return the launch by the language's own launcher, on the buffers of our runnable."""
+    from prism_bench.backends.cuda.adopted import adopted_arrays, library_module
 
     steps = case.plan.steps(backend.device)
     launches = [step for step in steps if isinstance(step, Launch)]
     if len(steps) != 1 or not launches:
         raise BackendUnavailable(f"{count_text(len(steps), 'step')}; a launcher makes one launch")
-    set_up_torch(torch, backend.harness.stream.ptr)
+    library_module(LIBRARIES["torch"], backend.harness)  # works on the timed stream from here on
     (step,) = launches
     names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
-    arrays = ours.arrays(one.name for one in case.spec.arrays)
-    tensors = {name: torch.as_tensor(array, device="cuda") for name, array in arrays.items()}
+    tensors = adopted_arrays(LIBRARIES["torch"], ours.arrays(one.name for one in case.spec.arrays))
     values = [_value(case, name, tensors) for name in names]
     grid, block = (_triple(one) for one in (step.grid, step.block))
     launch = DeviceLaunch(case.plan.instance(step), grid, block, values, backend.harness.stream.ptr)
     return language(case.spec.language).own_launch(real_module(case.spec.source_file), launch)
 
 
-def _value(case: Case, name: str, tensors: dict[str, Any]) -> Any:
+def _value(case: Case, name: str, tensors: Mapping[str, Any]) -> Any:
     argument = case.spec.argument(name)
     return tensors[name] if isinstance(argument, Array) else argument.value(case.axes)
 

@@ -66,7 +66,7 @@ class CuteDsl(Language):
         return MachineCode(cubin, _card(cubin, instance, architecture))
 
     def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
-        """Return a launch by the host function, compiled here with the launch's grid and stream in place of its own."""
+        """Return a launch by the host function, compiled here with the launch's grid and stream."""
         instance, cute = launch.instance, import_module("cutlass.cute")
         host = self.function_of(module, instance.function)
         passed = tuple(_argument(*pair) for pair in zip(instance.passed, launch.values, strict=True))
