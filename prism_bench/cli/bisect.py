@@ -1,12 +1,14 @@
 """`prism-bench bisect`: which commit made a case slower."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import interrupts, options
-from prism_bench.errors import UsageError
+from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
@@ -41,15 +43,25 @@ def command(
     from prism_bench.studies.bisecting import SearchLimits, bisected
 
     chosen, found = options.choose_backend(backend, quiet=json), options.open_catalogue(catalogue)
-    repository = repository_of(found.folder.resolve())
-    name = _full_name(case, found)
-    nodes = _nodes(name, commits_between(good, bad, repository), found, chosen, repository)
-    measure = _measuring(name, nodes, found, chosen.name, processes)
-    with interrupts.held():
-        ended = bisected(name, nodes, measure, SearchLimits(time_limit, most), state=state, report=_progress)
+    with _no_answer():
+        repository = repository_of(found.folder.resolve())
+        name = _full_name(case, found)
+        nodes = _nodes(name, commits_between(good, bad, repository), found, chosen, repository)
+        measure = _measuring(name, nodes, found, chosen.name, processes)
+        with interrupts.held():
+            ended = bisected(name, nodes, measure, SearchLimits(time_limit, most), state=state, report=_progress)
     subjects = subjects_of([commit for node in nodes for commit in node.commits], repository)
     options.show(lambda: bisection_json(ended, subjects), lambda: bisection_view(ended, subjects), json=json)
     raise SystemExit(2 if len(nodes) > 1 and ended.ended != _DECIDED else int(ended.slower))
+
+
+@contextmanager
+def _no_answer() -> Generator[None]:
+    """Let an error end the command with 2, since 1 is the answer that a commit made the case slower."""
+    try:
+        yield
+    except PrismBenchError as error:
+        raise (UsageError(str(error)) if error.exit_code == 1 else error) from None
 
 
 def _full_name(case: str, catalogue: "Catalogue") -> str:
