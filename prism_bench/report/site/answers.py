@@ -144,7 +144,7 @@ def kernel_answer(case: CaseResult, why: Why) -> str:
 
 
 def operation_answer(table: ImplementationTable | None, tables: Sequence[ImplementationTable]) -> str:
-    """Return how far the slowest language is behind the fastest one; which languages have a time where none compares."""
+    """Return how far the slowest language is behind the fastest one; where none compares, which has a time."""
     timed = list(dict.fromkeys(row["title"] for one in tables for row in one["rows"] if row["cold"]))
     if table is None:
         return f"Only {timed[0]} has a time on this machine: nothing is compared." if len(timed) == 1 else ""

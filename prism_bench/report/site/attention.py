@@ -61,7 +61,8 @@ def notes(context: SiteContext) -> list[AttentionRow]:
 def _row(context: SiteContext, check: GateCheck, reproduce: str | None = None) -> AttentionRow:
     named = check.cases or tuple(filter(None, [check.case]))
     return {
-        "kind": check.answer, "gravity": "good" if check.gravity == WELL else check.gravity, "metric": check.metric, "ratio": check.ratio,
+        "kind": check.answer, "gravity": "good" if check.gravity == WELL else check.gravity,
+        "metric": check.metric, "ratio": check.ratio,
         "message": check.message, "cases": _links(context, named), "reproduce": reproduce,
         "line": _line(context, named, check.metric),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.against_baseline import baseline_part
 from prism_bench.analysis.gate.against_history import trend_part
+from prism_bench.analysis.gate.against_last import NAME as LAST
 from prism_bench.analysis.gate.against_last import last_part, once
 from prism_bench.analysis.gate.checks import Gate, GatePart, gate
 from prism_bench.analysis.reading import Reading
@@ -96,7 +97,8 @@ class SiteContext:
     def comparisons(self) -> list[tuple[Facts, RecordComparison | str]]:
         """Compare the newest run with earlier ones, or return why they do not compare."""
         known = self.noise, self.reading.promises.baseline, _boards(self.reading, self.history)
-        named = dict.fromkeys(check.against for check in self.gate.concerns if check.against)
+        checks = (check for part in self.gate.parts if part.name == LAST for check in part.checks)
+        named = dict.fromkeys(check.against for check in checks if check.grave and check.against)
         return list(against(self.record, self.earlier, self.places.runs, named, known))
 
     @property

@@ -22,7 +22,8 @@ def page(context: SiteContext) -> Page:
     counts = Counter(one["verdict"] for one in found)
     reading = context.reading
     view = {
-        "night": context.record.created, "answer": budgets_answer(reading.every_budget), "device_file": reading.promises.source or None,
+        "night": context.record.created, "answer": budgets_answer(reading.every_budget),
+        "device_file": reading.promises.source or None,
         "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
     }  # fmt: skip
     return Page("budgets", "Budgets", view)

@@ -36,8 +36,8 @@ def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
     pairs = [_pair(context, facts, found) for facts, found in context.comparisons]
     newest = next(((name_of(facts), found) for facts, found in context.comparisons), None)
     cases = sum(not case.is_edge for case in context.record.cases)
-    view = {"night": context.record.created, "answer": compare_answer(newest, cases), "against": pairs, "shelves": shelves,
-            "rules": RULES_SHOWN}  # fmt: skip
+    view = {"night": context.record.created, "answer": compare_answer(newest, cases), "against": pairs,
+            "shelves": shelves, "rules": RULES_SHOWN}  # fmt: skip
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages}
     shown = {"whisker": whisker, "look": look, "offered": sum(int(str(one["records"])) for one in shelves)}

@@ -75,9 +75,9 @@ def _page(
              "conditions": conditions,
              "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
     drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
-             "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors), "largest": shown["largest"],
+             "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors), "largest": chosen,
              "noise": _noise(context, shown_cases), "devices": _other_devices(context),
-             "cases": [drawn_case(context, one, values) for one, values in zip(shown_cases, cases, strict=True)]}  # fmt: skip
+             "cases": [drawn_case(context, *both) for both in zip(shown_cases, cases, strict=True)]}  # fmt: skip
     scripts = ("plot.js", "roofline.js", "kernel.js")
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", scripts, drawn=drawn if shown_cases else None,
                 words=_words(kernel, spec, view))  # fmt: skip

@@ -24,7 +24,8 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     if noise:
         noise["floors"] = [{name: one[name] for name in _FLOOR} for one in noise["floors"]]
     view = {
-        "machine": machine_name(record), "answer": machine_answer(reading.limits), "night": record.created, "backend": record.backend,
+        "machine": machine_name(record), "answer": machine_answer(reading.limits),
+        "night": record.created, "backend": record.backend,
         "floors": dict(reading.limits.floors), "ceilings": dict(reading.limits.ceilings),
         "sources": dict(reading.limits.sources), "cold_doubt": reading.limits.cold_doubt,
         "facts": {title: dict(pairs) for title, pairs in facts(record)},

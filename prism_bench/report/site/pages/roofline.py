@@ -21,7 +21,8 @@ def page(context: SiteContext) -> Page:
     rows = [_row(context, row) for row in plotted(reading.frame).to_dict("records")]
     rows.sort(key=lambda row: (row["bound_share"] is None, row["bound_share"] or 0))
     peaks = unmeasured_peaks(context.record.machine, reading.limits, {str(row["arithmetic"]) for row in rows})
-    view = {"night": context.record.created, "answer": roofline_answer(reading.busy_shares), "ceilings": dict(reading.limits.ceilings),
+    view = {"night": context.record.created, "answer": roofline_answer(reading.busy_shares),
+            "ceilings": dict(reading.limits.ceilings),
             "peaks": peaks, "floors": dict(reading.limits.floors), "cases": rows,
             "left_out": len(reading.cases) - len(rows)}  # fmt: skip
     bandwidth = {"bandwidth": reading.limits.ceilings.get("bandwidth")}

@@ -31,7 +31,8 @@ def page(context: SiteContext) -> Page:
     adopted = [one["speedup"] for one in choices if one["adopted"]]
     gain = geometric_mean(adopted) if adopted else None
     view = {
-        "night": context.record.created, "answer": tuning_answer(choices, gain), "choices": sorted(choices, key=lambda one: -one["speedup"]),
+        "night": context.record.created, "answer": tuning_answer(choices, gain),
+        "choices": sorted(choices, key=lambda one: -one["speedup"]),
         "adopted": len(adopted), "gain": gain,
         "tried": _sessions(folder, problems), "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
         "problems": problems,
