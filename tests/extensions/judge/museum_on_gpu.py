@@ -34,10 +34,10 @@ from tests.extensions.judge.museum_entries import Entry, entries
 
 HERE = Path(__file__).parent
 TASKS = HERE / "tasks"
-SECONDS = {"judge": 150.0, "referee": 120.0, "naive": 30.0}
+SECONDS = {"judge": 150.0, "referee": 120.0, "naive": 20.0}
 SOON = CellLimits(compile_seconds=20)
-FASTER, FEWER, SHORTER = 0.9, 0.5, 0.2  # of an honest kernel's, from where on an attack has an effect
-COMPARED = ("seconds", "samples")
+FASTER, FEWER, SHORTER, LONGER = 0.9, 0.5, 0.2, 5.0  # of an honest kernel's, from where on an attack has an effect
+COMPARED = ("seconds", "samples", "waited")
 Way = Literal["judge", "referee", "naive"]
 WAYS: tuple[Way, ...] = ("judge", "referee", "naive")
 
@@ -152,7 +152,7 @@ def _effect(naive: dict[str, object], honest: dict[str, float]) -> str:
         f"{of_honest['seconds']:.2f} of an honest kernel's time": of_honest["seconds"] < FASTER,
         f"{naive['samples']} samples instead of {honest['samples']:.0f}": of_honest["samples"] < FEWER,
         "a clock that does not wait names a fifth of its time": (
-            float(str(naive["enqueued"])) < SHORTER * float(str(naive["waited"])) and float(str(naive["waited"])) > 5e-4
+            float(str(naive["enqueued"])) < SHORTER * float(str(naive["waited"])) and of_honest["waited"] > LONGER
         ),
     }  # fmt: skip
     return ", ".join(words for words, holds in effects.items() if holds)

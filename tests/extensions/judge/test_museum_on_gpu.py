@@ -19,7 +19,7 @@ def tried(monkeypatch: pytest.MonkeyPatch, name: str, ruling: str, **naive: obje
         return naively if way == "naive" else {"ruling": ruling, "words": "because", "seconds": 2.0}
 
     monkeypatch.setattr(museum_on_gpu, "answered", answered)
-    return museum_on_gpu.row(KNOWN[name], "", {"seconds": 1e-5, "samples": 60})
+    return museum_on_gpu.row(KNOWN[name], "", {"seconds": 1e-5, "samples": 60, "waited": 2e-5})
 
 
 @pytest.mark.parametrize(

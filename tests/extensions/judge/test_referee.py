@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -140,8 +141,8 @@ def test_memory_is_held_by_no_process_only_where_that_lasts(
 
         def read(self, now: float) -> DeviceReading:
             self.reads += 1
-            listed = 9e8 if self.reads > readings_until_listed else 1e8
-            return DeviceReading(now, {"memory_used": 1e9}, processes=(Process(7, "runner", listed),))
+            listed = 9.9e9 if self.reads > readings_until_listed else 1e9
+            return DeviceReading(now, {"memory_used": 1e10}, processes=(Process(7, "runner", listed),))
 
     monkeypatch.setattr(machine, "opened", lambda: nullcontext(None))
     monkeypatch.setattr(machine, "devices", lambda nvml: ())
@@ -151,6 +152,24 @@ def test_memory_is_held_by_no_process_only_where_that_lasts(
     before = MachineState({"memory_used": 0.0}, canary=fake_device.FACTS.canary, overhead=fake_device.FACTS.overhead)
     complaints = machine.machine_state(fake_device.FACTS).complaints(before)
     assert bool(complaints) == held, complaints
+
+
+def test_memory_that_the_driver_reserves_is_no_memory_that_was_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in use without any process, too: before the judge has a context of its own, and afterwards with that."""
+    monkeypatch.setattr(machine, "opened", lambda: nullcontext(None))
+    monkeypatch.setattr(machine, "devices", lambda nvml: [])
+    monkeypatch.setattr(machine, "by_uuid", lambda found, uuid: "a device")
+    monkeypatch.setattr(machine, "SETTLING_SECONDS", 0.0)
+
+    def state(used: float, *held: float) -> MachineState:
+        found = DeviceReading(0.0, {"memory_used": used}, {}, tuple(Process(9, "judge", size) for size in held))
+        monkeypatch.setattr(machine, "Probe", lambda nvml, device: SimpleNamespace(read=lambda at: found))
+        return machine.machine_state(fake_device.FACTS)
+
+    before = state(654e6)
+    assert [] == state(654e6 + 700e6, 700e6).complaints(before)
+    assert "held by no process" in state(2e9, 700e6).complaints(before)[0]
+    assert [] == state(2e9).complaints(before), "in a container that shows no process"
 
 
 def test_a_plan_has_no_reference_and_refuses_what_a_runner_cannot_launch(case: Case) -> None:

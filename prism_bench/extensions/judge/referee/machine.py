@@ -21,6 +21,7 @@ from prism_bench.units import bytes_text, time_text
 COUNTERS = ("ecc_uncorrected", "ecc_corrected", "rows_remapped")
 SETTINGS = ("max_sm_clock", "memory_total")
 MEMORY_BYTES = 256 << 20  # which the driver may take for itself meanwhile
+RESERVED_BYTES = 1 << 30  # the driver's own, which NVML counts among what is used
 SLOWER = 1.5  # times that an empty kernel may take longer than before
 SLOWER_SECONDS = 5e-6
 SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25  # contexts are listed later than their memory is taken, and end likewise
@@ -30,12 +31,14 @@ SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25  # contexts are listed later than
 class MachineState:
     """A device between two kernels: NVML's `values`, and what canary kernels of a fresh process did.
 
-    `unowned` are the bytes of memory in use that no process holds, 0 where processes are not known. `lost` is why the
-    device does not answer.
+    `unowned` are the bytes of memory in use that no process holds, what the driver reserves among them, and it
+    `lists_processes` where it names some: in a container it may name none whatever runs. `lost` is why the device does
+    not answer.
     """
 
     values: Mapping[str, float] = field(default_factory=dict[str, float])
     unowned: float = 0.0
+    lists_processes: bool = True
     canary: int = 0
     overhead: float = 0.0
     lost: str = ""
@@ -51,7 +54,7 @@ class MachineState:
                 found.append(f"{words} rose from {then:.0f} to {now:.0f}")
             if name in SETTINGS and now != then:
                 found.append(f"{words} is {now:.4g}, it was {then:.4g}")
-        if self.unowned - before.unowned > MEMORY_BYTES:
+        if self.lists_processes and self.unowned - before.unowned > MEMORY_BYTES:
             found.append(f"{bytes_text(int(self.unowned - before.unowned))} of its memory are held by no process")
         if self.canary != before.canary:
             found.append("a kernel of known outcome has another one")
@@ -68,7 +71,8 @@ def machine_state(facts: FactsAnswer) -> MachineState:
             if device is None:
                 return MachineState(canary=facts.canary, overhead=facts.overhead)
             reading = _settled(Probe(nvml, device))
-            return MachineState(dict(reading.values), _unowned(reading), facts.canary, facts.overhead)
+            listed = bool(reading.processes)
+            return MachineState(dict(reading.values), _unowned(reading), listed, facts.canary, facts.overhead)
     except BackendUnavailable:
         return MachineState(canary=facts.canary, overhead=facts.overhead)
     except DeviceLost as error:
@@ -76,10 +80,10 @@ def machine_state(facts: FactsAnswer) -> MachineState:
 
 
 def _settled(probe: Probe) -> DeviceReading:
-    """Return the first reading in which processes hold the memory in use, the last one where none shows that."""
+    """Return the first reading in which processes hold the memory in use but for what is reserved, or the last."""
     reading = probe.read(time.perf_counter())
     for _ in range(SETTLING_READINGS):
-        if _unowned(reading) <= MEMORY_BYTES:
+        if not reading.processes or _unowned(reading) <= RESERVED_BYTES:
             break
         time.sleep(SETTLING_SECONDS)
         reading = probe.read(time.perf_counter())
@@ -87,10 +91,13 @@ def _settled(probe: Probe) -> DeviceReading:
 
 
 def _unowned(reading: DeviceReading) -> float:
-    """Return the memory in use that no process holds: on a shared machine others come and go with theirs."""
+    """Return the memory in use that no process holds: on a shared machine others come and go with theirs.
+
+    0 where the memory of one is not known.
+    """
     sizes = [one.memory for one in reading.processes or ()]
     known = [size for size in sizes if size is not None]
-    if not sizes or len(known) < len(sizes):
+    if len(known) < len(sizes):
         return 0.0
     return max(0.0, reading.values.get("memory_used", 0.0) - sum(known))
 
