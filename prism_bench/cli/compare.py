@@ -12,6 +12,7 @@ import typer
 from prism_bench import interrupts, options
 from prism_bench.errors import UsageError, unknown
 from prism_bench.options import pairs
+from prism_bench.options.fleet import FleetOption, WorkersOption
 from prism_bench.options.tuned import TunedOption
 from prism_bench.units import count_text
 
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
     from prism_bench.analysis.compare.selection import Selection
     from prism_bench.analysis.compare.verdict import VerdictRules
-    from prism_bench.backends import Backend
     from prism_bench.run.sides import Choice, Sides
     from prism_bench.run_record import CaseResult, RunRecord
     from prism_bench.saving import Saver
+    from prism_bench.studies.fleet_pairs import PairJudge
     from prism_bench.studies.pairs import PairEffort, Records
 
 NAME = "compare"
@@ -67,6 +68,8 @@ def command(
     runs: options.RunsOption = options.DEFAULT_RUNS,
     all: _AllOption = False,
     all_cases: _AllCasesOption = False,
+    fleet: FleetOption = None,
+    workers: WorkersOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Compare B with A: two records, or two builds in one run.
@@ -79,13 +82,13 @@ def command(
     judge = _Judge(noise, _rules(least, control=environments[0] == environments[1]), metric, runs=runs)
     if a and _are_records(a, b or ""):
         _end(_of_records((a, b or ""), options.patterns(cases, filter), judge), everything=all, json=json)
-    opened, looks = options.choose_backend(backend, quiet=json), _looks(processes, most)
-    choice = Choice(options.open_catalogue(catalogue), options.patterns(cases, filter),
-                    pairs.pair_labels(label, opened.name), environments)  # fmt: skip
-    effort = _effort(opened.name, looks[0], time_limit, records, tuned)
-    effort, sides = replace(effort, metrics=_metrics(metric, records)), words_of(a, b, choice.catalogue)
-    chosen = _Selecting(opened, "--all-cases" if all_cases else "--tuned" if tuned else None)
-    with interrupts.held():
+    found, looks = options.open_catalogue(catalogue), _looks(processes, most)
+    with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+        choice = Choice(found, options.patterns(cases, filter), pairs.pair_labels(label, place.name), environments)
+        effort = _effort(place.name, looks[0], time_limit, records, tuned)
+        effort, sides = replace(effort, metrics=_metrics(metric, records)), words_of(a, b, found)
+        place.require(effort)
+        chosen = _Selecting(place, "--all-cases" if all_cases else "--tuned" if tuned else None)
         _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=chosen), everything=all, json=json)
 
 
@@ -176,6 +179,12 @@ class _Judge:
     def __post_init__(self) -> None:
         _require_metric(self.metric)
 
+    def on_fleet(self, sides: "Sides", changed: Sequence[str]) -> "PairJudge":
+        """Return what decides on the boards of a fleet whether a case needs more processes."""
+        from prism_bench.studies.fleet_pairs import PairJudge
+
+        return PairJudge(str(self.noise.resolve()), self.rules, sides.across, self.metric, tuple(changed))
+
     def compared(
         self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str] | None" = None,
         changed: Sequence[str] = (),
@@ -202,9 +211,9 @@ def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> 
 
 @dataclass(frozen=True)
 class _Selecting:
-    """What selects the cases that are measured: the opened backend, and the option that asks for all (None: none)."""
+    """What selects the cases that are measured: the place that does, and the option that asks for all (None: none)."""
 
-    backend: "Backend"
+    place: pairs.PairPlace
     option: str | None
 
     def selection(self, sides: "Sides") -> "Selection | None":
@@ -217,7 +226,7 @@ class _Selecting:
         asked = self.option and f"{self.option} is given"
         everything = asked or other_environment(sides.builds) or other_package(sides.builds)
         with interrupts.allowed(), _doing("compiling what differs between the sides"):
-            name, device = self.backend.name, self.backend.device
+            name, device = self.place.name, self.place.backend.device
             return selected(sides.builds, device, identity_on(name), everything, launched=name == "cuda")
 
 
@@ -247,12 +256,20 @@ def _of_builds(
             sides = replace(sides, builds=restricted(sides.builds, selection))
             if not sides.builds[0].cases and selection.cases:
                 found = unmeasured(judge.names, selection, sides.notes)
-                return replace(found, backend=effort.backend, device=str(selecting.backend.facts()["device"])), None
-        return _measured(sides, effort, judge, looks=looks, selection=selection)
+                return replace(
+                    found, backend=effort.backend, device=str(selecting.place.backend.facts()["device"])
+                ), None
+        return _measured(sides, effort, judge, looks=looks, selection=selection, place=selecting.place)
 
 
 def _measured(
-    sides: "Sides", effort: "PairEffort", judge: _Judge, *, looks: tuple[int, ...], selection: "Selection | None"
+    sides: "Sides",
+    effort: "PairEffort",
+    judge: _Judge,
+    *,
+    looks: tuple[int, ...],
+    selection: "Selection | None",
+    place: pairs.PairPlace,
 ) -> "tuple[RecordComparison, Saver[Records, object]]":
     from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided
     from prism_bench.analysis.compare.selected import with_selection
@@ -265,7 +282,8 @@ def _measured(
     limit = None if effort.limit is None else max(1.0, effort.limit - spent)
     trusted = selection.names("control") if selection and not selection.everything else ()
     began = time.perf_counter()
-    (a, b), save = pairs.measured(sides.builds, replace(effort, limit=limit, trusted=trusted), growth)
+    plan = pairs.PairPlan(sides, replace(effort, limit=limit, trusted=trusted), growth, judge.on_fleet(sides, changed))
+    (a, b), save = place.measured(plan)
     found = judge.compared(a, b, key, changed)
     if selection:
         seconds = {**selection.seconds, **parts_of(time.perf_counter() - began, (a, b))}

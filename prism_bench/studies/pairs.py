@@ -40,22 +40,25 @@ def measure_pair(
     With `growth`, undecided cases are measured in more processes.
     """
     first, second = (replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
-    settings = pair_settings(Settings(processes=effort.processes), effort.metrics)
-    places = (
-        {side: store.RecordPlace(effort.keep, effort.keep / f"{side}.json.gz") for side in "ab"} if effort.keep else {}
-    )
+    settings, keep = pair_settings(Settings(processes=effort.processes), effort.metrics), record_saver(effort)
 
     def named(records: Records) -> Records:
         a, b = (replace(record, tuning=dict(one.facts)) for record, one in zip(records, chosen, strict=True))
         return a, b
 
-    def write(records: Records) -> list[Path]:
-        return [place.save(record) for place, record in zip(places.values(), named(records), strict=False)]
-
-    save: Saver[Records, object] = Saver(write)
     records = interleaved(
-        (first, second), effort.backend, settings, report, limit=effort.limit, keep=save, growth=growth,
-        trusted=effort.trusted,
+        (first, second), effort.backend, settings, report, limit=effort.limit,
+        keep=lambda records: keep(named(records)), growth=growth, trusted=effort.trusted,
     )  # fmt: skip
-    save.finish(records)
-    return named(records), save
+    keep.finish(named(records))
+    return named(records), keep
+
+
+def record_saver(effort: PairEffort) -> Saver[Records, object]:
+    """Return what saves the records of both sides in the folder of the effort, if there is one."""
+    places = [store.RecordPlace(effort.keep, effort.keep / f"{side}.json.gz") for side in "ab"] if effort.keep else []
+
+    def write(records: Records) -> list[Path]:
+        return [place.save(record) for place, record in zip(places, records, strict=False)]
+
+    return Saver(write)
