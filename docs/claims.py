@@ -106,7 +106,7 @@ class KeptClaims:
         return "\n".join(parts if self.all else [head, "None is kept yet: `scripts/claims` makes them on a GPU.\n"])
 
     def chains(self) -> str:
-        """Return the table of claims about a form of a chain, or that there is none."""
+        """Return the table of claims about forms of a chain, or a sentence where none is kept."""
         rows = [one.row for one in self.all if "_chain" in one.claim.kernel.case and one.is_of_forms]
         if not rows:
             return "No claim about a chain is kept yet."

@@ -5,8 +5,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.extensions.claims.derived import interval_text
 from prism_bench.extensions.claims.document import Claim, ClaimSide, encoded
@@ -30,7 +28,7 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
         rows=rows, interval=interval_text(claim.ratio),
         ratio=times_text(claim.ratio.value), refuted=list(_refuted_by(claim)),
         ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
-        sources=list(_listings(claim)), broken=_broken(claim.sentence),
+        sources=list(_listings(claim)), parts=claim.sentence.split(","),
         processes=[row["processes"] for row in rows],
         inside=_inside(claim),
     )  # fmt: skip
@@ -90,11 +88,6 @@ def _ceiling(name: str, rate: float) -> str:
     if name == "launch":
         return time_text(rate)
     return rate_text(rate, "B/s" if name.endswith("bandwidth") else "FLOP/s")
-
-
-def _broken(sentence: str) -> Markup:
-    """Return the sentence with places to break after commas, since a workload has no blanks."""
-    return Markup(",<wbr>").join(sentence.split(","))
 
 
 def _listings(claim: Claim) -> Iterator[tuple[str, list[tuple[str, str]]]]:

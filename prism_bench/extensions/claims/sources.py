@@ -58,7 +58,7 @@ def of_records(baseline: Path, kernel: Path, request: ClaimRequest) -> Claim:
 
 
 def _origins(paths: tuple[Path, Path], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
-    """Return what tells the kernel's record from the baseline's: their commits, else their files."""
+    """Return where the kernel's and the baseline's record are from: their commits, else their files."""
     baseline, kernel = (str(record.commit or "")[:8] for record in records)
     if kernel and baseline and kernel != baseline:
         return kernel, baseline
