@@ -1,20 +1,21 @@
 """What a claim states, computed from its records: medians, ratio, sentence, ceilings, other peers.
 
-The ratio is that of the geometric means of the processes' medians, and its 95 % interval that of Student's t with the
-variance between processes, as `prism-bench compare` has it, without what is known of the machine's noise: whoever
-replays has another machine.
+The ratio is that of the geometric means of the processes' medians. Its 95 % interval is that of Student's t with the
+variance between processes, as `prism-bench compare` has it, and on GPUs also covers what boards and hosts of one kind
+differ by: whoever replays has another one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, isfinite
+from math import exp, hypot, isfinite, log
+from statistics import NormalDist
 from typing import Any
 
 import msgspec
 
 from prism_bench.analysis import rivals
 from prism_bench.analysis.compare.comparable import device_of, require_comparable, value_settings
-from prism_bench.analysis.compare.estimate import Estimate, estimate, quantile
+from prism_bench.analysis.compare.estimate import estimate, quantile
 from prism_bench.analysis.compare.medians import Medians, medians
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.claims.document import (
@@ -32,6 +33,10 @@ from prism_bench.report.cells import times_text
 from prism_bench.run_record import CaseResult, RunRecord
 
 CONFIDENCE = 0.95
+# Boards and hosts of one kind differ by a share of a time and by seconds of a launch, as standard deviations. Chosen so
+# that the intervals of pairs of committed records of H200s meet as often as they state: see the test of boards.
+BOARD_SHARE, BOARD_SECONDS = 0.004, 0.5e-6
+_NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 OWN = "prism-bench"  # as a claim's origin; otherwise it is the tool whose results were imported
 HIDDEN = "a replay also verifies both sides on inputs of a seed that it draws, which no author knows"
 
@@ -96,16 +101,23 @@ def six(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def ratio_of(kernel: Medians, baseline: Medians) -> ClaimRatio:
-    """Return the time of the baseline over the kernel's."""
-    return ratio_from(estimate(kernel, baseline))
-
-
-def ratio_from(found: Estimate) -> ClaimRatio:
-    """Return an estimate as a claim has it; without an interval where none is known."""
+def ratio_of(contest: ClaimContest) -> ClaimRatio:
+    """Return the time of the baseline over the kernel's; without an interval where too few processes know one."""
+    kernel, baseline = contest.medians(contest.kernel), contest.medians(contest.baseline)
+    found = estimate(kernel, baseline)
     low, high = found.interval(CONFIDENCE)
-    known = isfinite(high)
-    return ClaimRatio(six(found.ratio), six(low) if known else None, six(high) if known else None, CONFIDENCE)
+    if not isfinite(high):
+        return ClaimRatio(six(found.ratio), None, None, CONFIDENCE)
+    own = log(high / low) / 2
+    on_device = contest.records[contest.kernel[0]].backend == "cuda"
+    between = _NORMAL * hypot(board_error(kernel.typical), board_error(baseline.typical)) if on_device else 0.0
+    half = hypot(own, between)
+    return ClaimRatio(six(found.ratio), six(found.ratio * exp(-half)), six(found.ratio * exp(half)), CONFIDENCE)
+
+
+def board_error(seconds: float) -> float:
+    """Return the standard deviation of a time's logarithm between boards and hosts of one kind."""
+    return hypot(BOARD_SHARE, BOARD_SECONDS / seconds)
 
 
 def timed(side: ClaimSide, found: Medians) -> ClaimSide:
@@ -124,7 +136,7 @@ def derived(contest: ClaimContest, baseline: str) -> Derived:
         raise ResultsError(f"there is no records[{contest.kernel[0]}]")
     for other in contest.records:
         require_comparable(record, other, ("the kernel's record", "the baseline's record"))
-    found = ratio_of(contest.medians(contest.kernel), contest.medians(contest.baseline))
+    found = ratio_of(contest)
     settings = value_settings(record.protocol)
     return Derived(
         sentence_of(contest.kernel[1], device_of(record), found, baseline), record.backend, device_of(record), found,

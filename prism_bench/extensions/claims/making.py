@@ -134,6 +134,10 @@ def _side(contest: ClaimContest, side: tuple[int, str, str], source: SideSource 
     device = device_in(record)
     code = _code(source.case, device, record, parts)
     _require_same_code(source, result, record, code)
+    if len(code) == 1 and record.backend == "cuda" and code[0].sass != result.code.get("sass", code[0].sass):
+        parts.missing.append(f"the machine code of {title}: {code[0].compiler} here makes other than what was timed")
+        del parts.files[code[0].cubin]
+        code = ()
     return msgspec.structs.replace(made, launches=launches_of(source.case, device), code=code)
 
 

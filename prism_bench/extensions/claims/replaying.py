@@ -158,7 +158,7 @@ class ClaimReplay:
                 self._checks.found.append(ReplayCheck(f"outputs of {side[1]}", "wrong", words))
                 return ReplayAnswer("not reproduced", words)
         try:
-            self._here = ratio_of(contest.medians(contest.kernel), contest.medians(contest.baseline))
+            self._here = ratio_of(contest)
         except ResultsError as error:
             return _open(str(error))
         seeds = contest.records[contest.kernel[0]].protocol.get("seeds", effort.seeds)

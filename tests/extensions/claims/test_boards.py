@@ -1,0 +1,60 @@
+"""Intervals of claims hold on other boards: of the same machine code on two boards of one kind, at least 95 % meet."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from docs.readme import ROOT
+from prism_bench import store
+from prism_bench.analysis import rivals
+from prism_bench.errors import ResultsError
+from prism_bench.extensions.claims.answers import meet
+from prism_bench.extensions.claims.derived import ClaimContest, board_error, ratio_of
+
+RECORDS = ROOT / "reports" / "runs" / "nvidia-h200"
+# Of two boards of one host and two of another, and of hosts with four boards and with one.
+PAIRS = [
+    ("20261122T230546Z-2034ef74", "20261123T070904Z-f63d9242"),
+    ("20261122T072915Z-9f50f96a", "20261122T095434Z-aad8442a"),
+]
+
+
+def contest(record, case, peer):
+    return ClaimContest("cold_time", (record,), (0, case.name, "kernel"), (0, case.name, f"peer:{peer}"))
+
+
+def ratios(one, other) -> Iterator[tuple]:
+    """Yield the ratios in both records of each case of the same machine code against each peer of the same versions."""
+    for case in one.cases:
+        there = other.case(case.name)
+        sass = case.code.get("sass")
+        if case.ceiling or there is None or not sass or sass != there.code.get("sass"):
+            continue
+        for peer in rivals.peers(case):
+            if case.peers.get(peer.name) != there.peers.get(peer.name):
+                continue
+            try:
+                found = [ratio_of(contest(record, case, peer.name)) for record in (one, other)]
+            except ResultsError:  # wrong, unstable or without a time: makes no claim
+                continue
+            if found[0].low is not None and found[1].low is not None:
+                yield case.name, peer.name, *found
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: " and ".join(name[-8:] for name in pair))
+def test_intervals_of_two_boards_meet_as_often_as_they_state(pair):
+    paths = [RECORDS / f"{name}.json.gz" for name in pair]
+    if not all(path.is_file() for path in paths):
+        pytest.skip("a record of the pair is not kept any more")
+    one, other = map(store.read, paths)
+    assert not set(one.uuids) & set(other.uuids), "these are other boards"
+    found = list(ratios(one, other))
+    missed = [row for row in found if not meet(*row[2:])]
+    assert len(found) > 100
+    assert len(missed) <= 0.05 * len(found), missed
+
+
+def test_short_times_differ_more_between_boards():
+    errors = [board_error(seconds) for seconds in (1e-6, 1e-5, 1e-3, 1.0)]
+    assert errors == sorted(errors, reverse=True)
+    assert pytest.approx(board_error(1.0), rel=0.01) == board_error(10.0)
