@@ -18,7 +18,7 @@ from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import Lanes, worth
 from prism_bench.run.orders import MeasuringOrder
-from prism_bench.run.peers import peers_without_time
+from prism_bench.run.peers import peers_far_behind, peers_without_time
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks
 from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import NOT_TIMED, RunClock, RunSpan, combined, record_order, seconds_of
@@ -46,6 +46,7 @@ class Run(TaskDriver):
         self._spent: dict[str, float] = {}
         self._checked: Sequence[str] | None = None  # labels whose compiled peers are checked now; None: all
         self._avoided: dict[str, dict[str, str]] = {}  # by task, peers that have no time, and why
+        self._settled: dict[str, list[str]] = {}  # by task, peers that later processes need not measure
         self._lanes: Lanes | None = None  # kept while all is verified
 
     def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:
@@ -135,6 +136,8 @@ class Run(TaskDriver):
             self.results.setdefault(result.name, []).append(result)
             if without_time := peers_without_time(result):
                 self._avoided[task] = without_time | self._avoided.get(task, {})
+            if far_behind := peers_far_behind(result, self._settings.peer_repeated_within):
+                self._settled.setdefault(task, far_behind)
             if self.facts.get("uuid"):
                 self._journal.append(executions_of(result))
         self._done += 1
@@ -228,6 +231,8 @@ class Run(TaskDriver):
             "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
             "avoid": {task: peers for task, peers in self._avoided.items() if not tasks or task in tasks},
         }
+        if process:
+            order["settled"] = {task: peers for task in tasks if (peers := self._settled.get(task))}
         if self._checked is not None and process == 0:
             order["check_compiled"] = list(self._checked)
         return order

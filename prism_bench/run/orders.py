@@ -9,7 +9,8 @@ class MeasuringOrder(TypedDict):
     `process` 0 verifies, unless `verifies` decides that. The code of the tasks in `ahead` is compiled first. After an
     order that is `open` come further tasks, one a line. `avoid` names by task the peers that have no time, each with
     its reason: they ended an earlier worker, or had no time there. `check_compiled` has the labels of the cases whose
-    compiled peers are checked, whoever verifies; without it whoever verifies checks them all.
+    compiled peers are checked, whoever verifies; without it whoever verifies checks them all. `settled` names by task
+    the peers that an earlier process has measured well enough.
     """
 
     backend: str
@@ -23,6 +24,7 @@ class MeasuringOrder(TypedDict):
     open: NotRequired[bool]
     avoid: NotRequired[dict[str, dict[str, str]]]
     check_compiled: NotRequired[list[str]]
+    settled: NotRequired[dict[str, list[str]]]
 
 
 class TaskOrder(TypedDict):

@@ -1,6 +1,6 @@
 """Peers of one prepared case: each is set up, checked and timed alone, and costs nothing but its own cell."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -33,7 +33,8 @@ class PeerPlan:
 
     `check` compares their results with the reference first, those of compiled forms with `check_compiled`; later
     processes need not do it again. Peers that are neither checked nor timed are left out. `known` keeps the reference
-    from peer to peer. Those in `avoided` have no time, for the reason given there. `begun` gets the name of a peer
+    from peer to peer. Those in `avoided` have no time, for the reason given there; those in `settled` have enough
+    already. `begun` gets the name of a peer
     before each of its steps, and an empty one after the last peer.
     """
 
@@ -44,6 +45,7 @@ class PeerPlan:
     process: int = 0
     known: KnownReference = field(default_factory=KnownReference)
     avoided: Mapping[str, str] = field(default_factory=dict[str, str])
+    settled: Collection[str] = ()
     begun: Callable[[str], None] = lambda name: None
 
     def checks(self, name: str) -> bool:
@@ -68,7 +70,7 @@ def measure_peers(backend: Backend, runnable: Runnable, plan: PeerPlan, watcher:
     results = PeerResults()
     with phase(FORMS):
         offered = backend.peers(runnable.case) if plan.settings.peers else ()
-    names = [name for name in offered if plan.timed or plan.checks(name)]
+    names = [name for name in offered if name not in plan.settled and (plan.timed or plan.checks(name))]
     if plan.known.is_kept(runnable.case) and any(plan.checks(name) for name in names):
         with phase(VERIFYING):
             _evaluate_reference(backend, runnable, plan.known)
@@ -215,6 +217,15 @@ def peers_without_time(result: CaseResult) -> dict[str, str]:
     timed = {one.subject for one in result.measurements if one.samples}
     cells = [one for one in result.measurements if one.subject.startswith(_SUBJECT) and one.subject not in timed]
     return {one.subject.removeprefix(_SUBJECT): one.reason or "it has no samples" for one in reversed(cells)}
+
+
+def peers_far_behind(result: CaseResult, factor: float | None) -> list[str]:
+    """Return the peers whose cold time is more than `factor` times the kernel's; without a factor, none."""
+    kernel = result.measurement("cold_time")
+    limit = factor * (kernel.median or 0.0) if factor and kernel and kernel.valid else 0.0
+    cold = [one for one in result.measurements if one.metric == "cold_time" and one.subject.startswith(_SUBJECT)]
+    behind = [one.subject for one in cold if limit and one.valid and (one.median or 0.0) > limit]
+    return [subject.removeprefix(_SUBJECT) for subject in behind]
 
 
 def named(reason: str, name: str) -> str:

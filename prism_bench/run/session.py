@@ -38,6 +38,7 @@ class MeasuringSession:
         self.peer_begun: Callable[[str], None] = lambda name: None  # see `peers.PeerPlan.begun`
         self.avoided: Mapping[str, Mapping[str, str]] = {}  # by task, peers that have no time, and why
         self.check_compiled: Collection[str] | None = None  # labels; see `orders.MeasuringOrder`
+        self.settled: Mapping[str, Collection[str]] = {}  # by task, peers that are not measured again
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
         self.looking = 0.0  # seconds spent on verifying timed launches
@@ -147,8 +148,9 @@ class MeasuringSession:
         labels = self.check_compiled
         compiled = self._verifies if labels is None else runnable.case.label in labels
         plan = PeerPlan(
-            self._settings, self._verifies, compiled, self._timed, self._process, known, avoided, self.peer_begun
-        )
+            self._settings, self._verifies, compiled, self._timed, self._process, known, avoided,
+            self.settled.get(runnable.case.task, ()), self.peer_begun,
+        )  # fmt: skip
         return measure_peers(self._backend, runnable, plan, self._watcher)
 
     def _judged(self, case: Case, entries: Sequence[Entry]) -> CaseResult:

@@ -14,6 +14,7 @@ _LATER = (
     "peer_timeout",
     "peer_processes",
     "peer_first_process_only",
+    "peer_repeated_within",
     "known_code",
 )  # than the first version
 _TUPLES = ("seeds", "first_process_only", "smallest_only", "peer_first_process_only")
@@ -44,7 +45,8 @@ class Settings:
     size, so S1 and S2 go without, and so do variants, which share their kernel's source. A peer's time, which is shown
     as a ratio of two digits, needs `peer_precision` only, in the first `peer_processes`: two show whether it is
     unstable. Peers are compared by their cold times, so the first process alone measures their metrics of
-    `peer_first_process_only`. `known_code` has by case the machine code whose first call an earlier record has: that of
+    `peer_first_process_only`, and all of a peer that took more than `peer_repeated_within` times as long as the kernel:
+    another process would not change who is faster (None: it is measured again). `known_code` has by case the machine code whose first call an earlier record has: that of
     other code is measured.
     """
 
@@ -70,6 +72,7 @@ class Settings:
     peer_precision: float = 0.01
     peer_processes: int = 2
     peer_first_process_only: tuple[str, ...] = ("hot_time",)
+    peer_repeated_within: float | None = 2.0
     watching: Watching = field(default_factory=Watching)
     known_code: dict[str, str] = field(default_factory=dict[str, str])
 

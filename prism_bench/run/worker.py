@@ -2,7 +2,7 @@
 
 A line that names `libraries` may come before the order: they are imported until it arrives, and a `catalogue` is read.
 An order that is `open` is followed by tasks, one a line; among them may be another order for the rest, of which the
-peers to avoid and to check count. Standard input stays open until the end; where it closes
+peers to avoid, to check and to leave out count. Standard input stays open until the end; where it closes
 before, the parent is gone, and the worker ends too. The events are `workers.events.WorkerEvent`. A kernel that crashes
 or hangs ends this process and nothing else.
 """
@@ -130,6 +130,7 @@ def _tasks(order: MeasuringOrder, session: MeasuringSession) -> Iterator[str]:
 def _instruct(session: MeasuringSession, order: MeasuringOrder) -> None:
     """Let the session follow what may differ between the orders of one process."""
     session.avoided, session.check_compiled = order.get("avoid", {}), order.get("check_compiled")
+    session.settled = order.get("settled", {})
 
 
 def _cases(catalogue: Catalogue, tasks: Sequence[str]) -> list[Case]:

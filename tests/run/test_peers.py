@@ -19,6 +19,7 @@ from prism_bench.run.peers import (
     PeerTurn,
     measure_peers,
     named,
+    peers_far_behind,
     peers_without_time,
 )
 from prism_bench.run.record_builder import combined
@@ -103,6 +104,26 @@ def test_an_avoided_peer_is_not_touched_and_has_its_reason():
     (cell,) = results.measurements
     assert ("peer bad: it crashed: killed by signal 6", ()) == (cell.reason, cell.processes)
     assert {} == results.facts
+
+
+def test_a_peer_far_behind_in_the_first_process_is_not_measured_again(cells):
+    kernel = cells({})[0]["kernel"].median
+    peers = {"far": {"seconds": 2.1 * kernel}, "near": {"seconds": 1.9 * kernel}}
+    found, result = cells(peers, processes=3)
+    assert (1, 2) == (len(found["peer:far"].processes), len(found["peer:near"].processes))
+    assert found["peer:far"].valid and {"far", "near"} <= result.peers.keys()
+    assert 2 == len(cells(peers, peer_repeated_within=None)[0]["peer:far"].processes)
+
+
+def test_peers_far_behind_are_those_beyond_the_factor_of_a_kernel_with_a_time():
+    kernel, peer = Measurement("cold_time", "kernel", ((1.0,),)), Measurement("cold_time", "peer:p", ((3.0,),))
+    result = result_of(CASE, "ok", measurements=(kernel, peer), reason=None)
+    assert ["p"] == peers_far_behind(result, 2.9)
+    assert [] == peers_far_behind(result, 3.0) == peers_far_behind(result, None)
+    assert [] == peers_far_behind(replace(result, measurements=(peer,)), 2.0)
+    doubtful = replace(kernel, valid=False)
+    assert [] == peers_far_behind(replace(result, measurements=(doubtful, peer)), 2.0)
+    assert [] == peers_far_behind(replace(result, measurements=(kernel, replace(peer, valid=False))), 2.0)
 
 
 def test_each_step_of_a_peer_is_announced_and_the_end_of_all():

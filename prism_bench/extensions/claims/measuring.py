@@ -30,8 +30,8 @@ class ClaimEffort:
     def settings(self) -> Settings:
         """The settings of a run with peers."""
         return Settings(
-            processes=self.processes, peer_processes=self.processes, seeds=self.seeds, cpu_baseline=False,
-            watching=Watching(energy=False),
+            processes=self.processes, peer_processes=self.processes, peer_repeated_within=None, seeds=self.seeds,
+            cpu_baseline=False, watching=Watching(energy=False),
         )  # fmt: skip
 
 
