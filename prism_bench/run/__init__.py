@@ -3,7 +3,7 @@
 from prism_bench.run.catalogue_run import run
 from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress
-from prism_bench.run.forecast import Forecast, forecast, known_code
+from prism_bench.run.forecast import Forecast, forecast, known_code, verification_seconds
 from prism_bench.run.lanes import lanes_for
 from prism_bench.run.merge import merge
 from prism_bench.run.settings import PROTOCOL, Settings, Watching
@@ -22,6 +22,7 @@ __all__ = [
     "merge",
     "run",
     "share",
+    "verification_seconds",
     "verify",
     "with_ceilings",
 ]

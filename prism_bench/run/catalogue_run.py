@@ -16,7 +16,7 @@ from prism_bench.monitor.executions import ExecutionJournal, executions_of
 from prism_bench.peer_cache import forget_kept_choices
 from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress, TaskDriver
-from prism_bench.run.lanes import Lanes, worth
+from prism_bench.run.lanes import Lanes, longest_first, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import peers_far_behind, peers_without_time
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks
@@ -214,6 +214,7 @@ class Run(TaskDriver):
             order = self._order_for(process, [], timed, verifies)
             workers = self._lanes or Lanes(self._place)
             lanes = max(lanes, min(workers.started, len(tasks)))
+            tasks = longest_first(tasks, self._settings.known_seconds, lanes)
             with nullcontext() if self._lanes else workers:
                 self.follow(workers.work(order, tasks, lanes, self._timeout), process, [])
         else:

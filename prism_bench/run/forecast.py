@@ -93,6 +93,15 @@ def known_code(records: Iterable[RunRecord], facts: Mapping[str, Any]) -> dict[s
     return known
 
 
+def verification_seconds(records: Iterable[RunRecord], backend: str) -> dict[str, float]:
+    """Return by task the seconds that it took to verify it in the newest complete record of the backend."""
+    for record in islice(records, MOST_READ):
+        if record.backend == backend and record.complete and any(case.spent for case in record.cases):
+            costs = recorded_costs(record, peers=True)
+            return {**costs.untimed, **{f"edges:{kernel}": seconds for kernel, seconds in costs.edges.items()}}
+    return {}
+
+
 def _stages(costs: CaseCosts, cases: Sequence[Case], settings: Settings) -> tuple[ForecastStage, ...]:
     """Return the stages in the order in which a run goes through them: edges, verification, a process each."""
     kernels, apart = list(dict.fromkeys(case.kernel for case in cases)), settings.lanes > 1

@@ -16,6 +16,7 @@ from prism_bench.workers.handle import WorkerEnvironment
 from prism_bench.workers.process import WorkerDied
 
 WORTH_A_START = 8  # tasks
+LONG, SHORT = 0.1, 0.01  # of what each lane has to do
 PATIENCE = 5.0  # seconds for a lane that is interrupted
 LaneEvent = WorkerEvent | WorkerDied
 
@@ -32,6 +33,24 @@ def lanes_for(backend: str, cores: int | None = None) -> int:
 def worth(lanes: int, tasks: Sequence[str]) -> int:
     """Return how many of the lanes are worth starting for these tasks, one at least."""
     return max(1, min(lanes, -(-len(tasks) // WORTH_A_START)))
+
+
+def longest_first(tasks: Sequence[str], seconds: Mapping[str, float], lanes: int) -> list[str]:
+    """Return the tasks so that no lane is left with a long one at the end: the long ones first, the short ones last.
+
+    `seconds` are known by task; an unknown task counts as their mean. Those between keep their order: large cases,
+    which need much memory, are not all at work at once.
+    """
+    known = [seconds[task] for task in tasks if task in seconds]
+    mean = sum(known) / len(known) if known else 0.0
+    cost = {task: seconds.get(task.partition("@")[0], mean) for task in tasks}
+    share = sum(cost.values()) / lanes
+
+    def place(task: str) -> tuple[int, float]:
+        part = 0 if cost[task] > LONG * share else 2 if cost[task] < SHORT * share else 1
+        return part, 0.0 if part == 1 else -cost[task]
+
+    return sorted(tasks, key=place)
 
 
 def side_by_side(

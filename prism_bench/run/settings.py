@@ -46,8 +46,9 @@ class Settings:
     as a ratio of two digits, needs `peer_precision` only, in the first `peer_processes`: two show whether it is
     unstable. Peers are compared by their cold times, so the first process alone measures their metrics of
     `peer_first_process_only`, and all of a peer that took more than `peer_repeated_within` times as long as the kernel:
-    another process would not change who is faster (None: it is measured again). `known_code` has by case the machine code whose first call an earlier record has: that of
-    other code is measured.
+    another process would not change who is faster (None: it is measured again). `known_code` has by case the machine
+    code whose first call an earlier record has: that of other code is measured. `known_seconds` has by task what its
+    verification took in an earlier run; workers do not get it.
     """
 
     processes: int = 3
@@ -75,6 +76,7 @@ class Settings:
     peer_repeated_within: float | None = 2.0
     watching: Watching = field(default_factory=Watching)
     known_code: dict[str, str] = field(default_factory=dict[str, str])
+    known_seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
         """Return the seeds to verify the case with: one alone at the large sizes, which edges and S0 precede."""
@@ -110,7 +112,9 @@ def to_plain(settings: Settings) -> dict[str, Any]:
     """
     usual = Settings()
     chosen = {key for key in _LATER if getattr(settings, key) != getattr(usual, key)}
-    return {key: value for key, value in asdict(settings).items() if key not in _LATER or key in chosen}
+    plain = {key: value for key, value in asdict(settings).items() if key not in _LATER or key in chosen}
+    del plain["known_seconds"]
+    return plain
 
 
 def from_plain(plain: dict[str, Any]) -> Settings:

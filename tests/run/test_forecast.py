@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.measurement import Measurement
-from prism_bench.run import Settings, forecast, known_code, merge
+from prism_bench.run import Settings, forecast, known_code, merge, verification_seconds
 from prism_bench.run.forecast import ROUGH, Forecast, ForecastStage
 from prism_bench.run.share import share
 from tests.built_in import CATALOGUE
@@ -112,6 +112,13 @@ def test_what_is_left_follows_the_stages_and_then_the_speed_so_far():
     assert 90.0 == pytest.approx(found.left(10, 10.0))
     assert 90.0 < found.left(10, 20.0) < 180.0
     assert found.left(14, 200.0) == pytest.approx(18.0 * (0.18 + 0.82 * 200 / 82))
+
+
+def test_seconds_of_verification_come_from_the_newest_complete_record_of_the_backend():
+    known = record(timed(CASES[0], spent={"untimed": 2.0, "kernel": 1.0}), edge(CASES[0], 0.5))
+    expected = {CASES[0].name: 2.0, f"edges:{CASES[0].kernel}": 0.5}
+    assert expected == verification_seconds([replace(known, complete=False, cases=()), known], known.backend)
+    assert {} == verification_seconds([known], "another") == verification_seconds([], known.backend)
 
 
 def test_code_is_known_where_a_record_of_the_same_compiler_has_its_first_call():

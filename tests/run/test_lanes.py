@@ -8,7 +8,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run import lanes_for
-from prism_bench.run.lanes import _lacked_memory, sharing_cores, worth
+from prism_bench.run.lanes import _lacked_memory, longest_first, sharing_cores, worth
 from prism_bench.run.places import HERE
 from prism_bench.workers import process
 
@@ -28,6 +28,15 @@ def plain(record):
 
 def test_few_tasks_are_worth_one_lane():
     assert (1, 1, 2, 6) == (worth(6, []), worth(6, ["a"] * 8), worth(6, ["a"] * 9), worth(6, ["a"] * 100))
+
+
+def test_long_tasks_come_first_and_short_ones_last_and_the_others_keep_their_order():
+    seconds = {"a": 5.0, "long": 40.0, "b": 6.0, "longest": 80.0, "tiny": 0.01, "short": 0.1, "c": 5.5}
+    tasks = ["tiny", "a", "short", "long", "b@block=128", "c", "longest", "unknown"]
+    expected = ["longest", "long", "unknown", "a", "b@block=128", "c", "short", "tiny"]
+    assert expected == longest_first(tasks, seconds, 1)
+    assert ["y", "x"] == longest_first(["y", "x"], {}, 6)
+    assert [] == longest_first([], seconds, 6)
 
 
 def test_workers_side_by_side_share_the_cores(monkeypatch):

@@ -143,6 +143,7 @@ def test_the_protocol_holds_what_a_series_must_share():
 def test_how_a_device_is_watched_goes_along_only_where_it_was_chosen():
     chosen = Settings(watching=Watching(hertz=5.0, energy=False, rules=Rules(repeats=0)))
     assert not {"watching", "peer_timeout"} & set(to_plain(Settings()))
+    assert "known_seconds" not in to_plain(Settings(known_seconds={"a": 1.0}))
     for settings in (Settings(), chosen, Settings(peer_timeout=5.0)):
         assert settings == from_plain(json.loads(json.dumps(to_plain(settings) | {"of_tomorrow": 1})))
 
