@@ -203,7 +203,7 @@ def _edge(name: str, workload: Workload, fills: Mapping[str, Fill]) -> Edge:
 def _workloads(spec: KernelSpec) -> list[Workload]:
     """Return the largest cheap edge for every different way through the code, as launches show it.
 
-    The one that launches most blocks is first.
+    The one that launches most blocks is first, of those that any device runs.
     """
     by_path: dict[tuple[object, ...], Case] = {}
     cases = [Case(spec, workload, "edge") for workload in spec.edges if not isinstance(workload, Edge)]
@@ -218,9 +218,10 @@ def _cost(case: Case) -> int:
     return case.sizes.bytes_moved + (case.sizes.flops or 0)
 
 
-def _rank(case: Case) -> tuple[bool, int]:
-    """Return a key that sorts cheap ones first, the largest of them before the others."""
-    return _cost(case) > MOST_COST, -_cost(case) if _cost(case) <= MOST_COST else _cost(case)
+def _rank(case: Case) -> tuple[bool, bool, int]:
+    """Return a key that sorts those for any device first, of these cheap ones, the largest of them before the others."""
+    expensive = _cost(case) > MOST_COST
+    return case.plan.requirement is not None, expensive, _cost(case) if expensive else -_cost(case)
 
 
 def _path(case: Case) -> tuple[object, ...]:
