@@ -1,6 +1,6 @@
 """Claims that a repository publishes: made and replayed in one call on a GPU machine, and called stale with their code.
 
-    scripts/claims [--record RECORD] [--only make|replay|agreement] [--time-limit SECONDS]
+    scripts/claims [--record RECORD] [--only make|replay|agreement] [--current] [--time-limit SECONDS]
 
 `reports/claims/list.toml` names them. A claim that is there is not made again while its files are the catalogue's, and
 an answer of the same board about its digest is kept, so that a call that was cut short goes on where it ended.
@@ -34,7 +34,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for line in OwnMaking(here, record).make() if chosen.only != "replay" else ():
         print(line, flush=True)
     codes = [0]
-    for line, code in OwnReplays(here).replay() if chosen.only != "make" else ():
+    for line, code in OwnReplays(here, chosen.current).replay() if chosen.only != "make" else ():
         print(line, flush=True)
         codes.append(code)
     return int(1 in codes)
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"processes a side (default: {PROCESSES})")
     parser.add_argument("--record", type=Path, help="make claims of this record where its code is the catalogue's")
     parser.add_argument("--time-limit", type=float, default=float("inf"), help="begin nothing after these seconds")
+    parser.add_argument("--current", action="store_true", help="replay only claims whose code is the catalogue's")
     parser.add_argument(
         "--only", choices=("make", "replay", "agreement"), help="do one part; `agreement` counts answers"
     )

@@ -27,9 +27,13 @@ class OpenClaim:
 
 @dataclass
 class OwnReplays:
-    """Replays the claims of all machines on this board; their code is trusted as the repository's is."""
+    """Replays the claims of all machines on this board; their code is trusted as the repository's is.
+
+    With `current` those whose code is the catalogue's alone: the others take a run each.
+    """
 
     here: OwnRun
+    current: bool = False
 
     def __post_init__(self) -> None:
         self._effort = replace(self.here.effort, seeds=drawn_seeds())
@@ -48,6 +52,9 @@ class OwnReplays:
 
     def _answered(self, wanted: Sequence[OpenClaim]) -> Iterator[tuple[str, int]]:
         """Answer those whose code is here together: kernels next to peers, then pairs of builds; others one by one."""
+        if self.current:
+            yield from ((f"{one.place}: left out: its code has changed", 0) for one in wanted if not one.sides)
+            wanted = [one for one in wanted if one.sides]
         together = [one for one in wanted if one.sides and one.claim.backend == self.here.backend.name]
         groups = [[one for one in together if _is_pair(one) == pairs] for pairs in (False, True)]
         groups += [[one] for one in wanted if one not in together]

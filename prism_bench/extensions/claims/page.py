@@ -5,9 +5,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from prism_bench.analysis.compare.comparable import device_of
-from prism_bench.extensions.claims.derived import interval_text
-from prism_bench.extensions.claims.document import Claim, ClaimSide, encoded
+from prism_bench.analysis.compare.medians import medians
+from prism_bench.extensions.claims.derived import interval_text, timed
+from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide, encoded
 from prism_bench.extensions.claims.picture import badge, ratios_picture, times_picture
 from prism_bench.extensions.claims.replay_document import Replay
 from prism_bench.files import write_atomically
@@ -16,12 +19,15 @@ from prism_bench.report.templating import environment
 from prism_bench.run_record import RunRecord, decode
 from prism_bench.units import rate_text, time_text
 
+_OPTIONAL = {"clock": "SM clock", "registers": "Registers", "code": "Code"}  # columns that may be unknown to all rows
+
 
 def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.json") -> str:
     """Return the page; `file` is what the command to replay names, and `replay` an answer to show."""
     records = [decode(plain, f"records[{number}]") for number, plain in enumerate(claim.records)]
     record = records[claim.kernel.record]
-    rows = [_row(claim, side, records[side.record]) for side in claim.sides]
+    rows = [_row(claim, side, records[side.record]) for side in (*claim.sides, *_peer_sides(claim, record))]
+    columns = [(name, title) for name, title in _OPTIONAL.items() if any(row[name] != "-" for row in rows)]
     return environment().get_template("claim.html").render(
         claim=claim, replay=replay, file=file, style=_style(), record=record, device=device_of(record),
         times_chart=times_picture(claim), ratios_chart=ratios_picture(claim, replay),
@@ -29,7 +35,7 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
         ratio=times_text(claim.ratio.value), refuted=list(_refuted_by(claim)),
         ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
         sources=list(_listings(claim)), parts=claim.sentence.split(","),
-        processes=[row["processes"] for row in rows],
+        processes=[row["processes"] for row in rows[:2]], columns=columns,
         inside=_inside(claim),
     )  # fmt: skip
 
@@ -52,13 +58,23 @@ def _inside(claim: Claim) -> str:
     return encoded(claim).decode().strip().replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
+def _peer_sides(claim: Claim, record: RunRecord) -> Iterator[ClaimSide]:
+    """Yield the other peers of the kernel's record as sides, for their rows."""
+    case = record.case(claim.kernel.case)
+    for peer in claim.peers if case else ():
+        subject = f"{PEER}{peer.name}"
+        found = case.measurement(claim.metric, subject) if case else None
+        side = ClaimSide(peer.name, claim.kernel.record, claim.kernel.case, subject, peer.seconds, None, None)
+        yield msgspec.structs.replace(timed(side, medians(found.processes)), seconds=peer.seconds) if found else side
+
+
 def _row(claim: Claim, side: ClaimSide, record: RunRecord) -> dict[str, Any]:
     """Return a row of the table: times, processes, samples, and what is known of the machine code."""
     result = record.case(side.case)
     found = result.measurement(claim.metric, side.subject) if result else None
     entries = [entry for code in side.code for entry in code.entries.values()]
     return {
-        "name": side.name, "time": time_text(side.seconds),
+        "name": side.name, "is_side": side in claim.sides, "time": time_text(side.seconds),
         "interval": _between(side.low, side.high) if side.low and side.high else "-",
         "processes": len(found.processes) if found else 0, "samples": len(found.samples) if found else 0,
         "clock": rate_text(found.clock, "Hz") if found and found.clock else "-",

@@ -92,6 +92,8 @@ def test_a_claim_whose_code_is_not_here_is_replayed_from_its_own_files(words, tm
     assert 0 == main([*words, "--only", "make"])
     source = tmp_path / "kernels" / "arith" / "triple.cu"
     source.write_text(f"{source.read_text()}// changed\n")
+    assert 0 == main([*words, "--only", "replay", "--current"])
+    assert "left out: its code has changed" in capsys.readouterr().out
     assert 0 == main([*words, "--only", "replay"])
     assert "-planted.json: reproduced" in capsys.readouterr().out
 
