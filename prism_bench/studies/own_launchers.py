@@ -54,9 +54,9 @@ class LauncherRow:
 
     @property
     def differs(self) -> bool:
-        """Whether the same machine code took another time, or wrote other outputs."""
-        other = self.ratio is not None and self.code == "same" and abs(self.ratio - 1) > MOST
-        return other or self.outputs == "other"
+        """Whether the same machine code took another time, or what may be the same wrote other outputs."""
+        slower = self.ratio is not None and self.code == "same" and abs(self.ratio - 1) > MOST
+        return slower or (self.outputs == "other" and self.code != "other")
 
     def rounded(self) -> dict[str, Any]:
         """Return the row with times to the nanosecond and ratios to five digits."""

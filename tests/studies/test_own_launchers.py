@@ -31,6 +31,8 @@ ROW = LauncherRow("softmax:triton[rows=1,cols=1]", "Triton", "3.6.0", "cold_time
         (1.2, "other", "same", False),
         (1.2, "unknown", "same", False),
         (1.0, "same", "other", True),
+        (1.0, "unknown", "other", True),
+        (1.0, "other", "other", False),  # another type of an argument, which the launcher chooses
         (None, "unknown", "unknown", False),
     ],
 )

@@ -67,7 +67,7 @@ class NumbaCuda(Language):
         values = [cuda.as_cuda_array(one) if hasattr(one, "data_ptr") else one for one in launch.values]
         return OwnLaunch(
             lambda: bound(*values),
-            lambda: tuple(bytes(one._codelibrary.get_cubin()) for one in kernel.overloads.values()),
+            lambda: tuple(_cubin(one._codelibrary.get_cubin()) for one in kernel.overloads.values()),
         )
 
     def not_emulated(self) -> str | None:
@@ -101,6 +101,11 @@ def _options_and_constants(instance: Instance) -> tuple[dict[str, Any], dict[str
     """Return the launch's constants as options of the compiler and globals of the file."""
     options = {name: value for name, value in instance.constants.items() if name in _OPTIONS}
     return options, {name: value for name, value in instance.constants.items() if name not in options}
+
+
+def _cubin(found: Any) -> bytes:
+    """Return the bytes of a cubin, which Numba may keep as an object of cuda.core."""
+    return bytes(getattr(found, "code", found))
 
 
 def _python_function(found: Any, instance: Instance) -> FunctionType:

@@ -87,6 +87,10 @@ class Triton(Language):
         names = [one.name for one in function.params if one.name not in instance.constants and not one.is_constexpr]
         values = [one.item() if isinstance(one, np.generic) else one for one in launch.values]
         arguments = {**dict(zip(names, values, strict=True)), **instance.constants}
+        torch = import_module("torch")
+        import_module("triton").set_allocator(  # for tensor descriptors
+            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+        )
         launched: list[Any] = []
 
         def call() -> None:
