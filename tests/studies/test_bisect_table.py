@@ -1,7 +1,9 @@
 """Bisections of generated histories: each method as it is, rows of the table, and what the stored table promises."""
 
 import csv
+import re
 from importlib.util import find_spec
+from itertools import product
 
 import numpy as np
 import pytest
@@ -74,6 +76,20 @@ def test_the_stored_table_keeps_what_is_promised():
         assert float(ours[commits, 0.02]["named_right"]) >= 0.90
         assert float(ours[commits, 0.0]["named_wrong"]) <= 0.01
     assert set(METHODS) == {line["method"] for line in table}
+
+
+def test_the_guide_has_the_stored_numbers():
+    text = (REPOSITORY / "docs" / "pages" / "guides" / "bisect.md").read_text()
+    with STORED.open(newline="") as file:
+        table = {(one["method"], one["commits"], one["slowdown"]): one for one in csv.DictReader(file)}
+    lines = [line for line in text.splitlines() if re.search(r"\| (64|512) \|", line)]
+    for line, (method, commits) in zip(lines, product(METHODS, COMMITS), strict=True):
+        five, two, none = (table[method, str(commits), size] for size in ("0.05", "0.02", "0.0"))
+        shares = [f"{float(share):.1%}".replace("%", " %")
+                  for share in (five["named_right"], two["named_right"], none["named_wrong"])]  # fmt: skip
+        costs = [f"{float(one['mean_processes']):.0f}" for one in (five, two)]
+        cells = [str(commits), shares[0], costs[0], shares[1], costs[1], shares[2]]
+        assert cells == [word.strip() for word in line.strip("|").split("|")[1:]], line
 
 
 def test_a_method_that_is_not_installed_has_no_version():
