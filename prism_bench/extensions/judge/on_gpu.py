@@ -18,7 +18,7 @@ from prism_bench.extensions.judge.referee.session import (
     RefereeFindings,
     RefereeSession,
 )
-from prism_bench.extensions.judge.rival_times import PeerClock, bus_times
+from prism_bench.extensions.judge.rival_times import PeerClock, ceiling_times
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
 from prism_bench.workload import Workload
@@ -84,9 +84,9 @@ class OnGpu:
         return found
 
     def _time_rivals(self, cases: Sequence[Case]) -> None:
-        """Add the times of peers, and of the memory bus; what none could be had for is listed."""
+        """Add the times of peers, and the device's ceilings; what none could be had for is listed."""
         findings, facts = self._session.findings, self._session.facts
-        findings.times += bus_times(cases, facts.bandwidth)
+        findings.times += ceiling_times(cases, facts.bandwidth, facts.operations)
         if not facts.bandwidth:
             findings.unjudged.append("ceilings: the device does not report its memory's clock and width")
         try:

@@ -1,4 +1,4 @@
-"""Times that a submission is compared with, apart from the task's own kernel: its peers, and the memory bus."""
+"""Times that a submission is compared with, apart from the task's own kernel: its peers, and the device's ceilings."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -14,14 +14,17 @@ from prism_bench.run.peers import PEER_TOLERANCE
 from prism_bench.run.verification import compare_outputs, complaint, passed
 
 BUS = "memory bus, by its clock and width"
+ARITHMETIC = "arithmetic, tensor cores at their narrowest type"
 
 
-def bus_times(cases: Sequence[Case], bandwidth: float) -> Iterator[JudgedTime]:
-    """Yield the least time of each case at `bandwidth`, bytes per second; nothing where that is 0, not known."""
-    for case in cases if bandwidth else ():
-        seconds = case.sizes.bytes_moved / bandwidth
-        if seconds:
-            yield least_time(case, BUS, seconds)
+def ceiling_times(cases: Sequence[Case], bandwidth: float, operations: float) -> Iterator[JudgedTime]:
+    """Yield the least times of each case at `bandwidth`, bytes per second, and at `operations`; 0 is not known."""
+    for case in cases:
+        for subject, work, rate in (
+            (BUS, case.sizes.bytes_moved, bandwidth), (ARITHMETIC, case.sizes.flops or 0, operations),
+        ):  # fmt: skip
+            if work and rate:
+                yield least_time(case, subject, work / rate)
 
 
 class PeerClock:

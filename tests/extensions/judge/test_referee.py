@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -119,6 +121,17 @@ def test_a_device_that_is_not_as_it_was_is_kept_from_use(case: Case, after: Mach
         judged(case, "honest")
     quarantine_file(fake_device.FACTS.uuid).unlink()
     assert [] == judged(case, "honest").objections
+
+
+def test_more_operations_than_a_device_can_do_are_refused(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = replace(case.spec, flops=lambda n: 1e9)
+    working = Case(spec, case.workload, "S0")
+    for operations, rules in ((1e13, []), (1e10, ["physical limits"]), (0.0, [])):
+        facts = msgspec.structs.replace(fake_device.FACTS, operations=operations)
+        monkeypatch.setattr(FakeDevice, "facts", lambda self, facts=facts: facts)
+        found = judged(working, "honest")
+        assert rules == [one.rule for one in found.objections]
+        assert not rules or "no program does more than 10.0 GFLOP/s" in found.objections[0].words
 
 
 def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ class CudaRefereeDevice(RefereeDevice):
         self.free_all()
         return FactsAnswer(
             device.name, device.uuid, device.sm_count, device.max_shared_bytes, device.compute_capability,
-            device.l2_bytes, samples[0], bounds.bus or 0.0, canary,
+            device.l2_bytes, samples[0], bounds.bus or 0.0, canary, bounds.operations(),
         )  # fmt: skip
 
     def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:

@@ -109,7 +109,8 @@ class FactsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
     """The device in words and numbers.
 
     `overhead` is what an empty kernel takes, in seconds; `bandwidth` what the memory bus carries at most, in bytes per
-    second, 0 where unknown; `canary` is the digest of what a kernel of known outcome left.
+    second, and `operations` what no program exceeds in a second, 0 where unknown; `canary` is the digest of what a
+    kernel of known outcome left.
     """
 
     device: str
@@ -121,6 +122,7 @@ class FactsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
     overhead: float
     bandwidth: float
     canary: int
+    operations: float = 0.0
 
 
 class LoadAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from prism_bench.inputs import InputArray
 from prism_bench.measure.limits import Limits
 from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.measure.plausibility import judge as plausible
-from prism_bench.units import time_text
+from prism_bench.units import rate_text, time_text
 
 CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enqueue them
 ENQUEUE_SECONDS = 30e-6  # that the host may need for each further launch of a case
@@ -224,6 +224,10 @@ class Referee:
         peaks = {"bandwidth": facts.bandwidth} if facts.bandwidth else {}
         limits = Limits({"cold_time": facts.overhead}, peaks=peaks, cache_bytes=facts.l2_bytes)
         refusal = plausible("cold_time", seconds, case.work, limits).refusal
+        rate = (case.work.flops or 0) / seconds
+        if not refusal and facts.operations and rate > facts.operations:
+            most = rate_text(facts.operations, "FLOP/s")
+            refusal = f"{rate_text(rate, 'FLOP/s')}; no program does more than {most} on this device"
         if refusal:
             found.complaints.append(("physical limits", f"{case.plan.name}: {refusal}"))
             return
