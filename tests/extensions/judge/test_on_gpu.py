@@ -19,7 +19,7 @@ def judged(name: str, task: str = "add") -> prism_bench.extensions.judge.verdict
 def test_an_honest_kernel_is_timed_and_the_machine_is_as_it_was() -> None:
     verdict = judged("honest")
     assert ("right", ()) == (verdict.ruling, verdict.objections)
-    assert {"submission", "kernel"} == {one.kind for one in verdict.times}
+    assert {"submission", "kernel", "ceiling"} == {one.kind for one in verdict.times}
     assert "as before" in verdict.evidence["machine afterwards"]
     assert verdict.score > 0
 
