@@ -33,7 +33,7 @@ from prism_bench.workers.jail import jail_maker
 from tests.extensions.judge.museum_entries import Entry, entries
 
 HERE = Path(__file__).parent
-TASKS = HERE / "tasks"
+TASKS, REPOSITORY = HERE / "tasks", HERE.parents[2]
 SECONDS = {"judge": 150.0, "referee": 120.0, "naive": 20.0}
 SOON = CellLimits(compile_seconds=20)
 FASTER, FEWER, SHORTER, LONGER = 0.9, 0.5, 0.2, 5.0  # of an honest kernel's, from where on an attack has an effect
@@ -119,8 +119,8 @@ def answered(entry: Entry, way: Way, gpu: str) -> dict[str, object]:
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        return {"ended": f"dies: {words[:150]}"}
-    return json.loads(lines[-1])
+        return {"ended": f"dies: {words.replace(f'{REPOSITORY}/', '')[:150]}"}
+    return json.loads(lines[-1].replace(f"{REPOSITORY}/", ""))
 
 
 def row(entry: Entry, gpu: str, honest: dict[str, float]) -> MuseumRow:
