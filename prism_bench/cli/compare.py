@@ -76,20 +76,17 @@ def command(
 
     Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
     """
-    from prism_bench.run.sides import Choice, words_of
-
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
     judge = _Judge(noise, _rules(least, control=environments[0] == environments[1]), metric, runs=runs)
+    words, looks = options.patterns(cases, filter), _looks(processes, most)
     if a and _are_records(a, b or ""):
-        _end(_of_records((a, b or ""), options.patterns(cases, filter), judge), everything=all, json=json)
-    found, looks = options.open_catalogue(catalogue), _looks(processes, most)
+        _end(_of_records((a, b or ""), words, judge), everything=all, json=json)
+    found = options.open_catalogue(catalogue)
     with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
-        choice = Choice(found, options.patterns(cases, filter), pairs.pair_labels(label, place.name), environments)
+        choice = pairs.choice_of(found, words, pairs.pair_labels(label, place.name), environments)
         effort = _effort(place.name, looks[0], time_limit, records, tuned)
-        effort, sides = replace(effort, metrics=_metrics(metric, records)), words_of(a, b, found)
-        place.require(effort)
         chosen = _Selecting(place, "--all-cases" if all_cases else "--tuned" if tuned else None)
-        _end(*_of_builds(sides, choice, effort, judge, looks=looks, selecting=chosen), everything=all, json=json)
+        _end(*_of_builds((a, b), choice, effort, judge, looks=looks, selecting=chosen), everything=all, json=json)
 
 
 def _effort(backend: str, processes: int, limit: float | None, records: Path | None, tuned: bool) -> "PairEffort":
@@ -241,14 +238,16 @@ def _doing(words: str) -> Generator[None]:
 
 
 def _of_builds(
-    words: tuple[str, str], choice: "Choice", effort: "PairEffort", judge: _Judge, *, looks: tuple[int, ...],
-    selecting: _Selecting,
+    given: tuple[str | None, str | None], choice: "Choice", effort: "PairEffort", judge: _Judge, *,
+    looks: tuple[int, ...], selecting: _Selecting,
 ) -> "tuple[RecordComparison, Saver[Records, object] | None]":  # fmt: skip
     """Return the comparison of two builds, and what saved the records of those cases that were measured."""
     from prism_bench.analysis.compare.selected import unmeasured
-    from prism_bench.run.sides import opened
+    from prism_bench.run.sides import opened, words_of
     from prism_bench.studies.selecting import restricted
 
+    words = words_of(*given, choice.catalogue)
+    selecting.place.require(effort)
     judge = replace(judge, names=_short(words), rules=replace(judge.rules, looks=len(looks)))
     with opened(words, choice) as sides:
         selection = selecting.selection(sides)
@@ -282,7 +281,8 @@ def _measured(
     limit = None if effort.limit is None else max(1.0, effort.limit - spent)
     trusted = selection.names("control") if selection and not selection.everything else ()
     began = time.perf_counter()
-    plan = pairs.PairPlan(sides, replace(effort, limit=limit, trusted=trusted), growth, judge.on_fleet(sides, changed))
+    effort = replace(effort, limit=limit, trusted=trusted, metrics=_metrics(judge.metric, effort.keep))
+    plan = pairs.PairPlan(sides, effort, growth, judge.on_fleet(sides, changed))
     (a, b), save = place.measured(plan)
     found = judge.compared(a, b, key, changed)
     if selection:

@@ -15,10 +15,11 @@ from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import configured
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
     from prism_bench.fleet import Fleet, FleetBoard
     from prism_bench.options.announcement import DescribedBackend
     from prism_bench.run.interleave import Build, Growth
-    from prism_bench.run.sides import Sides
+    from prism_bench.run.sides import Choice, Sides
     from prism_bench.run_record import RunRecord
     from prism_bench.saving import Saver
     from prism_bench.studies.fleet_pairs import PairJudge
@@ -35,6 +36,18 @@ MostOption = Annotated[
     int | None,
     typer.Option("--most-processes", min=1, help="Add processes up to this number while cases are undecided."),
 ]
+
+
+def choice_of(
+    catalogue: "Catalogue",
+    words: Sequence[str],
+    labels: Sequence[str],
+    environments: tuple[dict[str, str], dict[str, str]],
+) -> "Choice":
+    """Return the cases that both sides are measured in, with the environment of each."""
+    from prism_bench.run.sides import Choice
+
+    return Choice(catalogue, words, labels, environments)
 
 
 def pair_labels(labels: Sequence[str] | None, backend: str) -> tuple[str, ...]:

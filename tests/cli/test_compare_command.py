@@ -10,7 +10,6 @@ import pytest
 import prism_bench
 from prism_bench import store
 from prism_bench.backends.null import SCRIPT
-from prism_bench.options import pairs
 from tests.analysis.measured_pairs import records
 from tests.report.synthetic import MACHINE
 
@@ -248,26 +247,6 @@ def test_only_what_changed_is_measured_and_a_verdict_on_it(shell, foreign, scrip
     assert ["triple[n=1000]"] == [case.name for case in store.read("kept/b.json.gz").cases if case.measurements]
     stages = ["compiling what differs between the sides", "verifying, 0 of 6", "pair 1 of 2, ", "pair 2 of 2, "]
     assert all(stage in found.err for stage in stages), found.err
-
-
-@pytest.mark.parametrize(
-    ("options", "metrics"),
-    [((), {"cold_time", "launch_time"}), (("--metric", "hot_time"), {"hot_time"}),
-     (("--records", "kept"), {"cold_time", "launch_time", "hot_time"})],
-)  # fmt: skip
-def test_the_metric_that_is_judged_is_measured_alone_unless_records_are_kept(
-    shell, toys, monkeypatch, options, metrics
-):
-    seen, really = [], pairs.measured
-
-    def measured(*arguments):
-        seen.append(really(*arguments))
-        return seen[-1]
-
-    monkeypatch.setattr(pairs, "measured", measured)
-    shell("compare", "double", "double:by_adding", *QUICK, *toys, *options)
-    ((records, _),) = seen
-    assert [metrics] * 2 == [{one.metric for case in record.cases for one in case.measurements} for record in records]
 
 
 def test_a_comment_is_no_change_and_nothing_is_measured(shell, foreign):
