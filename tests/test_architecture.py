@@ -71,8 +71,7 @@ OUTSIDE = {
     "kernel_tuner": ["tuning/strategies"],
     "triton": ["languages/loaders/triton"],
     "asv": ["suites", "report/asv", "studies"],
-    "otava": ["studies"],
-    "git_bayesect": ["studies"],
+    "otava": ["studies"], "git_bayesect": ["studies"],
     "distributed": ["fleet"], "prometheus_client": ["monitor"], "fsspec": ["studies/keeping"],
 }  # fmt: skip
 
