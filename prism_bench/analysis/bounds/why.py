@@ -226,6 +226,9 @@ def _notes(case: CaseResult, counted: Counted) -> Iterator[str]:
     was, now = counted.case.code.get("sass"), case.code.get("sass")
     if was and now and was != now:
         yield "the counters are of other machine code than this run's"
+    if now and not was and counted.file:
+        commit = (counted.record.commit or "no commit")[:8]
+        yield f"the profile of {commit} does not name its machine code: this run's may differ"
     yield from spill_notes(case.code)
     if counted.case.profile.get("no_lines"):
         yield f"source lines were sampled and are not known: {counted.case.profile['no_lines']}"

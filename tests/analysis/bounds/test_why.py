@@ -132,3 +132,11 @@ def test_a_record_explains_its_case_and_the_account_is_plain():
     plain = why_json(why_in(record, case, {}, ("2025-12-31 0123abcd", timed(code={"sass": "a"}))))
     assert ("same", "2025-12-31 0123abcd") == (plain["code"]["state"], plain["code"]["before"])
     assert json_line(plain)
+
+
+def test_a_profile_that_names_no_machine_code_may_be_of_another():
+    case = timed(code={"sass": "a"})
+    unnamed = counted(replace(case, code={}), dram_share=0.9, profiler_duration=1e-3)
+    assert any("does not name its machine code" in note for note in why(case, LIMITS, unnamed).notes)
+    named = counted(case, dram_share=0.9, profiler_duration=1e-3)
+    assert not any("machine code" in note for note in why(case, LIMITS, named).notes)

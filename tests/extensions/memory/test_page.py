@@ -14,7 +14,7 @@ def test_the_first_sentence_has_verdicts_and_ranges():
     programs = [{"verdict": "inconclusive"}, {"verdict": "inconclusive"}, {"verdict": "faster"}]
     assert (
         "An allocation against cupy: async slower on 2 of 3 traces (2.50x to 2.75x), inconclusive on 1 of 3 traces "
-        "(1.10x); none slower on 1 of 1 trace (31.0x). "
+        "(1.10x); no pool at all slower on 1 of 1 trace (31.0x). "
         "Whole programs against it: 2 inconclusive, 1 faster."
     ) == _answer(traces, programs, "cupy")
 
