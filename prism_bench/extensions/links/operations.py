@@ -192,4 +192,7 @@ def chosen(names: Sequence[str], labels: Sequence[str], devices: int) -> list[Gr
         for one in picked
         for form in one.forms
     ]
-    return list({case.name: case for case in cases}.values())
+    found: dict[str, GroupCase] = {}
+    for case in cases:  # what has no sizes is the same case at every label
+        found.setdefault(case.name, case)
+    return list(found.values())

@@ -40,6 +40,12 @@ def test_a_case_is_the_case_of_its_task(label, devices):
     assert len(cases) == len({case.name for case in cases}) == sum(len(one.forms) for one in OPERATIONS.values())
 
 
+def test_what_has_no_sizes_is_measured_once_first():
+    cases = chosen((), ("S0", "S1"), 2)
+    assert ("meet", "S0") == (cases[0].operation.name, cases[0].label)
+    assert 1 == [case.operation.name for case in cases].count("meet")
+
+
 def test_devices_hold_different_inputs_and_the_same_ones_each_time():
     first, second = inputs_of(case_of("all_reduce:nccl@small@2"))
     assert not np.array_equal(first["x"], second["x"])
