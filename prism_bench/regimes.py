@@ -219,7 +219,7 @@ def _cost(case: Case) -> int:
 
 
 def _rank(case: Case) -> tuple[bool, bool, int]:
-    """Return a key that sorts those for any device first, of these cheap ones, the largest of them before the others."""
+    """Return a key that sorts those for any device first, of these the cheap ones, of these the largest."""
     expensive = _cost(case) > MOST_COST
     return case.plan.requirement is not None, expensive, _cost(case) if expensive else -_cost(case)
 

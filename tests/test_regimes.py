@@ -5,7 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism_bench import Edge, In, KernelSpec, Launch, Out, Size, Workload, constant, integers, normal, uniform
+from prism_bench import (
+    Edge,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Requirement,
+    Size,
+    Workload,
+    constant,
+    integers,
+    normal,
+    uniform,
+)  # fmt: skip
 from prism_bench.case import Case
 from prism_bench.domain import as_drawn, interval, nonnegative, positive, real, whole
 from prism_bench.inputs import Fill
@@ -143,6 +156,17 @@ def test_every_way_through_the_code_meets_regimes():
     assert {2000, 90} == {edge.workload["n"] for edge in edges}, "the largest of each way"
     assert set(names(real())) == {edge.name for edge in edges if edge.workload["n"] == 2000}
     assert all(edge.regime for edge in edges)
+
+
+def test_edges_that_any_device_runs_have_all_regimes_and_those_of_one_device_some():
+    own = replace(
+        spec(In("x", "n"), edges=(Workload(n=900), Workload(n=300))),
+        launch=lambda n: Launch(grid=1, block=32, entry="special" if n == 900 else "usual"),
+        requires=lambda n: Requirement("wgmma", 90) if n == 900 else None,
+    )
+    edges = regime_edges(own)
+    assert set(names(real())) == {edge.name for edge in edges if edge.workload["n"] == 300}
+    assert 2 == len([edge for edge in edges if edge.workload["n"] == 900])
 
 
 def test_a_spec_without_edges_or_domains_has_no_regimes():
