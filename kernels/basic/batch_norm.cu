@@ -71,10 +71,54 @@ __global__ void plane_moments(const float* x, double* partial, long long batch, 
     if (threadIdx.x == 0) store_moments(partial, static_cast<long long>(blockIdx.y) * channels + blockIdx.x, all);
 }
 
+/// What the last step takes for mean, variance and shift. What rounding takes off the mean goes into the shift.
+struct BatchStatistics {
+    float mean, variance, shift;
+
+    __device__ BatchStatistics(const Moments& all, float gamma, float beta, float eps) {
+        mean = static_cast<float>(all.mean), variance = static_cast<float>(all.squares / all.count);
+        const float lost = static_cast<float>(all.mean - mean), scale = gamma / sqrtf(variance + eps);
+        shift = isinf(scale) ? beta : fmaf(-lost, scale, beta);  // what is infinite has no rounding to undo
+    }
+};
+
+__device__ inline void update_running(float* mean, float* variance, const Moments& all, float of_batch, float momentum) {
+    const float unbiased = static_cast<float>(all.squares / (all.count - 1.0)), kept = 1.0f - momentum;
+    *mean = fmaf(momentum, of_batch, kept * *mean);
+    *variance = fmaf(momentum, unbiased, kept * *variance);
+}
+
+// All steps of a small matrix: a block of 32 channels by 8 walkers keeps its values in registers, EACH a thread.
+template <int EACH>
+__global__ void __launch_bounds__(256)
+    batch_norm_few(const float* x, const float* gamma, const float* beta, float* running_mean, float* running_variance,
+                   float* y, float eps, float momentum, long long batch, int channels) {
+    __shared__ Moments by_row[8][32];
+    const int c = blockIdx.x * 32 + threadIdx.x, walker = threadIdx.y, rows = c < channels ? static_cast<int>(batch) : 0;
+    const long long first = static_cast<long long>(walker) * channels + c, step = 8ll * channels;
+    float v[EACH];
+#pragma unroll
+    for (int r = 0; r < EACH; ++r)
+        if (walker + 8 * r < rows) v[r] = x[first + r * step];
+    PivotSums own;
+#pragma unroll
+    for (int r = 0; r < EACH; ++r)
+        if (walker + 8 * r < rows) own.add(v[r]);
+    by_row[walker][threadIdx.x] = own.moments();
+    __syncthreads();
+    if (c >= channels) return;
+    const Moments all = merged_moments(8, [&](int r) { return by_row[r][threadIdx.x]; });
+    const BatchStatistics of(all, gamma[c], beta[c], eps);
+    if (walker == 0) update_running(running_mean + c, running_variance + c, all, of.mean, momentum);
+    const float scale = gamma[c] / sqrtf(of.variance + eps);
+#pragma unroll
+    for (int r = 0; r < EACH; ++r)
+        if (walker + 8 * r < rows) y[first + r * step] = fmaf(v[r] - of.mean, scale, of.shift);
+}
+
 constexpr int LANES = 16;  // threads that share a channel's shares
 
-// Second step: statistics of the batch for the last step, and the running ones. What
-// rounding takes off the mean goes into the shift. Blocks are 32 channels by LANES.
+// Second step: statistics of the batch for the last step, and the running ones. Blocks are 32 channels by LANES.
 extern "C" __global__ void batch_statistics(const double* partial, const float* gamma, const float* beta,
                                             float* running_mean, float* running_variance, float* batch_mean,
                                             float* batch_variance, float* batch_shift, float eps, float momentum,
@@ -87,12 +131,7 @@ extern "C" __global__ void batch_statistics(const double* partial, const float* 
     __syncthreads();
     if (lane > 0 || c >= channels) return;
     const Moments all = merged_moments(LANES, [&](int l) { return by_lane[l][threadIdx.x]; });
-    const float mean = static_cast<float>(all.mean), variance = static_cast<float>(all.squares / all.count);
-    batch_mean[c] = mean;
-    batch_variance[c] = variance;
-    const float lost = static_cast<float>(all.mean - mean), scale = gamma[c] / sqrtf(variance + eps);
-    batch_shift[c] = isinf(scale) ? beta[c] : fmaf(-lost, scale, beta[c]);  // what is infinite has no rounding to undo
-    const float unbiased = static_cast<float>(all.squares / (all.count - 1.0)), kept = 1.0f - momentum;
-    running_mean[c] = fmaf(momentum, mean, kept * running_mean[c]);
-    running_variance[c] = fmaf(momentum, unbiased, kept * running_variance[c]);
+    const BatchStatistics of(all, gamma[c], beta[c], eps);
+    batch_mean[c] = of.mean, batch_variance[c] = of.variance, batch_shift[c] = of.shift;
+    update_running(running_mean + c, running_variance + c, all, of.mean, momentum);
 }

@@ -45,6 +45,7 @@ from ..include.batch_norm import (
 )
 
 MOST_BLOCKS = 2048
+FEW_ROWS = {4: 32, 16: 128}  # values of a thread that keeps them all, and the rows of a matrix that this does for
 
 
 def shares_of(batch: int, channels: int, spatial: int) -> int:
@@ -55,7 +56,11 @@ def shares_of(batch: int, channels: int, spatial: int) -> int:
 
 
 def launch_training(batch: int, channels: int, spatial: int, parts: int, shares: int) -> tuple[Launch, ...]:
-    """The moments of the shares, the statistics, and batch_norm with these."""
+    """The moments of the shares, the statistics, and batch_norm with these; all at once for few rows."""
+    if spatial == 1 and batch <= max(FEW_ROWS.values()):
+        each = next(each for each, rows in FEW_ROWS.items() if batch <= rows)
+        passed = ("x", "gamma", "beta", "running_mean", "running_variance", "y", "eps", "momentum", "batch", "channels")
+        return (Launch(-(-channels // 32), (32, 8), entry=f"batch_norm_few<{each}>", arguments=passed),)
     if spatial == 1:
         width = 4 if channels % 4 == 0 else 1
         grid, block, entry = (-(-channels // (32 * width)), shares), (32, 8), f"column_moments<{width}>"
@@ -127,6 +132,7 @@ far_batches = tuple(
     )
     for axes in (
         {"batch": 500, "channels": 8},
+        {"batch": 120, "channels": 40},
         {"batch": 700, "channels": 3},
         {"batch": 3, "channels": 2, "height": 12, "width": 11},
     )
@@ -178,7 +184,8 @@ spec = KernelSpec(
             flops=lambda batch, channels, spatial: 7 * batch * channels * spatial,
             bytes_moved=lambda batch, channels, spatial: 12 * batch * channels * spatial + 24 * channels,
             edges=(
-                *(Workload(batch=b, channels=c) for b, c in ((5, 0), (2, 1), (1037, 1), (2100, 6), (9, 260))),
+                *(Workload(batch=b, channels=c) for b, c in ((5, 0), (2, 1), (32, 33), (33, 32), (128, 70), (129, 70))),
+                *(Workload(batch=b, channels=c) for b, c in ((1037, 1), (2100, 6), (9, 260))),
                 *IMAGES[:4],
                 Workload(batch=1, channels=3, height=2, width=4, momentum=1.0),
             ),
