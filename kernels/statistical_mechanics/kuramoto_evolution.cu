@@ -98,6 +98,19 @@ extern "C" __global__ void __launch_bounds__(512)
     if (threadIdx.x == 0) field[0] = all_sines / n, field[1] = all_cosines / n;
 }
 
+/// Both at once for no more oscillators than a block has threads.
+extern "C" __global__ void __launch_bounds__(1024)
+    kuramoto_mean_field_few(const float* theta, const float* omega, float* theta_next, long long n, float K, float dt) {
+    const int i = static_cast<int>(threadIdx.x);
+    const bool here = i < n;
+    const float phase = here ? theta[i] : 0.0f, own = here ? omega[i] : 0.0f;
+    float s, c;
+    sincosf(phase, &s, &c);
+    const float sine = static_cast<float>(block_sum(here ? static_cast<double>(s) : 0.0) / n);
+    const float cosine = static_cast<float>(block_sum(here ? static_cast<double>(c) : 0.0) / n);
+    if (here) theta_next[i] = advanced(phase, dt, fmaf(K, c * sine - s * cosine, own));
+}
+
 /// Every oscillator drawn to the mean field, as with A = 1.
 extern "C" __global__ void kuramoto_mean_field(const float* theta, const float* omega, float* theta_next,
                                                const float* field, long long n, float K, float dt) {

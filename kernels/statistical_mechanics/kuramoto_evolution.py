@@ -28,11 +28,13 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 ROWS = 4
 MOST_BLOCKS = 8192  # of the mean field's first launch
+MOST_THREADS = 1024
 TURN = 2 * np.pi
 
 # Phases of several turns, at least 0.4 rad from a multiple of 2 pi: no small step brings one across it.
@@ -82,6 +84,19 @@ def reference(
     third = slope(theta + dt / 2 * second)
     fourth = slope(theta + dt * third)
     return (theta + dt / 6 * (first + 2 * second + 2 * third + fourth)) % TURN
+
+
+def launch_mean_field(n: int, device: Device) -> tuple[Launch, ...]:
+    """The field, then each oscillator by itself; one launch where a block has a thread for each."""
+    if n <= MOST_THREADS:
+        passed = ("theta", "omega", "theta_next", "n", "K", "dt")
+        return (Launch(min(n, 1), -(-max(n, 1) // 32) * 32, entry="kuramoto_mean_field_few", arguments=passed),)
+    blocks = max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS))
+    passed = ("theta", "omega", "theta_next", "field", "n", "K", "dt")
+    return (
+        Launch(blocks, 512, entry="kuramoto_field", arguments=("theta", "by_block", "field", "n")),
+        Launch(-(-n // 1024), 256, entry="kuramoto_mean_field", arguments=passed),
+    )
 
 
 def mean_field(
@@ -194,23 +209,17 @@ spec = KernelSpec(
                 Scratch("by_block", f"{2 * MOST_BLOCKS}", dtype="float64"), Scratch("field", "2"), Size("n", "int64"),
                 Scalar("K"), Scalar("dt"),
             ),
-            launch=lambda n, device: (
-                Launch(
-                    max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS)), 512, entry="kuramoto_field",
-                    arguments=("theta", "by_block", "field", "n"),
-                ),
-                Launch(
-                    -(-n // 1024), 256, entry="kuramoto_mean_field",
-                    arguments=("theta", "omega", "theta_next", "field", "n", "K", "dt"),
-                ),
-            ),
+            launch=launch_mean_field,
             reference=mean_field,
             tolerance=reduction(mean_field_terms).loosened(period=TURN),
             peers={"torch": torch_mean_field},
             flops=lambda n: 16 * n,
             bytes_moved=lambda n: 16 * n,
             workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20)},
-            edges=(Workload(n=0), Workload(n=1), Workload(n=4099), Workload(n=100_003, K=-1.5)),
+            edges=(
+                *(Workload(n=n) for n in (0, 1, 33, 1024, 1025, 4099)),
+                Workload(n=100_003, K=-1.5),
+            ),
             golden=(),
             budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
         ),
