@@ -182,10 +182,9 @@ __device__ inline long long spread_bits(long long x, unsigned long long mask) {
 
 // Probabilities of the outcomes of the qubits in `mask`, the others summed over. A warp reads 64 neighbouring amplitudes
 // at a time, for one outcome of the measured qubits above these, and goes through gridDim.y's share of the values of the
-// free ones; what the qubits below leave to be added is added across the lanes. sums[outcome][share], in float where one share is all.
-template <class T>
-__global__ void __launch_bounds__(256)
-    marginal_sums(const float* __restrict__ psi, T* sums, long long states, unsigned long long mask) {
+// free ones; what the qubits below leave to be added is added across the lanes. sums[outcome][share].
+extern "C" __global__ void __launch_bounds__(256)
+    marginal_sums(const float* __restrict__ psi, double* sums, long long states, unsigned long long mask) {
     const int lane = threadIdx.x % 32;
     const unsigned long long above = mask >> 6 << 6, free_bits = (states - 1 & ~63ll) & ~above;
     const long long upper = grid_thread() / 32, uppers = 1ll << __popcll(above), values = 1ll << __popcll(free_bits);
@@ -214,8 +213,8 @@ __global__ void __launch_bounds__(256)
     }
     if (2 * lane & ~mask || place >= states) return;
     const long long outcome = gather_bits(place, mask);
-    sums[outcome * gridDim.y + blockIdx.y] = static_cast<T>(even);
-    if (mask & 1) sums[(outcome + 1) * gridDim.y + blockIdx.y] = static_cast<T>(odd);
+    sums[outcome * gridDim.y + blockIdx.y] = even;
+    if (mask & 1) sums[(outcome + 1) * gridDim.y + blockIdx.y] = odd;
 }
 
 // LANES threads add up the shares of an outcome.

@@ -74,23 +74,19 @@ def upper_outcomes(mask: int) -> int:
     return 1 << (mask >> 6).bit_count()
 
 
-ONE_SHARE = 32  # readings of a warp that take less time than another launch
-
-
 def shares_of(states: int, mask: int) -> int:
-    """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings; one for few."""
+    """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings."""
     readings = max(1, states // 64 // upper_outcomes(mask))
-    return max(1, min(32_768 // upper_outcomes(mask), readings // 8)) if readings > ONE_SHARE else 1
+    return max(1, min(32_768 // upper_outcomes(mask), readings // 8))
 
 
 def launch_marginals(mask: int, outcomes: int, shares: int) -> tuple[Launch, ...]:
     warps, lanes = upper_outcomes(mask), 32 if shares >= 32 else 1
     block = 32 * min(8, warps)
-    names, grid = ("sums", "p", "outcomes", "shares"), (-(-32 * warps // block), shares)
-    if shares == 1:
-        return (Launch(grid, block, entry="marginal_sums<float>", arguments=("psi", "p", "states", "mask")),)
+    names = ("sums", "p", "outcomes", "shares")
     return (
-        Launch(grid, block, entry="marginal_sums<double>", arguments=("psi", "sums", "states", "mask")),
+        Launch((-(-32 * warps // block), shares), block, entry="marginal_sums",
+               arguments=("psi", "sums", "states", "mask")),
         Launch(-(-outcomes * lanes // 256), 256, entry=f"marginal_totals<{lanes}>", arguments=names),
     )  # fmt: skip
 
