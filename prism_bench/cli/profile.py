@@ -85,7 +85,7 @@ def _check_tool(tool: str, lines: bool) -> None:
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
     if lines and tool in ("nsys", "cupti"):
-        raise UsageError(f"--lines takes ncu; --tool {tool} samples no source lines")
+        raise UsageError(f"--lines takes ncu; with --tool {tool} no source lines are sampled")
 
 
 def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: bool) -> int:

@@ -155,7 +155,7 @@ class Dispatcher:
 
     def _refuse(self, number: int, job: _GivenJob, reason: str) -> None:
         """Use the board no more; its job's groups go to others."""
-        warn(f"{job.board.title} measures no more: {reason}")
+        warn(f"{job.board.title} is no longer used: {reason}")
         self._refused.add(job.board.key)
         self._lose(number, job)
         self._gone = [board for board in self._gone if board.key not in self._refused]

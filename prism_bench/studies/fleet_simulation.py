@@ -23,6 +23,7 @@ from prism_bench.run.case_costs import recorded_costs
 from prism_bench.run.ceilings import ceiling_cases
 from prism_bench.run_record import RunRecord
 from prism_bench.studies.csv_table import write_table
+from prism_bench.units import count_text
 
 BOARDS = (1, 2, 4, 8)
 
@@ -103,7 +104,8 @@ def main() -> None:
     rows = simulated(costs_in(store.read(options.record), discover(default_folder())))
     for row in rows:
         print(
-            f"{row.boards} boards: {row.seconds:.0f} s, {row.speedup:.2f}x, {row.jobs} jobs, idle {row.idle_share:.1%}"
+            f"{count_text(row.boards, 'board')}: {row.seconds:.0f} s, {row.speedup:.2f}x, "
+            f"{count_text(row.jobs, 'job')}, idle {row.idle_share:.1%}"
         )
     if options.table:
         write_table(rows, options.table)

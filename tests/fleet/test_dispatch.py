@@ -170,7 +170,7 @@ def test_a_board_whose_disk_is_full_is_used_no_more_and_named(capsys):
     dispatched(fleet, work, "uvwx")
     assert sorted("uvwx") == sorted(work.results)
     assert 1 == sum(address == "a" for address, _ in fleet.started)
-    assert "prism-bench: host a measures no more: its disk is full\n" == capsys.readouterr().err
+    assert "prism-bench: host a is no longer used: its disk is full\n" == capsys.readouterr().err
 
 
 def test_a_worker_that_cannot_work_is_used_no_more(capsys):
@@ -178,14 +178,14 @@ def test_a_worker_that_cannot_work_is_used_no_more(capsys):
     fleet, work = Scripted("a", "b", script={1: lambda *_: full}), Kept()
     dispatched(fleet, work, "uv")
     assert sorted("uv") == sorted(work.results)
-    assert "host a measures no more: OSError: [Errno 28] No space left on device" in capsys.readouterr().err
+    assert "host a is no longer used: OSError: [Errno 28] No space left on device" in capsys.readouterr().err
 
 
 def test_where_no_board_can_be_used_the_reason_is_named(capsys):
     fleet = Scripted("a")
     with pytest.raises(BackendUnavailable, match="no board of the fleet is left; the last one: its disk is full"):
         dispatched(fleet, Kept(refuses=("a",)), "u")
-    assert "measures no more" in capsys.readouterr().err
+    assert "is no longer used" in capsys.readouterr().err
 
 
 def test_an_unexpected_error_of_a_job_is_not_swallowed():

@@ -16,6 +16,7 @@ from prism_bench.extensions.judge.referee.contestant_code import CardedCode, Con
 from prism_bench.instance import Instance
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
+from prism_bench.units import count_text
 
 MOST_INSTANCES = 128
 
@@ -44,7 +45,8 @@ def compiled_parts(
         return
     instances = list(dict.fromkeys(one for case in cases for one in case.plan.instances(where)))
     if len(instances) > MOST_INSTANCES:
-        raise CompilationFailed(f"its cases need {len(instances)} instances; at most {MOST_INSTANCES} are compiled")
+        needed = count_text(len(instances), "instance")
+        raise CompilationFailed(f"its cases need {needed}; at most {MOST_INSTANCES} are compiled")
     made = [(one, *_carded(spec, cell, one, architecture)) for one in instances]
     cell.end()
     for instance, card, cubin in made:

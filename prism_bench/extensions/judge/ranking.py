@@ -12,6 +12,7 @@ from prism_bench.errors import PrismBenchError, UsageError, unknown
 from prism_bench.extensions.judge.judging import judge
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.studies.csv_table import write_table
+from prism_bench.units import count_text
 
 SLOW, FAST = "naive", "good"
 
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.output:
         write_table(rows, chosen.output)
     right = sum(not row.words for row in rows)
-    print(f"{right} of {len(rows)} pairs rank as they should")
+    print(f"{right} of {count_text(len(rows), 'pair')} in the right order")
     return int(right < len(rows))
 
 

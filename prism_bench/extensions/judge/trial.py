@@ -194,7 +194,7 @@ class SubmissionTrial:
             self.unjudged.append(f"{_ON_THE_EMULATOR}: machine code runs on a GPU alone")
             return
         if spec.language != CUDA:
-            self.unjudged.append(f"{_ON_THE_EMULATOR}: a kernel in {spec.language} runs on a GPU alone")
+            self.unjudged.append(f"{_ON_THE_EMULATOR}: only a GPU runs a kernel in {spec.language}")
             return
         cases = [case for case in _host_cases(spec) if case.name not in self.struck]
         hidden = self._hidden(spec, _host_cases(self.task.spec))

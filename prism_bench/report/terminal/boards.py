@@ -78,7 +78,8 @@ def _grid(*left: str, right: Sequence[str]) -> Table:
 def _agreement_words(found: BoardAgreement) -> str:
     if not found.given and not found.withheld:
         return "A/A over boards: no machine code was measured on two of them in several runs"
-    words = f"A/A over boards: {found.false} of {found.given} verdicts on one machine code call a change"
+    verdicts = count_text(found.given, "verdict")
+    words = f"A/A over boards: {found.false} of {verdicts} on one machine code call a change"
     promised = share_text(PROMISED)
     words += f" ({share_text(found.rate)}; at most {promised} is promised)" if found.rate is not None else ""
     plain = f"; boards taken for alike: {share_text(found.plain_rate)}" if found.plain_rate is not None else ""
