@@ -70,25 +70,16 @@ def test_forms_of_before_name_what_replaces_them(shell):
     assert "(before" in shell(*chosen).out
 
 
-def test_listing_all_kernels_imports_no_compiler_and_takes_less_than_a_second_and_a_half(tmp_path):
-    """By the processor's clock, in units of a loop that takes half a second where nothing else works."""
+def test_listing_all_kernels_imports_no_compiler():
     script = (
-        "import sys, time\n"
-        "for number in range(10_000_000):\n    number += number\n"
-        "loop = time.process_time()\n"
+        "import sys\n"
         "from prism_bench.cli import main\n"
         "sys.argv = ['prism-bench', 'list']\n"
         "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code\n"
-        "print((time.process_time() - loop) / loop, *sys.modules, file=sys.stderr)"
+        "print(*sys.modules, file=sys.stderr)"
     )
-    bare = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    where = {"cwd": ROOT, "env": {**bare, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(tmp_path)}}
-    loops = []
-    for _ in range(4):
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, **where)
-        taken, *modules = done.stderr.splitlines()[-1].split()
-        loops.append(float(taken))
-        tops = {module.partition(".")[0] for module in modules}
-        assert not tops & {"triton", "torch", "cutlass", "numba", "warp"}
-        assert "cuda.tile" not in modules
-    assert min(loops) < 1.5 / 0.5
+    where = {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, **where)
+    modules = done.stderr.splitlines()[-1].split()
+    assert not {module.partition(".")[0] for module in modules} & {"triton", "torch", "cutlass", "numba", "warp"}
+    assert "prism_bench.cli" in modules and "cuda.tile" not in modules

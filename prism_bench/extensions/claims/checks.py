@@ -153,8 +153,8 @@ def _check_entries(name: str, code: ClaimedCode, cubin: bytes) -> None:
             raise ResultsError(f"{name}: its cubin has no {stated.get('symbol')!r:.80}, which {text:.80} names")
         if (stated.get("registers"), stated.get("shared")) != (known.registers, known.shared_bytes):
             raise ResultsError(
-                f"{name}: {text:.80} takes {count_text(known.registers, 'register')} and {known.shared_bytes} B of shared "
-                "memory"
+                f"{name}: {text:.80} takes {count_text(known.registers, 'register')} and {known.shared_bytes} B of "
+                "shared memory"
             )
         if stated.get("spilled") and not known.stack_bytes:
             raise ResultsError(f"{name}: {text:.80} cannot spill, since its cubin gives it no stack")
