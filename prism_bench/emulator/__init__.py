@@ -7,7 +7,7 @@ undefined-behaviour sanitizers and runs in a child process.
 
 from prism_bench.emulator.buffers import DeviceBuffer, HostBuffer
 from prism_bench.emulator.module import Module, compile_source
-from prism_bench.emulator.not_emulated import not_emulated
+from prism_bench.emulator.not_emulated import entry_not_emulated, not_emulated
 from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
 from prism_bench.emulator.request import ORDERS
 
@@ -23,6 +23,7 @@ __all__ = [
     "Module",
     "Traffic",
     "compile_source",
+    "entry_not_emulated",
     "not_emulated",
 ]
 

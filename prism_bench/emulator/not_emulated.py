@@ -21,6 +21,7 @@ _REASONS = (
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
     ("inline PTX", r"\basm\s*(?:volatile\s*)?\("),
 )  # fmt: skip
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
 
 
@@ -32,12 +33,31 @@ def not_emulated(path_or_text: Path | str, include_dirs: Iterable[Path | str] = 
     return _reason(flat_code(path_or_text, tuple(map(Path, include_dirs))))
 
 
+def entry_not_emulated(entry: str, path_or_text: Path | str, include_dirs: Iterable[Path | str] = ()) -> str | None:
+    """Return why the emulator lacks an entry of a source that it can run: a name in it is in a device's branch alone.
+
+    `kernel<Thirds>` is such an entry where `struct Thirds` is within `#ifndef CPU_CUDA`.
+    """
+    code = flat_code(path_or_text, tuple(map(Path, include_dirs)))
+    for name in _NAME.findall(entry):
+        if name not in ("true", "false") and _is_of_devices(name, code):
+            return f"'{name}' is in code for devices alone"
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _is_of_devices(name: str, code: str) -> bool:
+    word = re.compile(rf"\b{name}\b")
+    return bool(word.search(code)) and not word.search(_seen_by_cpu(code))
+
+
 @lru_cache(maxsize=256)
 def _reason(code: str) -> str | None:
     seen = _seen_by_cpu(code)
     return next((reason for reason, pattern in _REASONS if re.search(pattern, seen)), None)
 
 
+@lru_cache(maxsize=64)
 def _seen_by_cpu(code: str) -> str:
     """Return the lines outside the device's branches."""
     open_branches: list[bool | None] = []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prism_bench.emulator import compile_source, not_emulated
+from prism_bench.emulator import compile_source, entry_not_emulated, not_emulated
 from prism_bench.emulator.source import host_source
 from prism_bench.errors import CompilationFailed, SpecError
 
@@ -164,3 +164,17 @@ def test_header_with_ptx_counts_unless_it_has_a_branch_for_the_cpu(tmp_path):
         '#ifdef CPU_CUDA\n__device__ void f() {}\n#else\n__device__ void f() { asm volatile("x"); }\n#endif\n'
     )
     assert not_emulated(kernel) is None
+
+
+def test_an_entry_that_only_devices_have_is_not_emulated() -> None:
+    code = """
+        template <class T> __global__ void k() {}
+        struct Both {};
+        #ifndef CPU_CUDA
+        struct Thirds { static constexpr bool FAST = true; };
+        #endif
+        """
+    assert entry_not_emulated("k<Thirds>", code) == "'Thirds' is in code for devices alone"
+    assert entry_not_emulated("k<Both>", code) is None
+    assert entry_not_emulated("k<true>", code) is None
+    assert entry_not_emulated("k<Unknown>", code) is None, "what is nowhere is the card's fault"

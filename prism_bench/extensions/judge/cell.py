@@ -20,6 +20,8 @@ from prism_bench.extensions.judge.messages import (
     InstanceCodeQuestion,
     JailAnswer,
     JailQuestion,
+    LackingAnswer,
+    LackingQuestion,
     MachineCodeAnswer,
     MachineCodeQuestion,
 )
@@ -49,6 +51,7 @@ class JailCell:
         self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=COMPILERS_THREADS)
         self._worker: FrameWorker | None = None
         self._builds: dict[HostCodeQuestion, int] = {}
+        self._lacking: dict[LackingQuestion, dict[str, str]] = {}
 
     def __enter__(self) -> "JailCell":
         return self
@@ -81,6 +84,13 @@ class JailCell:
         frame = self._compiling(InstanceCodeQuestion(str(source), language, instance, architecture), MachineCodeAnswer)
         return frame.message, frame.arrays[0].tobytes()
 
+    def lacking(self, source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> dict[str, str]:
+        """Return why the emulator does not claim to run entries of a source, by entry; it is asked once."""
+        question = LackingQuestion(str(source), tuple(entries), tuple(options))
+        if question not in self._lacking:
+            self._lacking[question] = self._compiling(question, LackingAnswer).message.lacking
+        return self._lacking[question]
+
     def build(self, source: Path, entries: Sequence[str], mode: str, options: Sequence[str] = ()) -> int:
         """Return the number of the build of a source for the emulator in a mode; it is built once."""
         question = HostCodeQuestion(str(source), tuple(entries), mode, tuple(options))
@@ -104,7 +114,8 @@ class JailCell:
         return frame
 
     def _compiling(
-        self, question: MachineCodeQuestion | InstanceCodeQuestion | HostCodeQuestion, expected: type[_Expected]
+        self, question: MachineCodeQuestion | InstanceCodeQuestion | LackingQuestion | HostCodeQuestion,
+        expected: type[_Expected],
     ) -> Frame[_Expected]:
         name = Path(question.source).name
         try:

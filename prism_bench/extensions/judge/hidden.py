@@ -8,10 +8,13 @@ from operator import le
 
 import numpy as np
 
+from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.case import Case, Device
-from prism_bench.errors import PrismBenchError
+from prism_bench.emulator.isolation import own_children
+from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import KernelSpec
+from prism_bench.run.verification import passed, verify
 from prism_bench.workload import Workload
 
 HIDDEN = "hidden"  # label of a case whose size was drawn
@@ -43,6 +46,18 @@ def hidden_cases(spec: KernelSpec, known: Sequence[Case], secret: int, count: in
         if len(found) == count:
             break
     return list(found.values())
+
+
+def is_no_size(task: KernelSpec, case: Case, seeds: Sequence[int]) -> bool:
+    """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task."""
+    try:
+        own = Case(task, case.workload, case.label)
+        with own_children():
+            return not passed(verify(EmulatorBackend(isolate=True), own, seeds))
+    except BackendUnavailable:
+        return False
+    except PrismBenchError:
+        return True
 
 
 def changed_inputs(case: Case, inputs: dict[str, InputArray], secret: int) -> dict[str, InputArray] | None:

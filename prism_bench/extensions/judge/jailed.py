@@ -17,7 +17,7 @@ from prism_bench.compilation import compile_source
 from prism_bench.compilation.disassembly import listing_of
 from prism_bench.compilation.instruction_kinds import kind_of
 from prism_bench.compilation.tools import measured_resources
-from prism_bench.emulator import not_emulated
+from prism_bench.emulator import entry_not_emulated, not_emulated
 from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.build import cache_folder
 from prism_bench.emulator.messages import unpack_arguments
@@ -32,6 +32,8 @@ from prism_bench.extensions.judge.messages import (
     InstanceCodeQuestion,
     JailAnswer,
     JailQuestion,
+    LackingAnswer,
+    LackingQuestion,
     MachineCodeAnswer,
     MachineCodeQuestion,
 )
@@ -60,6 +62,8 @@ class JailService:
                     return _machine_code(frame.message)
                 case InstanceCodeQuestion():
                     return _instance_code(frame.message)
+                case LackingQuestion():
+                    return LackingAnswer(_lacking(frame.message)), ()
                 case HostCodeQuestion():
                     self._modules.append(_host_module(frame.message))
                     return HostCodeAnswer(len(self._modules) - 1), ()
@@ -78,6 +82,13 @@ class JailService:
         report = self._modules[question.build].run(question.request, arguments)
         left = [buffers[id(one)].array if id(one) in buffers else one for one in arrays]
         return HostLaunchAnswer(report), left
+
+
+def _lacking(question: LackingQuestion) -> dict[str, str]:
+    code = code_of(Path(question.source), question.entries, question.options)
+    whole = not_emulated(*code)
+    reasons = {entry: whole or entry_not_emulated(entry, *code) for entry in question.entries}
+    return {entry: reason for entry, reason in reasons.items() if reason}
 
 
 def _host_module(question: HostCodeQuestion) -> Module:

@@ -13,9 +13,12 @@ from prism_bench.case import Case
 from prism_bench.emulator.messages import pack_arguments
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
+from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.messages import HostLaunchQuestion
 from prism_bench.inputs import InputArray
+
+TOO_MANY = "too many threads"  # a finding about this machine's memory, not about the kernel
 
 
 class JailedModule:
@@ -32,6 +35,9 @@ class JailedModule:
         for sent, result in zip(arrays, frame.arrays, strict=True):
             if sent.size and sent.flags.writeable:
                 sent[...] = result
+        findings = frame.message.report.findings
+        if findings and all(one.kind == TOO_MANY for one in findings):
+            raise BackendUnavailable(findings[0].message)
         return frame.message.report
 
     def close(self) -> None:
@@ -46,10 +52,16 @@ class JailedEmulator(EmulatorBackend):
         self._cell = cell
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
+        own = case.plan.entries(self.device)
+        lacking = self._cell.lacking(case.spec.source_file, own, case.spec.options)
+        if lacking:
+            raise BackendUnavailable(next(iter(lacking.values())))
         return EmulatorRunnable(self, case, inputs)
 
     def watching(self) -> EmulatorBackend:
         return JailedEmulator(self._cell, "race", self.order)
 
     def build(self, source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> JailedModule:
+        lacking = self._cell.lacking(source, entries, options)  # of other cases: this one's are all run here
+        entries = tuple(one for one in entries if one not in lacking)
         return JailedModule(self._cell, self._cell.build(source, entries, self.mode, options))

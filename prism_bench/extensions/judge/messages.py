@@ -48,6 +48,20 @@ class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fi
     card: LaunchCard | None = None
 
 
+class LackingQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Name the entries of a source that the emulator does not claim to run."""
+
+    source: str
+    entries: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+class LackingAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Why it does not, by entry."""
+
+    lacking: dict[str, str]
+
+
 class HostCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """Build a source for the emulator in a mode, with these entries, and keep it for launches."""
 
@@ -77,7 +91,7 @@ class HostLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fie
     report: LaunchReport
 
 
-JailQuestion = MachineCodeQuestion | InstanceCodeQuestion | HostCodeQuestion | HostLaunchQuestion
-JailAnswer = MachineCodeAnswer | HostCodeAnswer | HostLaunchAnswer | Refusal
+JailQuestion = MachineCodeQuestion | InstanceCodeQuestion | LackingQuestion | HostCodeQuestion | HostLaunchQuestion
+JailAnswer = MachineCodeAnswer | LackingAnswer | HostCodeAnswer | HostLaunchAnswer | Refusal
 QUESTIONS: msgspec.json.Decoder[JailQuestion] = msgspec.json.Decoder(JailQuestion)
 ANSWERS: msgspec.json.Decoder[JailAnswer] = msgspec.json.Decoder(JailAnswer)

@@ -7,12 +7,10 @@ from pathlib import Path
 from random import Random, SystemRandom
 from time import perf_counter
 
-from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.backends.numpy_reference import open_backend as open_reference
 from prism_bench.case import Case, Device
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.emulator import ORDERS
-from prism_bench.emulator.isolation import own_children
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.case_check import CaseCheck
 from prism_bench.extensions.judge.cell import JailCell
@@ -20,7 +18,7 @@ from prism_bench.extensions.judge.compiling import compiled_parts, contestant_co
 from prism_bench.extensions.judge.defences import DEFENCES, ON_A_GPU
 from prism_bench.extensions.judge.degenerate import passing_idlers
 from prism_bench.extensions.judge.form import form_objections
-from prism_bench.extensions.judge.hidden import HIDDEN, hidden_cases
+from prism_bench.extensions.judge.hidden import HIDDEN, hidden_cases, is_no_size
 from prism_bench.extensions.judge.host_state import EVIDENCE, HostState
 from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
@@ -29,14 +27,15 @@ from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.plain_words import plain_words
 from prism_bench.extensions.judge.precision_census import below
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.session import RefereeFindings
+from prism_bench.extensions.judge.skipped import SkippedCases
 from prism_bench.extensions.judge.submission import Submission, identity_of
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
 from prism_bench.kernel import KernelSpec
-from prism_bench.run.verification import passed, verify
 from prism_bench.spec_parts import CUDA
 from prism_bench.workers.jail import jail_maker
 
@@ -64,6 +63,7 @@ class SubmissionTrial:
     drawn: list[str] = field(default_factory=list[str])
     struck: dict[str, str] = field(default_factory=dict[str, str])
     unjudged: list[str] = field(default_factory=list[str])
+    skipped: SkippedCases = field(default_factory=SkippedCases)
     code: list[JudgedCode] = field(default_factory=list[JudgedCode])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     gpu: OnGpu | None = None
@@ -83,6 +83,7 @@ class SubmissionTrial:
                         if not self.objections:
                             step(spec, cell)
         struck = tuple(f"{name}: {why}" for name, why in self.struck.items())
+        self.unjudged += self.skipped.words(self._unseen())
         evidence = dict(self.timed.evidence) if self.timed else {}
         if self.gpu is None:  # on one, this process has an own context afterwards
             evidence[EVIDENCE] = HostState.now().evidence(before)
@@ -163,13 +164,13 @@ class SubmissionTrial:
             device = self.gpu.device if self.gpu and self.gpu.architecture == architecture else None
             try:
                 with self._step(f"machine code for sm_{architecture}"):
-                    cases = [*_cases(spec), *self.gpu_cases(spec)] if device else _cases(spec)
+                    cases = [*_cases(spec), *(self._launchable(spec) if device else ())]
                     parts = list(compiled_parts(spec, cases, cell, architecture, device))
             except (CompilationFailed, SpecError) as error:
-                self.objections.append(Objection("compiler", str(error)))
+                self.objections.append(Objection("compiler", plain_words(error, spec.source_file)))
                 return
             except BackendUnavailable as error:
-                self.unjudged.append(f"machine code for sm_{architecture}: {error}")
+                self.unjudged.append(f"machine code for sm_{architecture}: {plain_words(error, spec.source_file)}")
                 continue
             self.objections += [words for one in parts for words in self.form(one.made, one.cubin)]
             if self.objections or not parts:
@@ -215,10 +216,24 @@ class SubmissionTrial:
             return
         with self._step("GPU"):
             cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
+            cases += self._skipped_cases(cases)
             self.timed = self.gpu.judge(spec, self.task.spec, cases, self.built[self.gpu.architecture])
         self.checked += self.timed.checked
         self.objections += self.timed.objections
         self.unjudged += self.timed.unjudged
+
+    def _launchable(self, spec: KernelSpec) -> list[Case]:
+        """Return all that may be launched on a GPU: its own cases, and those that the emulator might skip."""
+        is_emulated = spec.language == CUDA and not self.submission.is_cubin
+        return [*self.gpu_cases(spec), *(self._hidden(spec, _host_cases(self.task.spec)) if is_emulated else ())]
+
+    def _skipped_cases(self, launched: Sequence[Case]) -> list[Case]:
+        """Return what the emulator skipped and a GPU would not launch anyway, without sizes that count for nothing."""
+        found = [one for one in self.skipped.besides(launched) if one.name not in self.struck]
+        for one in found:
+            if one.label == HIDDEN and is_no_size(self.task.spec, one, self.seeds()):
+                self.struck[one.name] = "the task's own kernel is wrong there, too"
+        return [Case(one.spec, one.workload, "edge") for one in found if one.name not in self.struck]
 
     def _hidden(self, spec: KernelSpec, known: Sequence[Case]) -> list[Case]:
         """Return the submission at sizes that are drawn within those of `known`, and note them for the verdict."""
@@ -232,11 +247,11 @@ class SubmissionTrial:
         try:
             words = check.complaint(backend, case)
         except BackendUnavailable as error:
-            self.unjudged.append(f"{case.name} ({where}): {error}")
+            self.skipped.add(case, plain_words(error, case.spec.source_file))
             return True
         except (VerificationFailed, CompilationFailed, SpecError) as error:
-            words, ended = str(error), False
-        if words and case.label == HIDDEN and self._is_no_size(case):
+            words, ended = plain_words(error, case.spec.source_file), False
+        if words and case.label == HIDDEN and is_no_size(self.task.spec, case, self.seeds()):
             self.struck[case.name] = "the task's own kernel is wrong there, too"
             return ended
         self.checked.append(CheckedCase(case.name, where, not words, words))
@@ -244,23 +259,15 @@ class SubmissionTrial:
             self.objections.append(Objection("outputs", words, case.name))
         return ended
 
-    def _is_no_size(self, case: Case) -> bool:
-        """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task."""
-        try:
-            own = Case(self.task.spec, case.workload, case.label)
-            with own_children():
-                return not passed(verify(EmulatorBackend(isolate=True), own, self.seeds()))
-        except BackendUnavailable:
-            return False
-        except PrismBenchError:
-            return True
-
     def _ruling(self) -> Ruling:
         if any(one.rule == "outputs" for one in self.objections):
             return "wrong"
         if self.objections:
             return "refused"
-        return "right" if self.checked else "unchecked"
+        return "right" if self.checked and not self._unseen() else "unchecked"
+
+    def _unseen(self) -> list[str]:
+        return self.skipped.unseen(self.checked, self.struck)
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:

@@ -123,7 +123,7 @@ class LenientEmulator(JailedEmulator):
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
         if "stale memory" not in self._trial.without:
-            return EmulatorRunnable(self, case, inputs)
+            return super().prepare(case, inputs)
         return (ClearedRunnable if self._trial.memory == "zeros" else StaleRunnable)(self, case, inputs)
 
     def watching(self) -> EmulatorBackend:

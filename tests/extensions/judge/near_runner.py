@@ -23,7 +23,7 @@ from tests.extensions.judge.fake_device import FakeDevice
 
 HERE = Path(__file__).parent
 WRONG = {"wrong": True}
-RULES = RefereeRules(blocks=2, samples=4, warmups=1, launch_seconds=2.0)
+RULES = RefereeRules(blocks=2, samples=4, warmups=1, launch_seconds=2.0, clock_pause=0.0)
 
 
 class NearRunner:

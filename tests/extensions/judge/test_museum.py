@@ -97,6 +97,7 @@ def test_an_attack_is_caught_and_bites_without_its_defences(
     else:
         assert entry.needs or verdict.ruling == entry.ruling, objections(verdict)
         assert entry.needs or entry.words in objections(verdict)
+        assert "prism-judge-" not in "\n".join(verdict.reasons), "the folder of this judgement"
     assert not ATTACKED.exists()
 
 

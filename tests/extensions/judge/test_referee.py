@@ -1,6 +1,7 @@
 """The referee: what a launch does wrong is seen from another process, whatever the launch does there."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from random import Random
@@ -54,6 +55,28 @@ def test_what_a_launch_does_wrong_is_seen(case: Case, code: str, rule: str, word
     assert [] == found.times
     assert rule == found.objections[0].rule
     assert words in found.objections[0].words
+
+
+@pytest.mark.parametrize(("stalled", "objects"), [(4, False), (5, True)])
+def test_clocks_that_disagree_are_compared_again(case: Case, stalled: int, objects: bool) -> None:
+    class Stalling(FakeDevice):
+        """Its host stalls in the first series of launches, each of which another load precedes."""
+
+        loads, series = 0, set[int]()
+
+        def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:
+            Stalling.loads += 1
+            return super().load(cubins, symbols)
+
+        def synchronize(self) -> None:
+            if self.outside["calls"] - self.outside.get("synchronized", 0) > 2:
+                Stalling.series.add(Stalling.loads)
+                time.sleep(1.0 if len(Stalling.series) <= stalled else 0.0)
+            self.outside["synchronized"] = self.outside["calls"]
+
+    found = judged(case, "honest", Stalling)
+    assert min(stalled + 1, 5) == len(Stalling.series)
+    assert objects == any("each of 5 times" in one.words for one in found.objections)
 
 
 def test_variables_of_the_module_are_worth_nothing(case: Case) -> None:
