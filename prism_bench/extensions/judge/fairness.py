@@ -27,6 +27,7 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.interrupts import guarded
 from prism_bench.kernel import KernelSpec
 from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
@@ -122,6 +123,7 @@ def _outcome(name: str, verdict: JudgeVerdict) -> JudgedForm:
     )  # fmt: skip
 
 
+@guarded
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge the forms, print each that is not right and the rate; 1 where an honest one was rejected, else 0."""
     chosen = _parser().parse_args(arguments)

@@ -1,21 +1,23 @@
 """`scripts/judge_museum`: every entry of the museum on a GPU, judged by the judge, by its referee alone, and naively.
 
 Each is tried in own processes, since a naive judge hangs or dies with what it launches. The table has a line for each
-entry. An entry is undetected where the judge answers otherwise than its card says.
+entry. An entry is undetected where the judge answers otherwise than its card says. The judge gets a GPU where it
+rejects nothing without one; what its rules refuse before any launch is not shown to the referee.
 """
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal
+from random import Random
+from typing import Literal, TypeVar
 
+from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, SpecError
@@ -23,23 +25,30 @@ from prism_bench.extensions.judge import form
 from prism_bench.extensions.judge.limits import CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.referee.client import RunnerProcess
+from prism_bench.extensions.judge.referee.referee import RefereeRules
+from prism_bench.extensions.judge.referee.session import RefereeSession
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
+from prism_bench.interrupts import guarded
 from prism_bench.monitor.devices import VISIBLE
 from prism_bench.studies.csv_table import write_table
 from prism_bench.workers.jail import jail_maker
 from tests.extensions.judge.museum_entries import Entry, entries
+from tests.extensions.judge.museum_processes import MuseumProcesses, end_with_parent
 
 HERE = Path(__file__).parent
 TASKS, REPOSITORY = HERE / "tasks", HERE.parents[2]
 SECONDS = {"judge": 150.0, "referee": 120.0, "naive": 20.0}
 SOON = CellLimits(compile_seconds=20)
+LAUNCH_SECONDS = 6.0
+PROCESSES = MuseumProcesses()
 FASTER, FEWER, SHORTER, LONGER = 0.9, 0.5, 0.2, 5.0  # of an honest kernel's, from where on an attack has an effect
 COMPARED = ("seconds", "samples", "waited")
 Way = Literal["judge", "referee", "naive"]
-WAYS: tuple[Way, ...] = ("judge", "referee", "naive")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class RefereeTrial(SubmissionTrial):
         return ()
 
 
-def tried(entry: Entry, way: Way) -> dict[str, object]:
+def tried(entry: Entry, way: Way, architecture: str) -> dict[str, object]:
     """Return the answer to an entry in this process, as plain values."""
     catalogue = discover(TASKS)
     if way == "naive":
@@ -83,18 +92,35 @@ def tried(entry: Entry, way: Way) -> dict[str, object]:
         return asdict(naive_verdict(entry.card, entry.task, catalogue))
     if not _has_jail() and "jail" in entry.defences:
         return {"ruling": entry.ruling, "words": "no jail can be made here, so that the judge takes nothing"}
-    task = JudgeTask(catalogue.kernel(entry.task), catalogue)
     form.LARGEST_CUBIN = entry.largest_cubin or form.LARGEST_CUBIN
-    gpu = OnGpu(secret=1, rivals=way == "judge")
+    task = JudgeTask(catalogue.kernel(entry.task), catalogue)
+    if way == "judge" and not entry.needs and entry.ruling != "right":
+        verdict = _verdict(entry, task, None, SubmissionTrial, architecture)
+        if verdict.ruling in ("wrong", "refused"):
+            return _answer(verdict)
+    gpu = OnGpu(_impatient_session() if "limits of time" in entry.defences else None, 1, rivals=way == "judge")
     made = SubmissionTrial if way == "judge" else RefereeTrial
-    trial = made(
-        read_submission(entry.card), task, (gpu.architecture,), _has_jail(), limits=SOON, secret=20261126, gpu=gpu
-    )
-    verdict = trial.verdict()
+    return _answer(_verdict(entry, task, gpu, made, gpu.architecture))
+
+
+def _verdict(
+    entry: Entry, task: JudgeTask, gpu: OnGpu | None, made: type[SubmissionTrial], architecture: str
+) -> JudgeVerdict:
+    submission = read_submission(entry.card)
+    return made(submission, task, (architecture,), _has_jail(), limits=SOON, secret=20261126, gpu=gpu).verdict()
+
+
+def _answer(verdict: JudgeVerdict) -> dict[str, object]:
     return {
         "ruling": verdict.ruling, "words": _words(verdict), "seconds": sum(verdict.seconds.values()),
         "state": verdict.evidence.get("quarantine", verdict.evidence.get("machine afterwards", "")),
     }  # fmt: skip
+
+
+def _impatient_session() -> RefereeSession:
+    """Return a session that waits less for a launch that never ends, since the others wait for the GPU meanwhile."""
+    reference = cache(partial[Backend](open_backend, "cuda"))
+    return RefereeSession(RunnerProcess, reference, Random(1), RefereeRules(launch_seconds=LAUNCH_SECONDS))
 
 
 def _has_jail() -> bool:
@@ -108,30 +134,31 @@ def _words(verdict: JudgeVerdict) -> str:
     return " ".join("; ".join(map(str, verdict.objections)).split())[:200]
 
 
-def answered(entry: Entry, way: Way, gpu: str) -> dict[str, object]:
+def answered(entry: Entry, way: Way, gpu: str, architecture: str = "90") -> dict[str, object]:
     """Return the answer that an own process gives on a GPU, or how that ended."""
-    command = [sys.executable, "-m", "tests.extensions.judge.museum_on_gpu", "--one", entry.name, way, entry.task]
-    variables = {**os.environ, VISIBLE: gpu} if gpu else None
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=SECONDS[way])
-    except subprocess.TimeoutExpired:
+    asked = ["--one", entry.name, way, entry.task, architecture]
+    variables = {VISIBLE: gpu} if gpu else {}
+    ended = PROCESSES.run(["tests.extensions.judge.museum_on_gpu", *asked], variables, SECONDS[way])
+    if ended is None:
         return {"ended": "hangs"}
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    lines = ended.stdout.strip().splitlines()
+    if ended.returncode or not lines:
+        words = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
         return {"ended": f"dies: {words.replace(f'{REPOSITORY}/', '')[:150]}"}
     return json.loads(lines[-1].replace(f"{REPOSITORY}/", ""))
 
 
-def row(entry: Entry, gpu: str, honest: dict[str, float]) -> MuseumRow:
+def row(entry: Entry, gpu: str, honest: dict[str, float], architecture: str = "90") -> MuseumRow:
     """Return the line of an entry; what is refused by the form of the submission needs no GPU."""
     try:
         read_submission(entry.card)
     except SpecError as error:
         detected = entry.ruling == "refused" and entry.words in str(error)
         return MuseumRow(entry.name, entry.attack, entry.expected, "refused", "by its form", "", "", detected, 0.0)
-    judge, referee, naive = (answered(entry, way, gpu) for way in WAYS)
+    judge = answered(entry, "judge", gpu, architecture)
     ruling = str(judge.get("ruling", judge.get("ended")))
+    referee = {"ruling": "not asked"} if ruling == "refused" else answered(entry, "referee", gpu, architecture)
+    naive = answered(entry, "naive", gpu, architecture)
     return MuseumRow(
         entry.name, entry.attack, entry.expected, ruling, str(judge.get("words", "")),
         f"{referee.get('ruling', referee.get('ended'))} {referee.get('words', '')}".strip()[:120],
@@ -158,27 +185,21 @@ def _effect(naive: dict[str, object], honest: dict[str, float]) -> str:
     return ", ".join(words for words, holds in effects.items() if holds)
 
 
+@guarded
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try the entries on the visible GPUs and write the table; 1 where an attack was not detected, else 0."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("entries", nargs="*", help="entries that are tried; default: all")
-    parser.add_argument("--output", type=Path, help="write a table with a line for each entry")
-    parser.add_argument(
-        "--gpus", nargs="+", default=[""], help="numbers or UUIDs of the GPUs; default: the current one"
-    )
-    parser.add_argument("--jobs", type=int, default=4, help="entries that a GPU has at the same time")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    chosen = parser.parse_args(arguments)
+    chosen = _parser().parse_args(arguments)
     known = {one.name: one for one in entries()}
     if chosen.one:
-        name, way, task = chosen.one
-        print(json.dumps(tried(replace(known[name], task=task), way)))
+        end_with_parent()
+        name, way, task, architecture = chosen.one
+        print(json.dumps(tried(replace(known[name], task=task), way, architecture)))
         return 0
     rows: list[MuseumRow] = []
     for one in _tried_all([known[name] for name in chosen.entries or known], chosen.gpus, chosen.jobs):
         print(f"{one.entry}: {one.judge} ({one.referee}); naive: {one.naive or 'no effect'}"
               f"{'' if one.detected else f' NOT AS ITS CARD SAYS: {one.expected}'}", flush=True)  # fmt: skip
-        rows.append(one)
+        rows = sorted([*rows, one], key=lambda row: row.entry)
         if chosen.output:
             write_table(rows, chosen.output)
     undetected = [one.entry for one in rows if not one.detected]
@@ -190,23 +211,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(undetected))
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("entries", nargs="*", help="entries that are tried; default: all")
+    parser.add_argument("--output", type=Path, help="write a table with a line for each entry")
+    parser.add_argument(
+        "--gpus", nargs="+", default=[""], help="numbers or UUIDs of the GPUs; default: the current one"
+    )
+    parser.add_argument("--jobs", type=int, default=4, help="entries that a GPU has at the same time")
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    return parser
+
+
 def _tried_all(found: Sequence[Entry], gpus: Sequence[str], jobs: int) -> Iterator[MuseumRow]:
-    """Yield the lines in order, while the GPUs are shared among the entries."""
+    """Yield the lines as they are known, while the GPUs are shared among the entries; those that last begin first."""
     honest = next(one for one in entries() if one.name == "honest")
-    usual = {task: answered(replace(honest, task=task), "naive", gpus[0]) for task in {one.task for one in found}}
     free: SimpleQueue[str] = SimpleQueue()
     for gpu in [*gpus] * jobs:
         free.put(gpu)
 
-    def tried_on_free(entry: Entry) -> MuseumRow:
+    def on_free(work: Callable[[str], _Made]) -> _Made:
         gpu = free.get()
         try:
-            return row(entry, gpu, {name: float(str(usual[entry.task].get(name, 1.0))) for name in COMPARED})
+            return work(gpu)
         finally:
             free.put(gpu)
 
-    with ThreadPoolExecutor(len(gpus) * jobs) as pool:
-        yield from pool.map(tried_on_free, found)
+    def tried_on(entry: Entry) -> MuseumRow:
+        of_honest = usual[entry.task]
+        compared = {name: float(str(of_honest.get(name, 1.0))) for name in COMPARED}
+        return on_free(lambda gpu: row(entry, gpu, compared, str(of_honest.get("architecture", "90"))))
+
+    pool = ThreadPoolExecutor(len(gpus) * jobs)
+    try:
+        tasks = sorted({one.task for one in found})
+        naive = pool.map(lambda task: on_free(partial(answered, replace(honest, task=task), "naive")), tasks)
+        usual = dict(zip(tasks, naive, strict=True))
+        for one in as_completed([pool.submit(tried_on, entry) for entry in sorted(found, key=_lasts, reverse=True)]):
+            yield one.result()
+    finally:
+        PROCESSES.end()
+        pool.shutdown(cancel_futures=True)
+        PROCESSES.begin()
+
+
+def _lasts(entry: Entry) -> bool:
+    """Return whether the whole judgement is made of an entry, or a limit of time ends it."""
+    return bool(entry.needs) or entry.ruling == "right" or "limits of time" in entry.defences
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class NaiveVerdict:
     samples: int
     enqueued: float
     waited: float
+    architecture: str = ""
 
 
 def naive_verdict(card: Path, task: str, tasks: Catalogue) -> NaiveVerdict:
@@ -65,7 +66,7 @@ def naive_verdict(card: Path, task: str, tasks: Catalogue) -> NaiveVerdict:
         found = _Naive.of(device, backend, case, plan).verdict()
     plans = [(edge, case_plan(edge, where, code)[0]) for edge in edge_cases(spec, None)]
     edges = all(_Naive.of(device, backend, edge, one).is_right(2) for edge, one in plans if one.steps)
-    return replace(found, edges=edges)
+    return replace(found, edges=edges, architecture=str(facts.compute_capability))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,10 @@
 """Honest kernels of a catalogue pass the judge: `scripts/judge_catalogue` tries all, these tests a few."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -131,3 +136,18 @@ def test_a_study_goes_on_and_its_parts_are_put_together(
     assert main(["--tables", str(first), str(second)]) == 1
     first.write_text(rejected.replace("rejected", "liked"))
     assert main(["--tables", str(first)]) == 2
+
+
+def test_a_signal_leaves_no_folder_behind(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    command = [sys.executable, root / "scripts/judge_catalogue", "--trust-source", "--catalogue", str(TASKS)]
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(root)}
+    with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        end = time.monotonic() + 60
+        while not list(tmp_path.glob("prism-judge-*")):
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 2
+    assert [] == list(tmp_path.glob("prism-judge-*"))

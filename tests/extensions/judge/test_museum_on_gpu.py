@@ -1,5 +1,10 @@
 """The table of the museum on a GPU: what counts as undetected, and what as an effect on a naive judge."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +19,7 @@ KNOWN = {one.name: one for one in entries()}
 def tried(monkeypatch: pytest.MonkeyPatch, name: str, ruling: str, **naive: object) -> museum_on_gpu.MuseumRow:
     """Return the line of an entry that the judge answers with a ruling, and a naive judge with what differs."""
 
-    def answered(entry: Entry, way: str, gpu: str) -> dict[str, object]:
+    def answered(entry: Entry, way: str, gpu: str, architecture: str = "") -> dict[str, object]:
         naively = naive if "ended" in naive else {**USUAL, **naive}
         return naively if way == "naive" else {"ruling": ruling, "words": "because", "seconds": 2.0}
 
@@ -59,3 +64,42 @@ def test_a_process_that_dies_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> No
     """Without a GPU the way ends with an error, which is what is reported of it."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert str(museum_on_gpu.answered(KNOWN["honest"], "naive", "")["ended"]).startswith("dies: ")
+
+
+def test_what_is_refused_before_a_launch_is_not_shown_to_the_referee(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "not asked" == tried(monkeypatch, "prints", "refused").referee
+    assert "wrong because" == tried(monkeypatch, "counts_its_calls", "wrong").referee
+
+
+@pytest.mark.parametrize(("name", "ruling"), [("prints", "refused"), ("counts_its_calls", "wrong")])
+def test_what_is_rejected_without_a_gpu_needs_none(name: str, ruling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_gpu(*_: object, **__: object) -> None:
+        raise AssertionError("a GPU is asked for")
+
+    monkeypatch.setattr(museum_on_gpu, "OnGpu", no_gpu)
+    if not museum_on_gpu._has_jail():
+        pytest.skip("no jail can be made here")
+    assert ruling == museum_on_gpu.tried(KNOWN[name], "judge", "90")["ruling"]
+
+
+_SLEEPING = """
+import sys
+from tests.extensions.judge import museum_on_gpu
+stuck = "import tempfile, time; tempfile.mkdtemp(prefix='prism-judge-'); time.sleep(60)"
+museum_on_gpu.answered = lambda *asked: museum_on_gpu.PROCESSES.run(["timeit", "-n1", "-r1", stuck], {}, 60) or {}
+sys.exit(museum_on_gpu.main(["honest", "prints", "--jobs", "2"]))
+"""
+
+
+def test_a_signal_ends_all_processes_and_removes_their_files(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(root)}
+    with subprocess.Popen([sys.executable, "-c", _SLEEPING], env=variables, stderr=subprocess.PIPE) as process:
+        end = time.monotonic() + 60
+        while not list(tmp_path.glob("*/prism-judge-*")):
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 2
+    assert [] == list(tmp_path.iterdir())
