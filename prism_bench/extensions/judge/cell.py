@@ -85,7 +85,7 @@ class JailCell:
         return frame.message, frame.arrays[0].tobytes()
 
     def lacking(self, source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> dict[str, str]:
-        """Return why the emulator does not claim to run entries of a source, by entry; it is asked once."""
+        """Return why the emulator does not claim to run entries of a source, by entry; each question is sent once."""
         question = LackingQuestion(str(source), tuple(entries), tuple(options))
         if question not in self._lacking:
             self._lacking[question] = self._compiling(question, LackingAnswer).message.lacking
@@ -114,7 +114,8 @@ class JailCell:
         return frame
 
     def _compiling(
-        self, question: MachineCodeQuestion | InstanceCodeQuestion | LackingQuestion | HostCodeQuestion,
+        self,
+        question: MachineCodeQuestion | InstanceCodeQuestion | LackingQuestion | HostCodeQuestion,
         expected: type[_Expected],
     ) -> Frame[_Expected]:
         name = Path(question.source).name

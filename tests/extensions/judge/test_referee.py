@@ -21,7 +21,9 @@ from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState, quarantine_file
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
+from prism_bench.kernel import Launch
 from prism_bench.monitor.reading import DeviceReading, Process
+from prism_bench.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FakeDevice
 from tests.extensions.judge.near_runner import RULES, judged
@@ -77,6 +79,13 @@ def test_clocks_that_disagree_are_compared_again(case: Case, stalled: int, objec
     found = judged(case, "honest", Stalling)
     assert min(stalled + 1, 5) == len(Stalling.series)
     assert objects == any("each of 5 times" in one.words for one in found.objections)
+
+
+def test_a_submission_that_launches_nothing_is_wrong_where_there_is_an_output(case: Case) -> None:
+    idle = replace(case.spec, launch=lambda n: Launch(0, 256))
+    (objection,) = judged(Case(idle, case.workload, "S0"), "honest").objections
+    assert ("outputs", True) == (objection.rule, "c is never written" in objection.words)
+    assert [] == judged(Case(idle, Workload(n=0), "edge"), "honest").objections, "no element, nothing to write"
 
 
 def test_variables_of_the_module_are_worth_nothing(case: Case) -> None:

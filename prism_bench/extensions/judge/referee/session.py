@@ -98,7 +98,8 @@ class RefereeSession:
         try:
             refereed = self._refereed(case, contestant.code)
             if not refereed.plan.steps:
-                return None  # nothing is launched
+                self._note_nothing(contestant, case)
+                return None
             found = referee.judge(refereed, lambda: device_turn(self.facts.uuid))
         except SpecError as error:
             if contestant.kind == "kernel":
@@ -151,6 +152,17 @@ class RefereeSession:
         check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
         return RefereedCase(plan, case.inputs, words, work, cubins, case.label in TIMED)
+
+    def _note_nothing(self, contestant: Contestant, case: Case) -> None:
+        """Object to a submission that launches nothing where an output has elements that were no inputs.
+
+        Else a card could leave out on a GPU what the emulator ran: expressions know the device.
+        """
+        unwritten = [one.name for one in case.spec.outputs if not one.reads and 0 not in case.sizes.shape(one.name)]
+        if contestant.kind == "submission" and unwritten:
+            words = f"{case.name}: nothing is launched, so that {unwritten[0]} is never written"
+            self.findings.checked.append(CheckedCase(case.name, WHERE, False, words))
+            self.findings.objections.append(Objection("outputs", words, case.name))
 
     def _note(self, contestant: Contestant, case: Case, found: RefereedTimes) -> None:
         words = "; ".join(text for _, text in found.complaints)
