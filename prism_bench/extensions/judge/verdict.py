@@ -67,8 +67,9 @@ class JudgeVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A verdict.
 
     `ruling` is `right` where every case agrees with the reference, `wrong` where one does not, `refused` where a rule
-    does not let it be launched, `unchecked` where a case could be launched nowhere, or no output be compared. `unjudged` names what was not, and why;
-    `struck` are cases that count for nothing: a kernel without any work would pass, or the task's own kernel fails.
+    does not let it be launched, `unchecked` where a case could be launched nowhere, or no output be compared.
+    `unjudged` names what was not, and why; `struck` are cases that count for nothing: a kernel without any work would
+    pass, or the task's own kernel fails.
     `secret` drew seeds and sizes, so that `judge --secret` repeats the judgement, and `hidden` names those sizes.
     `headers_sha256` is of all headers that it could include, `task_sha256` of the task's spec and source with all that
     they share. `defences` are the names of what was in force, and `seconds` has what each step took. `times` are empty
