@@ -2,7 +2,7 @@
 
 A launch passes its arguments in the order of the function's parameters; an array is C-contiguous and has the axes of
 the spec. `constants` of the launch are globals of the kernel's file that the function reads, such as `TILE`, and
-options of `cuda.compile` (`fastmath`, `max_registers`).
+options of `cuda.compile` (`fastmath`, `launch_bounds`).
 """
 
 import inspect
@@ -27,7 +27,7 @@ from prism_bench.languages.language import (
 from prism_bench.libraries import Library
 from prism_bench.units import count_text
 
-_OPTIONS = ("fastmath", "max_registers", "opt")
+_OPTIONS = ("fastmath", "launch_bounds", "opt")
 
 
 class NumbaCuda(Language):
