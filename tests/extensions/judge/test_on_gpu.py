@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import prism_bench
+from prism_bench.extensions.judge.verdict import JudgeVerdict
 from tests.extensions.judge.museum_entries import Entry, entries
 
 HERE = Path(__file__).parent
@@ -12,7 +13,7 @@ HERE = Path(__file__).parent
 pytestmark = pytest.mark.gpu
 
 
-def judged(name: str, task: str = "add") -> prism_bench.extensions.judge.verdict.JudgeVerdict:
+def judged(name: str, task: str = "add") -> JudgeVerdict:
     return prism_bench.judge(HERE / "museum" / f"{name}.toml", task, catalogue=HERE / "tasks", gpu=True)
 
 
