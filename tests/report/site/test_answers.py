@@ -39,13 +39,13 @@ def answer(site, name):
 
 
 def test_the_answer_is_the_first_thing_under_the_heading(page, site):
-    told = {}
+    answers = {}
     for name in (*(one for one in MENU if one not in UNANSWERED), "kernels/softmax"):
         opened(page, site, name)
-        told[name] = page.evaluate(FIRST)
-    silent = {name for name, words in told.items() if not words}
+        answers[name] = page.evaluate(FIRST)
+    silent = {name for name, words in answers.items() if not words}
     assert {"budgets", "tuning", "fusion", "memory", "published"} >= silent, "the made-up records have none of these"
-    assert all(words[0] == words[0].upper() and words.endswith(".") for words in filter(None, told.values())), told
+    assert all(words[0] == words[0].upper() and words.endswith(".") for words in filter(None, answers.values())), answers
 
 
 def test_answers_are_those_of_the_tables(site):
