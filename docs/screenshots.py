@@ -12,7 +12,7 @@ from pathlib import Path
 PICTURED = {"site-overview.png": "index", "site-compare.png": "compare"}  # the page of each picture
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _IMAGE = re.compile(r"^!\[[^\]]*\]\(\S*pictures/(site-[\w-]+\.png)\)\n?", re.MULTILINE)
-_SIZE = {"width": 1280, "height": 860}
+_WIDTH, _HEIGHT = 1280, 860
 
 
 def screenshots(site: Path) -> dict[str, bytes]:
@@ -26,7 +26,7 @@ def screenshots(site: Path) -> dict[str, bytes]:
         return {}
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport=_SIZE, color_scheme="light", offline=True)
+        page = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT}, color_scheme="light", offline=True)
         found = {}
         for name, shown in PICTURED.items():
             page.goto((site / f"{shown}.html").resolve().as_uri())

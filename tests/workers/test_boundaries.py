@@ -15,6 +15,7 @@ CONNECTIONS = ("Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client") 
 POOLS = {
     "prism_bench/run/ahead.py": "compiles kernels, which it does not run; returns None",
     "prism_bench/store/processes.py": "reads records; returns tables",
+    "prism_bench/studies/bisect_table.py": "simulates bisections on drawn numbers; returns rows",
     "prism_bench/studies/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
     "prism_bench/studies/fuzz_processes.py": "asks commands about damaged records; returns rows",
     "prism_bench/studies/sanitizer_sweep.py": "runs this repository's own kernels on the emulator; returns rows",

@@ -176,9 +176,8 @@ class CudaPeer(Runnable):
             self._compiled.require_same()
         before, after = self._facts.get("launches"), self._clocks.launches() if "launches" in self._facts else None
         if before != after:
-            raise MeasurementInvalid(
-                f"a call launched {count_text(before, 'kernel')} before it was timed, and {after} afterwards"
-            )
+            earlier = "an unknown number of kernels" if before is None else count_text(before, "kernel")
+            raise MeasurementInvalid(f"a call launched {earlier} before it was timed, and {after} afterwards")
 
     def evidence(self) -> dict[str, Any]:
         """Return the peer's facts, as `PeerFacts`."""

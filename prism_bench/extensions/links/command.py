@@ -48,9 +48,7 @@ def command(
 ) -> None:
     """Measure the links between the GPUs of this host.
 
-    Copies and NCCL's operations are ceilings of the links. A product that adds up over all GPUs in one kernel is next
-    to the chain that it replaces. Records of GPUs are kept in reports/links. Ends with 1 where a result is wrong, and
-    with 2 where there is one GPU.
+    Records of GPUs are kept in reports/links. Ends with 1 where a result is wrong, with 2 where there is one GPU.
     """
     if source:
         raise SystemExit(_shown(_read(source), json))

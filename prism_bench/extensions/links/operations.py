@@ -23,7 +23,7 @@ LABELS = tuple(ELEMENTS)
 
 
 @dataclass(frozen=True)
-class Operation:
+class LinkOperation:
     """One operation; `axes` returns its axes for a label and a number of devices, the other functions take these.
 
     `shapes` are those of a device's inputs, `output` that of its output, both of `dtype`. `expected` returns what each
@@ -49,7 +49,7 @@ class Operation:
 class GroupCase:
     """An operation in one form (who carries it out) at a label on so many devices."""
 
-    operation: Operation
+    operation: LinkOperation
     form: str
     label: str
     axes: Axes
@@ -138,19 +138,19 @@ def _share_sent(axes: Axes, item: int = 4) -> float:
 OPERATIONS = {
     one.name: one
     for one in (
-        Operation(
+        LinkOperation(
             "meet", ("kernel",), "uint64", lambda _, devices: {"devices": devices}, lambda _: {}, lambda _: (1,),
             _counted, lambda _: 0.0, is_link_ceiling=False,
         ),
-        Operation("peer_copy", ("driver",), "float32", _of_elements, _floats, _all, _of_previous,
+        LinkOperation("peer_copy", ("driver",), "float32", _of_elements, _floats, _all, _of_previous,
                   lambda axes: 4.0 * axes["elements"]),
-        Operation("all_gather", ("nccl",), "float32", _of_elements, _part, _all, _gathered, _share_sent),
-        Operation("all_to_all", ("nccl",), "float32", _of_elements, _floats, _all, _exchanged, _share_sent),
-        Operation(
+        LinkOperation("all_gather", ("nccl",), "float32", _of_elements, _part, _all, _gathered, _share_sent),
+        LinkOperation("all_to_all", ("nccl",), "float32", _of_elements, _floats, _all, _exchanged, _share_sent),
+        LinkOperation(
             "all_reduce", ("nccl",), "float32", _of_elements, _floats, _all, _summed,
             lambda axes: 2 * _share_sent(axes), Tolerance("reduction", terms=UNIT_ROUNDOFF["float32"]), _sizes_summed,
         ),
-        Operation(
+        LinkOperation(
             "matmul_all_reduce", ("fused", "nccl"), "float16", _of_product,
             lambda axes: {"a": (axes["m"], axes["k"]), "b": (axes["k"], axes["n"])},
             lambda axes: (axes["m"], axes["n"]), _product,
@@ -161,7 +161,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-def with_terms(operation: Operation, devices: int) -> Tolerance:
+def with_terms(operation: LinkOperation, devices: int) -> Tolerance:
     """Return the tolerance of a sum over so many devices: each addition rounds once."""
     terms = operation.tolerance.terms
     return operation.tolerance if callable(terms) or not terms else replace(operation.tolerance, terms=terms * devices)
