@@ -174,9 +174,10 @@ def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) 
     assert MachineState(canary=42, overhead=fake_device.OVERHEAD) == machine.machine_state(fake_device.FACTS)
 
 
+@pytest.mark.parametrize("used", [1e10, 7.5e8])  # much, and what a first context takes
 @pytest.mark.parametrize(("readings_until_listed", "held"), [(0, False), (3, False), (10**6, True)])
 def test_memory_is_held_by_no_process_only_where_that_lasts(
-    monkeypatch: pytest.MonkeyPatch, readings_until_listed: int, held: bool
+    monkeypatch: pytest.MonkeyPatch, readings_until_listed: int, held: bool, used: float
 ) -> None:
     class StartingProcess:
         """A device on which one process is listed as small until its context is counted, some readings later."""
@@ -186,8 +187,8 @@ def test_memory_is_held_by_no_process_only_where_that_lasts(
 
         def read(self, now: float) -> DeviceReading:
             self.reads += 1
-            listed = 9.9e9 if self.reads > readings_until_listed else 1e9
-            return DeviceReading(now, {"memory_used": 1e10}, processes=(Process(7, "runner", listed),))
+            listed = used - 1e8 if self.reads > readings_until_listed else 1e8
+            return DeviceReading(now, {"memory_used": used}, processes=(Process(7, "runner", listed),))
 
     monkeypatch.setattr(machine, "opened", lambda: nullcontext(None))
     monkeypatch.setattr(machine, "devices", lambda nvml: ())

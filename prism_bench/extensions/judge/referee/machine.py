@@ -21,7 +21,6 @@ from prism_bench.units import bytes_text, time_text
 COUNTERS = ("ecc_uncorrected", "ecc_corrected", "rows_remapped")
 SETTINGS = ("max_sm_clock", "memory_total")
 MEMORY_BYTES = 256 << 20  # which the driver may take for itself meanwhile
-RESERVED_BYTES = 1 << 30  # the driver's own, which NVML counts among what is used
 SLOWER = 1.5  # times that an empty kernel may take longer than before
 SLOWER_SECONDS = 5e-6
 SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25  # contexts are listed later than their memory is taken, and end likewise
@@ -31,9 +30,9 @@ SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25  # contexts are listed later than
 class MachineState:
     """A device between two kernels: NVML's `values`, and what canary kernels of a fresh process did.
 
-    `unowned` are the bytes of memory in use that no process holds, what the driver reserves among them, and it
-    `lists_processes` where it names some: in a container it may name none whatever runs. `lost` is why the device does
-    not answer.
+    `unowned` are the bytes of memory in use that no process holds, with old drivers what these reserve among them, and
+    it `lists_processes` where it names some: in a container it may name none whatever runs. `lost` is why the device
+    does not answer.
     """
 
     values: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -80,10 +79,13 @@ def machine_state(facts: FactsAnswer) -> MachineState:
 
 
 def _settled(probe: Probe) -> DeviceReading:
-    """Return the first reading in which processes hold the memory in use but for what is reserved, or the last."""
+    """Return the first reading in which processes hold the memory in use, the last one where none shows that.
+
+    Drivers that count what they reserve as used (`monitor.probe`) show none: the last reading counts there.
+    """
     reading = probe.read(time.perf_counter())
     for _ in range(SETTLING_READINGS):
-        if not reading.processes or _unowned(reading) <= RESERVED_BYTES:
+        if not reading.processes or _unowned(reading) <= MEMORY_BYTES:
             break
         time.sleep(SETTLING_SECONDS)
         reading = probe.read(time.perf_counter())
