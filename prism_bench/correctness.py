@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Allowance:
-    """A tolerance with its `terms` and `magnitude` evaluated for one output."""
+    """A tolerance with its `terms`, `magnitude` and `depth` evaluated for one output."""
 
     tolerance: Tolerance
     terms: Any
     magnitude: Any
+    depth: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Correctness:
     def allowance(
         self, output: str, arrays: Mapping[str, Any], xp: ModuleType, special: ModuleType | None
     ) -> Allowance:
-        """Return the tolerance of `output` with its `terms` and `magnitude` evaluated."""
+        """Return the tolerance of `output` with its `terms`, `magnitude` and `depth` evaluated."""
         tolerance = self.tolerance_of(output)
         if not callable(tolerance.terms) and not tolerance.magnitude:  # float64 copies of everything are not free
             return Allowance(tolerance, tolerance.terms, None)
@@ -101,7 +102,8 @@ class Correctness:
         if lost:  # in units of `terms`, as the magnitude is
             smallest = underflow(np.dtype(self.spec.array(output).dtype))
             magnitude = (0.0 if magnitude is None else magnitude) + lost * smallest / terms
-        return Allowance(tolerance, terms, magnitude)
+        depth = byname.call(tolerance.depth, offered, where) if tolerance.depth else 0.0
+        return Allowance(tolerance, terms, magnitude, depth)
 
     def tolerance_of(self, output: str) -> Tolerance:
         """Return the tolerance of `output`: the golden data's where these have one."""

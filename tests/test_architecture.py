@@ -21,7 +21,7 @@ NOUNS = """
     case_sizes correctness host_plan card instance called spec_modules spec_views mangling toolchain
     naming project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant raw_source boards
-    interrupts saving temporaries locks regimes libraries peer peer_cache notebook record_samples result_views extras
+    interrupts saving temporaries locks regimes libraries peer peer_cache notebook record_samples result_views extras deviation
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -49,7 +49,7 @@ DOORS = ("__init__", "__main__")
 # Outside packages and the only places that may name them.
 OUTSIDE = {
     "numpy": ["arguments", "array_types", "precision", "scene", "store", "case_sizes", "correctness", "inputs",
-              "languages", "tolerance", "regimes", "backends", "emulator", "run", "workers", "tuning", "extensions",
+              "languages", "deviation", "regimes", "backends", "emulator", "run", "workers", "tuning", "extensions",
               "profilers", "analysis", "studies", "api", "report", "pytest_plugin"],
     "scipy": [],
     "cupy": ["backends/cuda", "compilation/bindings", "extensions/memory", "studies/crosscheck"],

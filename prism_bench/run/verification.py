@@ -12,10 +12,11 @@ from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.element_words import unwritten_words
 from prism_bench.case import Case
 from prism_bench.correctness import Allowance
+from prism_bench.deviation import compare
 from prism_bench.extras import host_special
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import InOut
-from prism_bench.tolerance import Tolerance, compare
+from prism_bench.tolerance import Tolerance
 
 Entry = dict[str, Any]  # what a record keeps of one verified output
 HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one
@@ -201,7 +202,8 @@ def _entry(name: str, actual: Any, reference: ReferenceOutput, xp: ModuleType, t
         if actual.size != want.size:
             return {"passed": False, "error": f"{name} has shape {actual.shape}, the reference {want.shape}"}
         actual = actual.reshape(want.shape)
-    found = compare(actual, want, chosen, xp, terms=allowance.terms, magnitude=allowance.magnitude)
+    limits = {"terms": allowance.terms, "magnitude": allowance.magnitude, "depth": allowance.depth}
+    found = compare(actual, want, chosen, xp, **limits)
     return {**asdict(found), "place": list(found.place), "tolerance": chosen.name}
 
 

@@ -19,12 +19,12 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.case import Case, InputArray
 from prism_bench.catalogue import discover
+from prism_bench.deviation import Comparison, compare
 from prism_bench.extras import host_special
 from prism_bench.interrupts import allowed, held
 from prism_bench.saving import Due, Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
-from prism_bench.tolerance import Comparison, compare
 from prism_bench.units import count_text
 from prism_bench.workers.child import end_with_parent
 
@@ -158,7 +158,8 @@ def _difference(
     normwise = None if tolerance.normwise is None else BOTH_MAY_ERR * tolerance.normwise
     doubled = replace(tolerance, **twice, normwise=normwise)
     terms = BOTH_MAY_ERR * allowance.terms
-    found = compare(actual, expected, doubled, np, terms=terms, magnitude=allowance.magnitude)
+    magnitude, depth = allowance.magnitude, allowance.depth
+    found = compare(actual, expected, doubled, np, terms=terms, magnitude=magnitude, depth=depth)
     return Difference(case.name, name, doubled.name, found)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from prism_bench.array_types import AnyArray
 from prism_bench.backends import Backend
 from prism_bench.backends.null import NullBackend
+from prism_bench.deviation import compare
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, PrismBenchError
 from prism_bench.extensions.links.emulated_group import EmulatedGroup
 from prism_bench.extensions.links.group import DeviceGroup, GroupCall
@@ -16,7 +17,6 @@ from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.measurement import Measurement
 from prism_bench.run.verification import Entry
 from prism_bench.run_record import CaseResult, Status
-from prism_bench.tolerance import compare
 
 FAMILY = "links"
 CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)
