@@ -34,7 +34,7 @@ from prism_bench.tolerance import Tolerance
 
 from ..include.active_inference_peers import jax_chain, torch_chain
 from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of
-from ..include.gaussian import divergence, likelihood_size, log_likelihood, spreads
+from ..include.gaussian import at_least, divergence, likelihood_size, log_likelihood, spreads
 from ..include.gemv import launches as products
 from ..include.gemv import splits as product_splits
 from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, project_blocks, sum_launch
@@ -214,7 +214,7 @@ def complexity_size(
         belief_size(level, o, g, precision, jacobian, mu, var_p, n, length, kappa, xp),
     )
     moved = mu + kappa * (jacobian.T @ (precision * (o - g)) + (prior - mu) / var_p)
-    return (divergence(moved, prior, var_q, var_p, xp) + xp.abs(moved - prior) / var_p * size).sum()
+    return (divergence(moved, prior, var_q, var_p, xp) + xp.abs(moved - prior) / at_least(var_p, xp) * size).sum()
 
 
 def accuracy_size(o: AnyArray, g: AnyArray, precision: AnyArray, xp: ArrayModule) -> AnyArray:

@@ -148,7 +148,7 @@ spec = KernelSpec(
                 rules=(Rule("a tile that fits shared memory", possible_tf32),),
             ),
             arithmetic="tensor",
-            tolerance=normwise(1e-3),
+            tolerance=normwise(1e-3, magnitude, lambda k: k),
             peers={"torch": in_tf32(torch_product), "nvmath": Peer(nvmath_tf32, prepares=True)},
             looked_at={"quack": "operands of 16 and 8 bits only"},
             peer_tolerance=normwise(1e-3),
@@ -193,7 +193,7 @@ spec = KernelSpec(
                 tile=("auto", "Square", "Compact"), rules=(Rule("a tile that fits shared memory", possible_tf32),)
             ),
             arithmetic="tensor",
-            tolerance=normwise(1e-5),
+            tolerance=normwise(1e-5, magnitude, lambda k: k),
             edges=(
                 *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
                 *(

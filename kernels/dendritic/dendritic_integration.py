@@ -55,6 +55,7 @@ POTENTIALS = Fill(
 )
 REDUCTION = 1e-6
 UNDERFLOW = 1e-30
+LEAST_OPEN = 2.0**-126  # of a magnesium block: beyond, its exponential overflows a float
 
 
 def launch_of(shared: bool) -> Callable[..., Any]:
@@ -139,7 +140,9 @@ def spread(
         g = special.expit(slope * (s - threshold))
         moved = slope * g * (1 - g) * (size + abs(threshold)) + g
     elif kind == "nmda":
-        moved = abs(gain) * size * unblocked(v, magnesium, xp) * xp.abs(reversal - v) * (2 + 0.062 * xp.abs(v))
+        open_ = unblocked(v, magnesium, xp)
+        lost = xp.where(open_ < LEAST_OPEN, 1 / REDUCTION, 0.0)  # of what is left where the exponential overflows
+        moved = abs(gain) * size * open_ * xp.abs(reversal - v) * (2 + 0.062 * xp.abs(v) + lost)
     elif kind == "nmda_compat":
         open_ = unblocked(s, 3.57 * magnesium, xp)
         steepness = open_ + 0.062 * xp.abs(reversal - s) * open_ * (1 - open_)

@@ -65,6 +65,11 @@ def reference(a: AnyArray, b: AnyArray, xp: ArrayModule) -> AnyArray:
     return xp.maximum(wide(a, xp) @ wide(b, xp), 0)
 
 
+def magnitude(a: AnyArray, b: AnyArray, xp: ArrayModule) -> AnyArray:
+    """Sums of absolute terms; an element that is not finite must agree as it is."""
+    return xp.nan_to_num(xp.abs(wide(a, xp)) @ xp.abs(wide(b, xp)), nan=0.0, posinf=0.0)
+
+
 def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return torch.relu_(torch.mm(a, b))
 
@@ -103,7 +108,7 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
         "requires": required,
         "launch": tensor_launch(element),
         "arithmetic": "tensor",
-        "tolerance": normwise(bound),
+        "tolerance": normwise(bound, magnitude, lambda k: k),
         "peer_tolerance": normwise(bound),
         "peers": {"torch": Peer(peer, work=NARROW if precision == "float16" else None, viewed=viewed)}
         | STRONG[precision],
@@ -124,11 +129,6 @@ def on_warpgroups(precision: str, peer: Callable[..., Any]) -> Variant:
     edges = (*(Workload(m=m, n=n, k=k) for m, n, k in ((128, 256, 16), (128, 256, 320), (3, 8, 0), (150, 520, 136))),)
     pinned = {"parameters": {"tile": "Warpgroups"}, "requires": WARPGROUPS, "only_labels": ("S0",), "budgets": ()}
     return tensor_variant(precision, peer, edges=edges, golden=(), **pinned)
-
-
-def magnitude(a: AnyArray, b: AnyArray, xp: ArrayModule) -> AnyArray:
-    """Sums of absolute terms; an element that is not finite must agree as it is."""
-    return xp.nan_to_num(xp.abs(a) @ xp.abs(b), nan=0.0, posinf=0.0)
 
 
 def spoiled(m: int, k: int) -> AnyArray:

@@ -141,11 +141,11 @@ class FusedSpec:
         if not self.product:
             rounding = self._shared("map_arrays", "ROUNDING")[number]
             return {output: reduction(size, terms=rounding) for output, size in found.items()}
-        if number != FLOAT:
-            return normwise(self._shared("fused_product", "ELEMENTS")[number][3])
-        depth = form.plan.axes[self.product.left][1]
         (size,) = found.values()
-        return product(size, depth=Asking((depth,), lambda extent: extent + 8))
+        depth = Asking((form.plan.axes[self.product.left][1],), lambda extent: extent + 8)
+        if number != FLOAT:
+            return normwise(self._shared("fused_product", "ELEMENTS")[number][3], size, depth)
+        return product(size, depth)
 
     def _parameters(self) -> dict[str, object]:
         plan, found = self.plan, dict[str, object]({"tile": "auto"} if self.product else {})
