@@ -21,7 +21,8 @@ NOUNS = """
     case_sizes correctness host_plan card instance called spec_modules spec_views mangling toolchain
     naming project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant raw_source boards
-    interrupts saving temporaries locks regimes libraries peer peer_cache notebook record_samples result_views extras deviation
+    interrupts saving temporaries locks regimes libraries peer peer_cache notebook record_samples result_views extras
+    deviation
 """.split()
 FLOORS = [
     ["errors", "units"],
