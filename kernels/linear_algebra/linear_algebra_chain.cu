@@ -75,6 +75,21 @@ __global__ void __launch_bounds__(512)
     if (grid_reduce<SumOf>(sum, by_row, arrived)) *total = static_cast<float>(sum[0]);
 }
 
+/// The sum of f over a lane's columns, eight at a time: of many equal terms one long sum would lose more than 1e-6.
+template <class F>
+__device__ float sum_of_lane(int lane, int cols, F f) {
+    constexpr int AT_ONCE = 8;
+    float sum = 0.0f;
+    for (int first = lane; first < cols; first += 32 * AT_ONCE) {
+        float part = 0.0f;
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k)
+            if (first + 32 * k < cols) part = f(first + 32 * k, part);
+        sum += part;
+    }
+    return sum;
+}
+
 /// The same for one row by a warp; logit(column) is asked for three times.
 template <class Logit>
 __device__ float finish_row(const RowSteps& to, int row, Logit logit) {
@@ -84,16 +99,13 @@ __device__ float finish_row(const RowSteps& to, int row, Logit logit) {
 #pragma unroll 8
     for (int c = lane; c < to.cols; c += 32) own.max = fmaxf(own.max, logit(c));
     own.max = warp_reduce(own.max, Max{});
-#pragma unroll 8
-    for (int c = lane; c < to.cols; c += 32) own.sum += weight(logit(c), own.max, 1.0f);
+    own.sum = sum_of_lane(lane, to.cols, [&](int c, float part) { return part + weight(logit(c), own.max, 1.0f); });
     const float scale = 1.0f / warp_reduce(own.sum, Sum{});
-    float product = 0.0f;
-#pragma unroll 8
-    for (int c = lane; c < to.cols; c += 32) {
+    float product = sum_of_lane(lane, to.cols, [&](int c, float part) {
         const float p = weight(logit(c), own.max, 1.0f) * scale;
         const float error = to.gradient[begin + c] = to.gradient_of(p, c, right);
-        product = fmaf(error, to.direction[c], product);
-    }
+        return fmaf(error, to.direction[c], part);
+    });
     product = warp_reduce(product, Sum{});
     return lane == 0 ? to.step(row, product) : 0.0f;
 }
