@@ -12,6 +12,20 @@ for _size in ("COLUMNS", "LINES"):  # GNU readline, which pytest imports, export
     os.environ.pop(_size, None)
     os.unsetenv(_size)
 
+
+def own_gpu(worker: str, named: str, devices: int) -> str | None:
+    """Return what CUDA_VISIBLE_DEVICES is to be in a test process: one GPU of several for each; None to leave it."""
+    ours = named.split(",") if named else [str(device) for device in range(devices)]
+    return ours[int(worker.removeprefix("gw")) % len(ours)] if worker and len(ours) > 1 else None
+
+
+_gpu = own_gpu(
+    os.environ.get("PYTEST_XDIST_WORKER", ""), os.environ.get("CUDA_VISIBLE_DEVICES", ""),
+    len(list(Path("/dev").glob("nvidia[0-9]*"))),
+)  # fmt: skip
+if _gpu:
+    os.environ["CUDA_VISIBLE_DEVICES"] = _gpu
+
 SAMPLES = "PRISM_BENCH_SAMPLES"  # a folder of other people's profiler captures
 
 
