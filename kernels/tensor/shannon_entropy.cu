@@ -50,7 +50,8 @@ struct QuickCounts {
 };
 
 // The entropy of each row of counts divided by its total n: log2 n - 1 / n times the sum of c log2 c, from one reading.
-// Where it is small against what cancels, or a count is odd, `total` becomes n and the row is to be read again; else NaN.
+// Where it is small against what cancels, or a count is odd, `total` becomes n and the row is to be read again; else, and
+// where the total is NaN as the entropy is then, NaN.
 extern "C" __global__ void __launch_bounds__(512, 4)
     quick_entropy_of_counts(const float* counts, float* entropy, double* total, double* by_block, unsigned int* arrived,
                             long long cols, double unit) {
@@ -63,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(512, 4)
     const double n = all[0], logs = all[1] / n, bits = log2(n) - logs;
     const bool sure = all[2] == 0.0 && n > 0x1p-100 && bits >= 2.0 && fabs(logs) <= bits;
     total[blockIdx.x] = sure ? static_cast<double>(__int_as_float(0x7fc00000)) : n;
-    if (sure) entropy[blockIdx.x] = static_cast<float>(unit * bits);
+    if (sure || isnan(n)) entropy[blockIdx.x] = static_cast<float>(unit * bits);
 }
 
 // The same for rows that have a total yet: -unit / total times the sum of c log2(c / total).

@@ -19,6 +19,7 @@ DRAWN, DRAWN_COST = (
     range(100, 130),
     400_000,
 )  # seeds that no author has seen; cost of a case that is drawn for each
+SEEDS = {True: (0, 1), False: (0,)}  # from the second one on poison is random: that of the first is the NaN of a regime
 SANITIZED_LARGE = 3  # edges of each kernel in the sanitizers' pass, the largest first; the smallest comes besides
 
 
@@ -57,7 +58,8 @@ def watched(emulator):
     backends = [{f"race, {order}": EmulatorBackend("race", order)} for order in ORDERS]
 
     def complaints(cases):
-        return [words for index, case in enumerate(cases) for words in wrong(case, backends[index % len(backends)])]
+        ways = [(case, backends[index % len(backends)]) for index, case in enumerate(cases)]
+        return [words for case, passes in ways for words in wrong(case, passes, SEEDS[case.is_regime])]
 
     return complaints
 
