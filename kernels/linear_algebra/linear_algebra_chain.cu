@@ -75,23 +75,22 @@ __global__ void __launch_bounds__(512)
     if (grid_reduce<SumOf>(sum, by_row, arrived)) *total = static_cast<float>(sum[0]);
 }
 
-/// The sum of f over a lane's columns, eight at a time: of many equal terms one long sum would lose more than 1e-6.
-template <class F>
+/// The sum of f over a lane's columns, in LONG rows eight at a time: of many equal terms one long sum would lose more than
+/// 1e-6.
+template <bool LONG, class F>
 __device__ float sum_of_lane(int lane, int cols, F f) {
-    constexpr int AT_ONCE = 8;
-    float sum = 0.0f;
-    for (int first = lane; first < cols; first += 32 * AT_ONCE) {
-        float part = 0.0f;
-#pragma unroll
-        for (int k = 0; k < AT_ONCE; ++k)
-            if (first + 32 * k < cols) part = f(first + 32 * k, part);
-        sum += part;
+    constexpr int STEP = 32 * 8;
+    float sum = 0.0f, part = 0.0f;
+#pragma unroll 8
+    for (int c = lane; c < cols; c += 32) {
+        part = f(c, part);
+        if (LONG && (c / STEP != (c + 32) / STEP || c + 32 >= cols)) sum += part, part = 0.0f;
     }
-    return sum;
+    return LONG ? sum : part;
 }
 
 /// The same for one row by a warp; logit(column) is asked for three times.
-template <class Logit>
+template <bool LONG, class Logit>
 __device__ float finish_row(const RowSteps& to, int row, Logit logit) {
     const int lane = threadIdx.x % 32, right = to.label[row];
     const long long begin = static_cast<long long>(row) * to.cols;
@@ -99,9 +98,9 @@ __device__ float finish_row(const RowSteps& to, int row, Logit logit) {
 #pragma unroll 8
     for (int c = lane; c < to.cols; c += 32) own.max = fmaxf(own.max, logit(c));
     own.max = warp_reduce(own.max, Max{});
-    own.sum = sum_of_lane(lane, to.cols, [&](int c, float part) { return part + weight(logit(c), own.max, 1.0f); });
+    own.sum = sum_of_lane<LONG>(lane, to.cols, [&](int c, float part) { return part + weight(logit(c), own.max, 1.0f); });
     const float scale = 1.0f / warp_reduce(own.sum, Sum{});
-    float product = sum_of_lane(lane, to.cols, [&](int c, float part) {
+    float product = sum_of_lane<LONG>(lane, to.cols, [&](int c, float part) {
         const float p = weight(logit(c), own.max, 1.0f) * scale;
         const float error = to.gradient[begin + c] = to.gradient_of(p, c, right);
         return fmaf(error, to.direction[c], part);
@@ -128,7 +127,7 @@ __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
     double sum[] = {0.0};
     for (int row = tile * T::M + threadIdx.x / 32; row < min(rows, (tile + 1) * T::M); row += T::THREADS / 32) {
         const float* const from = logits + static_cast<long long>(row) * cols;
-        sum[0] += finish_row(to, row, [=](int c) { return __ldcg(from + c); });
+        sum[0] += finish_row<true>(to, row, [=](int c) { return __ldcg(from + c); });
     }
     if (grid_reduce<SumOf>(sum, by_row, arrived + tile_rows, tile, tile_rows)) *total = static_cast<float>(sum[0]);
 }
@@ -160,6 +159,6 @@ __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
     const RowSteps to = {label, direction, before, gradient, steps, alpha, beta, weight_of_row, rows, cols};
     double part[] = {0.0};
     for (int row = threadIdx.x / 32; row < rows_here; row += T::THREADS / 32)
-        part[0] += finish_row(to, first + row, [=](int c) { return logits[row * cols + c]; });
+        part[0] += finish_row<false>(to, first + row, [=](int c) { return logits[row * cols + c]; });
     if (grid_reduce<SumOf>(part, by_row, arrived)) *total = static_cast<float>(part[0]);
 }
