@@ -1,6 +1,6 @@
 """Cases that the emulator cannot run: the verdict names them, and only a GPU makes them right."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,7 +42,11 @@ class SeeingGpu(OnGpu):
     def architecture(self) -> str:
         return "90"
 
-    def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
+    def judge(
+        self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
+        unwatched: Collection[str] = (),
+    ) -> RefereeFindings:  # fmt: skip
+        self.unwatched = set(unwatched)
         self.launched = [case for case in cases if case.plan.entries(self.device)][self._unseen :]
         return RefereeFindings(checked=[CheckedCase(case.name, WHERE, True) for case in self.launched])
 
