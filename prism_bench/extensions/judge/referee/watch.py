@@ -123,10 +123,11 @@ class LaunchWatch:
             if time.monotonic() > end:
                 run.why = f"{self._rules.check_seconds:.0f} s were over"
                 break
+            inputs = case.inputs(seed)  # before its turn: others wait for the device
             run.marks.append((runner.written(), f"{BEGIN}{case.plan.name}"))
             with turn():
                 client.load_watched(case.plan, case.cubins)
-                client.launch(case.inputs(seed), 0)
+                client.launch(inputs, 0)
             run.marks.append((runner.written(), f"{END}{case.plan.name}"))
             run.ended.append(case.plan.name)
         run.marks.append((runner.written(), f"{BEGIN}{_NO_PLACE}"))
