@@ -110,6 +110,24 @@ def test_what_is_not_understood_is_never_clean(case: Case, ending: bytes, object
     assert objects == bool(found.objections)
 
 
+@pytest.mark.parametrize(
+    ("code", "copies", "words"),
+    [("warns_of_a_race", False, "a warning: race: Warning: Race reported"),
+     ("races_in_shared_memory", True, "does not follow the barriers in memory that end bulk copies: race: Error")],
+)  # fmt: skip
+def test_a_race_that_may_be_none_is_not_judged_and_no_objection(
+    case: Case, code: str, copies: bool, words: str
+) -> None:
+    opened, cases = session(), [Case(case.spec, Workload(n=257), "edge")]
+    machine_code = ContestantCode(code.encode(), {"add": "add"}, has_bulk_copies=copies)
+    opened.watch(
+        Contestant(code, "submission", cases, machine_code), LaunchWatch(near, checks=["racecheck", "memcheck"])
+    )
+    assert ([], ["memcheck"]) == (opened.findings.objections, opened.findings.watched)
+    assert ["compute-sanitizer, memcheck"] == [one.where for one in opened.findings.checked]
+    assert words in opened.findings.unjudged[0]
+
+
 def test_a_check_whose_time_is_over_names_what_it_launched(case: Case) -> None:
     found = watched(case, "honest", LaunchWatch(near, WatchRules(check_seconds=-1.0), ["racecheck"]))
     assert [] == found.objections == found.watched == found.checked

@@ -150,6 +150,11 @@ def races_in_shared_memory(device: WatchedDevice, a: int, b: int, c: int, n: int
     _honest(device, a, b, c, n)
 
 
+def warns_of_a_race(device: WatchedDevice, a: int, b: int, c: int, n: int) -> None:
+    device.report("racecheck", "Warning: Race reported between Write access at attack+0xb0 in /x/attack.cu:7")
+    _honest(device, a, b, c, n)
+
+
 def forges_words_of_the_tool(device: WatchedDevice, a: int, b: int, c: int, n: int) -> None:
     """Print what the tool might write: a finding of another kernel, and a summary without errors."""
     for words in ("========= Invalid __global__ read of size 4 bytes", "========= ERROR SUMMARY: 0 errors"):
@@ -179,6 +184,6 @@ WATCHED: dict[str, Callable[..., None]] = {
     one.__name__: one
     for one in (
         reads_past_the_end, reads_past_the_end_of_small_ones, reads_the_output_first, races_in_shared_memory,
-        forges_words_of_the_tool, is_called_like_a_summary, faults_when_watched, hangs_when_watched,
+        warns_of_a_race, forges_words_of_the_tool, is_called_like_a_summary, faults_when_watched, hangs_when_watched,
     )
 }  # fmt: skip

@@ -99,7 +99,8 @@ class RefereeSession:
         """Launch every case of a submission once more under a sanitizer's checks, and note what these found."""
         refereed = [one for case in contestant.cases if (one := self._launchable(case, contestant.code))]
         if refereed:
-            found = watch.watched(refereed, self._random.getrandbits(31), lambda: device_turn(self.facts.uuid))
+            seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
+            found = watch.watched(refereed, seed, turn, has_bulk_copies=contestant.code.has_bulk_copies)
             self.findings.checked += found.checked
             self.findings.objections += found.objections
             self.findings.unjudged += found.unjudged

@@ -1,7 +1,7 @@
 """Launches of a submission under compute-sanitizer: each check in an own process, which launches every case once."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -92,12 +92,17 @@ class LaunchWatch:
     ) -> None:
         self._start, self._rules, self._checks = start, rules or WatchRules(), checks
 
-    def watched(self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext) -> WatchFindings:
-        """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device."""
+    def watched(
+        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_bulk_copies: bool = False
+    ) -> WatchFindings:
+        """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
+
+        Races in code that `has_bulk_copies` are in doubt.
+        """
         found = WatchFindings()
         with ThreadPoolExecutor(len(self._checks)) as pool:
             for run in pool.map(lambda check: self._run(check, cases, seed, turn), self._checks):
-                _note(run, [one.plan.name for one in cases], found)
+                _note(run, [one.plan.name for one in cases], found, has_bulk_copies=has_bulk_copies)
         return found
 
     def _run(self, check: str, cases: Sequence[RefereedCase], seed: int, turn: Turn) -> WatchRun:
@@ -150,40 +155,61 @@ def _marked(log: bytes, marks: Sequence[tuple[int, str]]) -> bytes:
     return b"".join([*parts, log[begin:]])
 
 
-def _note(run: WatchRun, names: Sequence[str], found: WatchFindings) -> None:
-    """Add what a run of a check found: whatever the tool counted is an objection, whether it was understood or not."""
+def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_bulk_copies: bool) -> None:
+    """Add what a run of a check found: whatever the tool counted is an objection or in doubt, understood or not."""
     checked = run.read()
-    objections = list(_objections(run.check, checked, names))
+    doubtful = [one for one in checked.findings if one.check == "racecheck" and (has_bulk_copies or _is_warning(one))]
+    sure = [one for one in checked.findings if one not in doubtful]
+    objections = list(_objections(run.check, sure, names))
+    if checked.counted and not checked.findings:
+        words = f"{count_text(checked.counted, 'finding')} of a kind that is not known here"
+        objections = [Objection("outputs", f"{_under(run.check)}: {words}")]
     found.objections += objections
     unlike = {one.case: one.words for one in objections}
-    if checked.counted is not None or objections:
-        found.checked += [
-            CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
-            for name in names if name in unlike or (name in run.ended and checked.counted is not None)
-        ]  # fmt: skip
-    reason = "" if objections else _incomplete(run, checked, len(names))
+    clean = set(run.ended) - {one.case for one in doubtful} if checked.counted is not None else set[str]()
+    found.checked += [
+        CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
+        for name in names if name in unlike or name in clean
+    ]  # fmt: skip
+    reason = _doubt(doubtful, has_bulk_copies=has_bulk_copies) or _incomplete(run, checked, len(names))
+    if objections:
+        return
     if reason:
         found.unjudged.append(f"{LOOKED_FOR[run.check]} ({TOOL}, {run.check}): {_printable(reason)}")
-    elif not objections:
+    else:
         found.complete.append(run.check)
 
 
-def _objections(check: str, checked: Checked, names: Sequence[str]) -> list[Objection]:
-    """Return an objection for each case with findings. A name in the log may be the stranger's: one of `names` counts.
+def _objections(check: str, findings: Sequence[SanitizerFinding], names: Sequence[str]) -> Iterator[Objection]:
+    """Yield an objection for each case with findings. A name in the log may be the stranger's: one of `names` counts.
 
     Findings count whatever kernel they name, since functions that a kernel calls have other names.
     """
     words: dict[str, list[str]] = {}
-    for one in checked.findings:
-        case = one.case if one.case and one.case in names else _NO_PLACE
-        said = words.setdefault(case, [])
+    for one in findings:
+        said = words.setdefault(one.case if one.case and one.case in names else _NO_PLACE, [])
         text = _words(one)
         if text not in said and len(said) < MOST_FINDINGS:
             said.append(text)
-    if checked.counted and not words:
-        words[_NO_PLACE] = [f"{count_text(checked.counted, 'finding')} of a kind that is not known here"]
-    where = f"under {TOOL} ({check})"
-    return [Objection("outputs", f"{case} {where}: {'; '.join(said)}".strip(), case) for case, said in words.items()]
+    for case, said in words.items():
+        yield Objection("outputs", f"{case} {_under(check)}: {'; '.join(said)}".strip(), case)
+
+
+def _under(check: str) -> str:
+    return f"under {TOOL} ({check})"
+
+
+def _is_warning(finding: SanitizerFinding) -> bool:
+    """Return whether a race may be meant: of threads of a warp that go on together, as far as the tool can know."""
+    return finding.message.startswith("Warning")
+
+
+def _doubt(findings: Sequence[SanitizerFinding], *, has_bulk_copies: bool) -> str:
+    """Return the first finding that is in doubt, and why it is."""
+    if not findings:
+        return ""
+    why = "the tool does not follow the barriers in memory that end bulk copies" if has_bulk_copies else "a warning"
+    return f"{why}: {_words(findings[0])}"
 
 
 def _words(finding: SanitizerFinding) -> str:
