@@ -32,7 +32,7 @@ class SkippedCases:
         return [*lines, *([f"{_listed(unseen)}: not judged anywhere: no GPU launched it either"] if unseen else ())]
 
     def unwatched(self, launched: Sequence[Case], *, is_emulated: bool) -> set[str]:
-        """Return the names of those that no emulator watched, without large sizes where it runs nothing at all."""
+        """Return the names of those that no emulator watched, without large sizes where it watched none."""
         if is_emulated:
             return set(self.cases)
         return {case.name for case in launched if case.label not in TIMED or case.label == "S0"}

@@ -215,7 +215,8 @@ class SubmissionTrial:
             cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
             cases += self._skipped_cases(cases)
             code = self.built[self.gpu.architecture]
-            unwatched = self.skipped.unwatched(cases, is_emulated=self.is_emulated)
+            is_watched = self.is_emulated and not self.submission.has_branches
+            unwatched = self.skipped.unwatched(cases, is_emulated=is_watched)
             self.timed = self.gpu.judge(spec, self.task.spec, cases, code, unwatched)
         self.checked += self.timed.checked
         self.objections += self.timed.objections
