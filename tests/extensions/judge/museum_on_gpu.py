@@ -175,7 +175,8 @@ def _effect(naive: dict[str, object], honest: dict[str, float]) -> str:
 
 def _acceptance(entry: Entry, naive: dict[str, object]) -> str:
     """Return in words that a naive judge takes for right what a sanitizer alone sees."""
-    return "taken for right: it looks at outputs alone" if entry.needs == TOOL and naive.get("right") else ""
+    fools = entry.needs == TOOL and entry.ruling != "right" and naive.get("right")
+    return "taken for right: it looks at outputs alone" if fools else ""
 
 
 @guarded

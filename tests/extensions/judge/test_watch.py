@@ -11,8 +11,10 @@ import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.case import Case
+from prism_bench.catalogue import discover
 from prism_bench.errors import ProfilerError
 from prism_bench.extensions.judge import on_gpu
+from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.defences import in_force
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
@@ -20,6 +22,10 @@ from prism_bench.extensions.judge.referee.machine import MachineState
 from prism_bench.extensions.judge.referee.sanitized import SanitizedRunner
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
 from prism_bench.extensions.judge.referee.watch import LaunchWatch, WatchedRunner, WatchRules
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.kernel import KernelSpec
 from prism_bench.profilers import tools
 from prism_bench.profilers.sanitizer import CHECKS
 from prism_bench.workload import Workload
@@ -237,3 +243,37 @@ def test_without_the_tool_the_verdict_names_what_nobody_looked_for(case: Case, m
     absent = {"races", "memory that nothing wrote"}
     assert not absent & set(in_force(found.watched, is_emulated=False))
     assert absent <= set(in_force(list(CHECKS), is_emulated=False)) & set(in_force(None, is_emulated=True))
+
+
+@pytest.mark.parametrize(
+    ("code", "ruling", "words"), [("reads_past_the_end", "wrong", "out of bounds"), ("honest", "right", "")]
+)
+def test_machine_code_has_a_verdict_and_no_time_where_a_check_objects(
+    case: Case, monkeypatch: pytest.MonkeyPatch, code: str, ruling: str, words: str
+) -> None:
+    def compiled(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:
+        trial.built["90"] = ContestantCode(code.encode(), {"attack": "attack"})
+
+    monkeypatch.setitem(fake_device.KERNELS, "reads_past_the_end", fake_device.honest)
+    monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
+    found = discover(HERE / "tasks")
+    submission = read_submission(HERE / "museum" / "reads_past_the_end_in_machine_code.toml")
+    gpu = OnGpu(session(), rivals=False, watch=lambda: LaunchWatch(near))
+    verdict = SubmissionTrial(submission, JudgeTask(found.kernel("add"), found), ("90",), False, gpu=gpu).verdict()
+    assert ruling == verdict.ruling
+    assert words in "".join(map(str, verdict.objections))
+    assert bool(verdict.times) == ("right" == ruling)
+    assert "races" in verdict.defences
+    assert {f"compute-sanitizer, {check}" for check in CHECKS} <= {one.where for one in verdict.checked}
+    watched = {one.case for one in verdict.checked if one.where.startswith("compute-sanitizer")}
+    assert any("[n=257]" in name for name in watched)
+    assert not any(name in watched for name in verdict.hidden), "the large sizes are launched and timed alone"
+
+
+def test_a_tool_that_does_not_start_is_named(case: Case) -> None:
+    def absent(check: str) -> WatchedRunner:
+        raise FileNotFoundError("no such program")
+
+    found = watched(case, "honest", LaunchWatch(absent, checks=["memcheck"]))
+    assert [] == found.objections == found.watched
+    assert "0 of 2 cases launched: it does not start: no such program" in found.unjudged[0]

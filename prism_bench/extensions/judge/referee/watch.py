@@ -106,7 +106,12 @@ class LaunchWatch:
         return found
 
     def _run(self, check: str, cases: Sequence[RefereedCase], seed: int, turn: Turn) -> WatchRun:
-        run, runner = WatchRun(check), self._start(check)
+        run = WatchRun(check)
+        try:
+            runner = self._start(check)
+        except OSError as error:
+            run.why = f"it does not start: {error}"
+            return run
         with RunnerClient(runner, self._rules.launch_seconds) as client:
             try:
                 client.load_watched(_NOTHING, (), self._rules.start_seconds)
