@@ -4,7 +4,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from time import perf_counter
@@ -38,9 +38,6 @@ class RankedPair:
     words: str = ""
     slow_judged: float = 0.0
     fast_judged: float = 0.0
-
-
-_COLUMNS = [one.name for one in fields(RankedPair)]
 
 
 def ranked_pair(folder: Path, catalogue: Catalogue, *, gpu: bool, trust_source: bool = False) -> RankedPair:
@@ -131,12 +128,14 @@ def _dealt(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair
     study = DealtStudy(f"{__package__}.ranking", words, "--tasks", chosen.output)
     gpus = chosen_gpus(chosen.gpus)
     kept = _read([chosen.output, *study.tables()]) if chosen.resume else []
-    write_table(kept, chosen.output, _COLUMNS)
+    if kept:
+        write_table(kept, chosen.output)
     study.forget()
     known = {row.task for row in kept}
     study.run([one.name for one in tasks if one.name not in known], gpus, chosen.jobs)
     rows = [*kept, *_read(study.tables(), in_order=False)]
-    write_table(rows, chosen.output, _COLUMNS)
+    if rows:
+        write_table(rows, chosen.output)
     study.forget()
     return rows
 

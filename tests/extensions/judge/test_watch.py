@@ -3,7 +3,9 @@
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -132,6 +134,20 @@ def test_a_race_that_may_be_none_is_not_judged_and_no_objection(
     assert ([], ["memcheck"]) == (opened.findings.objections, opened.findings.watched)
     assert ["compute-sanitizer, memcheck"] == [one.where for one in opened.findings.checked]
     assert words in opened.findings.unjudged[0]
+
+
+def test_waiting_for_a_turn_takes_no_time_of_a_check(case: Case) -> None:
+    @contextmanager
+    def turn() -> Iterator[None]:
+        time.sleep(0.5)
+        yield
+
+    opened = session()
+    code = ContestantCode(b"honest", {"add": "add"})
+    cases = [Case(case.spec, Workload(n=size), "edge") for size in (257, 64, 600)]
+    refereed = [one for each in cases if (one := opened._launchable(each, code))]
+    found = LaunchWatch(near, WatchRules(check_seconds=0.7), ["memcheck"]).watched(refereed, 1, turn)
+    assert (["memcheck"], []) == (found.complete, found.unjudged)
 
 
 def test_a_check_whose_time_is_over_names_what_it_launched(case: Case) -> None:
