@@ -28,7 +28,7 @@ class Tolerance:
 
     `depth` is the number of those terms, by name too. With it the norm of the reference counts as at least
     ||magnitude|| / sqrt(depth): by Cauchy and Schwarz, no more than its root mean square over all signs of the terms.
-    So a result of few elements that happens to cancel is not held to the rounding of its own last digits. Values that a
+    So a result of few elements that happens to cancel is not held to the rounding of its last digits. Values that a
     regime or golden data choose are not independent, and lose alike: for them the depth counts as 1.
     """
 
@@ -106,7 +106,7 @@ def normwise(
 ) -> Tolerance:
     """Return a tolerance of ||actual - expected|| / ||expected|| at most `limit`, for low-precision products.
 
-    With `magnitude` and `depth` the divisor is at least ||magnitude|| / sqrt(depth), as `Tolerance` says.
+    With `magnitude` and `depth` the divisor is at least ||magnitude|| / sqrt(depth), as in `Tolerance`.
     """
     return Tolerance("normwise", relative=float("inf"), magnitude=magnitude, depth=depth, normwise=limit)
 

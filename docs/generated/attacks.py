@@ -38,4 +38,5 @@ def _facts(card: Path) -> Mapping[str, Any]:
 def _answer(facts: Mapping[str, Any]) -> str:
     ruling, _, words = facts["expected"].partition(": ")
     answer = f"{ruling}: ... {words} ..." if words else ruling
-    return f"{answer} (on a GPU)" if facts.get("needs") else answer
+    needs = {"": "", "gpu": " (on a GPU)"}.get(facts.get("needs", ""), f" (on a GPU, with {facts.get('needs')})")
+    return f"{answer}{needs}"

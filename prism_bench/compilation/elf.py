@@ -61,8 +61,7 @@ def check_card(card: LaunchCard, cubin: bytes) -> None:
         if extents and any(carded_extents) and carded_extents != extents:
             carded_text, text = ("x".join(map(str, one)) for one in (carded_extents, extents))
             raise SpecError(
-                f"launch card of '{card.entry}': its {what} has {carded_text} {noun}s; "
-                f"the cubin requires {text}"
+                f"launch card of '{card.entry}': its {what} has {carded_text} {noun}s; the cubin requires {text}"
             )
 
 

@@ -2,12 +2,13 @@
 
 It shares one pipe with the program. The program prints which case it is in; since the device
 is idle at both ends of a case, a finding belongs to the case in whose lines it is, unless that case has no such
-kernel.
+kernel. Where the program is not trusted, the tool writes into another file (`command_to_file`).
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from prism_bench.profilers.tools import Tool
@@ -16,6 +17,7 @@ CHECKS = ("memcheck", "racecheck", "initcheck", "synccheck")
 BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # what the program prints around a case
 # What is over the limit is dropped without a word, and later kernels of the same process would seem clean.
 _PRINTED = ("--print-limit", "1000000")
+_FEW_PRINTED = ("--print-limit", "100", "--show-backtrace", "no")  # where the first finding is enough
 # Errors of the CUDA API are the program's own affair: it raises them.
 _OWN = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
 _OF_PROGRAM = ("--target-processes", "application-only")
@@ -24,6 +26,7 @@ _FINDING = re.compile(
     r"(Error: |Warning: )?(Invalid __|Uninitialized |Race reported|Potential (RAW|WAR|WAW) hazard|Barrier error|"
     r"Misaligned|Malloc/Free|Leaked|Stack overflow|Hardware (exception|stack))"
 )
+_REMARK = re.compile(r"(Internal |Fatal |Error|Warning)")  # of the tool about itself, where it is no finding
 _OTHER = re.compile(r"and (Read|Write) access at ")  # the other sides of a race
 _PLACE = re.compile(r"\bat (?:0x[0-9a-f]+ in )?(?P<kernel>[^+]+?)(?:\+0x[0-9a-f]+)?(?: in (?P<source>[^ ]+:\d+))?$")
 _SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d{1,18})\b", re.ASCII)
@@ -44,13 +47,15 @@ class SanitizerFinding:
 class Checked:
     """Result of one run of a check: its findings, which cases it finished, and how many errors it counted.
 
-    `counted` is None if it never reached its summary.
+    `counted` is None if it never reached its summary. `remarks` are errors and warnings of the tool about itself: it
+    may have overlooked something.
     """
 
     check: str
     findings: tuple[SanitizerFinding, ...]
     cases: tuple[str, ...]
     counted: int | None
+    remarks: tuple[str, ...] = ()
 
 
 def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
@@ -58,9 +63,18 @@ def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
     return [tool.program, "--tool", check, *_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM, *program]
 
 
+def command_to_file(tool: Tool, check: str, log: Path) -> tuple[str, ...]:
+    """Return the beginning of a command that runs a program under the check, with the tool's own words in `log` alone.
+
+    What the program or a kernel prints cannot be taken for them. Few findings are written, without backtraces.
+    """
+    own = (*_FEW_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM)
+    return (tool.program, "--tool", check, "--log-file", str(log), *own)
+
+
 def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checked:
     """Return the run's findings; `entries` are the names of the kernels that each case launches."""
-    case, current, found, done, counted = None, None, [], [], None
+    case, current, found, done, remarks, counted = None, None, [], [], [], None
     for line in text.splitlines():
         if line.startswith((BEGIN, END)):
             case = line.removeprefix(BEGIN) if line.startswith(BEGIN) else case
@@ -77,7 +91,10 @@ def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checke
             current["others"].append(said)
         elif current and "kernel" not in current and (place := _PLACE.search(said)):
             current |= {"kernel": place["kernel"].strip(), "source": _file(place["source"])}
-    return Checked(check, tuple(_finding(check, one, done, entries) for one in found), tuple(done), counted)
+        elif _REMARK.match(said):
+            remarks.append(said)
+    findings = tuple(_finding(check, one, done, entries) for one in found)
+    return Checked(check, findings, tuple(done), counted, tuple(remarks))
 
 
 def _file(source: str) -> str:

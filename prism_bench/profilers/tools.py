@@ -14,6 +14,7 @@ from prism_bench.profilers.failures import MISSING, TIMED_OUT, ProfilerFailed
 _VERSION = re.compile(r"(\d{4}\.\d+(?:\.\d+)*)")
 # What CUDA's own installers use; PATH comes first.
 _FOLDERS = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute/*", "/opt/nvidia/nsight-systems/*/bin")
+VARIABLES = {"LC_ALL": "C", "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
 TOOLS = ("ncu", "nsys", "compute-sanitizer")
 
 
@@ -54,7 +55,7 @@ def _version(program: str | Path) -> str | None:
 
 def environment() -> dict[str, str]:
     """Return our environment in the C locale, so that numbers have one form, and without leftovers in the home."""
-    return {**os.environ, "LC_ALL": "C", "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
+    return {**os.environ, **VARIABLES}
 
 
 def run(

@@ -63,6 +63,11 @@ class FrameChannel:
         """Return whether there is something to receive (or an end) within `timeout` seconds; None waits for it."""
         return _is_ready(self._socket, select.POLLIN, timeout)
 
+    def finish(self) -> None:
+        """Send no more: the other end, which may still answer, ends in order once it has served what was sent."""
+        with suppress(OSError):  # it has ended
+            self._socket.shutdown(socket.SHUT_WR)
+
     def close(self) -> None:
         """Close this end; the other end notices."""
         self._socket.close()

@@ -1,11 +1,13 @@
 """Handles of worker processes: start them, exchange messages, end them, and read their last words."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -23,7 +25,8 @@ class WorkerEnvironment:
 
     Without a `root` the worker imports what this process does. Python looks into the current folder first, so the
     worker of another checkout runs in that folder. `explain` finds the cause of a death in the text of standard error.
-    In a `jail` it has the variables that are given here, and none of this process.
+    In a `jail` it has the variables that are given here, and none of this process. A `starter` is the command of a
+    program that starts the worker and watches it, as profilers do; that one ends with all that it started.
     """
 
     program: str
@@ -31,6 +34,7 @@ class WorkerEnvironment:
     variables: Mapping[str, str] = field(default_factory=dict)
     explain: Callable[[str], object | None] = lambda text: None
     jail: Jail | None = None
+    starter: tuple[str, ...] = ()
 
     def view(self) -> dict[str, str]:
         """Return all environment variables of the worker."""
@@ -43,7 +47,7 @@ class WorkerEnvironment:
         """Return the command that starts the worker with `arguments`."""
         if self.jail:
             return self.jail.command(self.program, arguments)
-        return [sys.executable, "-m", self.program, *arguments]
+        return [*self.starter, sys.executable, "-m", self.program, *arguments]
 
 
 class WorkerStreams(TypedDict, total=False):
@@ -67,7 +71,7 @@ class WorkerProcess:
         self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
     ) -> None:
         self._stderr, self._explain = tempfile.TemporaryFile(), where.explain
-        self._is_jailed = where.jail is not None
+        self._is_jailed, self._is_started = where.jail is not None, bool(where.starter)
         if streams.get("stdout") == subprocess.STDOUT:
             streams["stdout"] = self._stderr.fileno()
         self._process = subprocess.Popen(
@@ -92,8 +96,12 @@ class WorkerProcess:
             return None
 
     def kill(self) -> None:
-        """End the process, whatever it is doing; returns at once."""
-        self._process.kill()
+        """End the process, whatever it is doing, with its group where a starter is its head; returns at once."""
+        if self._is_started and self._process.returncode is None:  # else the group's number may be another's
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
 
     def stderr_text(self) -> str:
         """Return everything that the process has written to standard error so far."""
@@ -116,16 +124,24 @@ class WorkerProcess:
 
 
 class FrameWorker(WorkerProcess):
-    """A worker that exchanges frames: its module is started with the descriptor of its channel and `arguments`."""
+    """A worker that exchanges frames: its module is started with the descriptor of its channel and `arguments`.
+
+    Behind a starter, which may close what it does not know, the channel is standard input.
+    """
 
     def __init__(
         self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
     ) -> None:
         ours, theirs = socket.socketpair()
-        inherited = (theirs.fileno(), *streams.get("pass_fds", ()))
-        streams = {"stdin": subprocess.DEVNULL, **streams, "pass_fds": inherited}
+        descriptor = theirs.fileno()
+        number = 0 if where.starter else descriptor
+        if where.starter:
+            streams["stdin"] = descriptor
+        else:
+            inherited = (descriptor, *streams.get("pass_fds", ()))
+            streams = {"stdin": subprocess.DEVNULL, **streams, "pass_fds": inherited}
         with theirs:
-            super().__init__(where, [str(theirs.fileno()), *arguments], **streams)
+            super().__init__(where, [str(number), *arguments], **streams)
         self.channel = FrameChannel(ours)
 
     def release(self) -> None:

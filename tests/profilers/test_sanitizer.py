@@ -1,6 +1,6 @@
 """compute-sanitizer's words as findings by case."""
 
-from prism_bench.profilers.sanitizer import CHECKS, command, parse
+from prism_bench.profilers.sanitizer import CHECKS, command, command_to_file, parse
 from prism_bench.profilers.tools import Tool
 
 ENTRIES = {"one[n=1]": ("add_one",), "two[n=1]": ("tiled<4>", "finish"), "two[n=9]": ("tiled<4>", "finish")}
@@ -80,3 +80,17 @@ def test_every_check_names_itself_and_memcheck_separates_allocations():
         assert "1000000" == words[words.index("--print-limit") + 1]
         assert ("--padding" in words) == (check == "memcheck")
         assert ["python", "x.py"] == words[-2:]
+
+
+def test_a_log_of_its_own_has_few_findings_and_no_words_of_the_program(tmp_path):
+    tool = Tool("compute-sanitizer", "/bin/cs", "2025.3.1")
+    for check in CHECKS:
+        words = command_to_file(tool, check, tmp_path / "log")
+        assert str(tmp_path / "log") == words[words.index("--log-file") + 1]
+        assert "no" == words[words.index("--show-backtrace") + 1]
+        assert ("--padding" in words) == (check == "memcheck")
+
+
+def test_what_the_tool_says_of_itself_is_a_remark_and_no_finding():
+    found = parse(f"{RACE}\n========= Internal Sanitizer Error: no memory\n", "racecheck", {})
+    assert (1, ("Internal Sanitizer Error: no memory",)) == (len(found.findings), found.remarks)

@@ -70,4 +70,7 @@ def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
     carded = {
         one.instance: CardedCode(one.cubin, one.made.card) for one in parts if one.instance and one.made.card
     }  # fmt: skip
-    return ContestantCode(instances=carded) if carded else ContestantCode(parts[0].cubin, parts[0].made.symbols)
+    copies = any(one.made.bulk_copies for one in parts)
+    if carded:
+        return ContestantCode(instances=carded, has_bulk_copies=copies)
+    return ContestantCode(parts[0].cubin, parts[0].made.symbols, has_bulk_copies=copies)

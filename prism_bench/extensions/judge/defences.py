@@ -1,6 +1,6 @@
 """Defences of the judge by name. The museum of attacks (`tests/extensions/judge`) shows what passes without each."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 Defence = Literal[
@@ -24,9 +24,9 @@ DEFENCES: Mapping[Defence, str] = {
     "new inputs": "launches of the same case have different inputs",
     "changed element": "a launch whose inputs are those of the last one but for one element, at a random place",
     "every launch": "outputs of every launch are compared, those that are timed too",
-    "bounds of buffers": "accesses out of bounds are found by the emulator, and by canaries around buffers on a GPU",
-    "memory that nothing wrote": "reads of memory that the launch has not written are found by the emulator",
-    "races": "launches in several orders of threads, and with every access watched for races",
+    "bounds of buffers": "accesses out of bounds are found by the emulator or compute-sanitizer, writes by canaries",
+    "memory that nothing wrote": "reads of memory that nothing wrote are found by the emulator or compute-sanitizer",
+    "races": "launches in several orders of threads with every access watched for races, or under compute-sanitizer",
     "hidden sizes": "sizes are drawn for each judgement and named afterwards",
     "hidden seeds": "seeds are drawn for each judgement and named afterwards",
     "launch errors": "a launch that the device refuses is an error",
@@ -40,3 +40,11 @@ DEFENCES: Mapping[Defence, str] = {
 ON_A_GPU: frozenset[Defence] = frozenset(
     ("edges on a GPU", "new module", "physical limits", "number of samples", "work left behind", "state of the machine")
 )
+# Checks of compute-sanitizer by what is not in force without them, where no emulator runs a submission.
+WATCHED: Mapping[Defence, str] = {"memory that nothing wrote": "initcheck", "races": "racecheck"}
+
+
+def in_force(watched: Collection[str] | None, *, is_emulated: bool) -> tuple[Defence, ...]:
+    """Return the defences against a submission; `watched` are complete checks of a sanitizer, None without a GPU."""
+    absent = {name for name, check in WATCHED.items() if not is_emulated and check not in (watched or ())}
+    return tuple(one for one in DEFENCES if one not in absent and (watched is not None or one not in ON_A_GPU))

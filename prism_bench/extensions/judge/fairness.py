@@ -18,11 +18,13 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.errors import PrismBenchError, SpecError
+from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, UsageError, unknown
+from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus
 from prism_bench.extensions.judge.hidden import hidden_cases
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
+from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
@@ -125,21 +127,32 @@ def _outcome(name: str, verdict: JudgeVerdict) -> JudgedForm:
 
 @guarded
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the forms, print each that is not right and the rate; 1 where an honest one was rejected, else 0."""
-    chosen = _parser().parse_args(arguments)
+    """Judge the forms, print each and the rate; 1 where an honest one was rejected, 3 where some have no answer."""
+    chosen, begin = _parser().parse_args(arguments), perf_counter()
     try:
-        kept = _read(chosen.tables or ([chosen.output] if chosen.resume else []))
-        rows = kept if chosen.tables else _judged_all(chosen, kept)
+        rows, lacking = _rows(chosen)
     except (PrismBenchError, OSError, msgspec.ValidationError) as error:
         print(error, file=sys.stderr)
         return error.exit_code if isinstance(error, PrismBenchError) else 2
+    counts = Counter(row.outcome for row in rows)
     if chosen.output and rows:
         write_table(rows, chosen.output)
-    counts = Counter(row.outcome for row in rows)
+    if not chosen.part:
+        _print_summary(rows, counts, lacking)
+        if chosen.output and rows:
+            write_summary(chosen.output, "catalogue", {**counts, "without an answer": lacking}, perf_counter() - begin)
+    return 1 if counts["rejected"] else NOT_ALL if lacking else 0
+
+
+def _print_summary(rows: Sequence[JudgedForm], counts: Counter[str], lacking: int) -> None:
     taken = len(rows) - counts["no card"] - counts["degenerate task"]
+    for row in rows:
+        if row.outcome == "rejected":
+            print(f"rejected: {row.form}: {row.words}")
     print(f"{count_text(len(rows), 'form')}: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    if lacking:
+        print(f"{count_text(lacking, 'form')} without an answer: --resume goes on")
     print(f"false rejections: {counts['rejected']} of {count_text(taken, 'submission')}")
-    return int(counts["rejected"] > 0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -148,35 +161,99 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="judge each Nth form alone")
     parser.add_argument("--skip", type=int, default=0, metavar="K", help="begin after the first K forms")
     parser.add_argument("--catalogue", type=Path)
-    parser.add_argument("--output", type=Path, help="write a table with a line for each form")
+    parser.add_argument("--output", type=Path, help="write a table with a line for each form, and a summary next to it")
     parser.add_argument("--gpu", action="store_true", help="launch each on the GPU, too")
+    parser.add_argument("--gpus", nargs="+", default=[], metavar="GPU",
+                        help="deal the forms over these GPUs, or 'all'; needs --output")  # fmt: skip
+    parser.add_argument("--jobs", type=at_least_one, default=4, help="forms that one of --gpus has at the same time")
     parser.add_argument("--labels", nargs="+", default=LABELS, metavar="LABEL", help="sizes that the GPU launches")
     parser.add_argument("--trust-source", action="store_true", help="use no jail")
     parser.add_argument("--resume", action="store_true", help="keep the rows of --output, judge the other forms")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="judge no further form after that time")
     parser.add_argument("--tables", nargs="+", type=Path, metavar="FILE", help="judge nothing: put tables together")
+    parser.add_argument("--forms", nargs="+", default=[], metavar="FORM", help="judge these forms alone")
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
-def _judged_all(chosen: argparse.Namespace, kept: list[JudgedForm]) -> list[JudgedForm]:
-    """Judge the forms that are not `kept`; the table is written after each, so that a break costs one form."""
-    catalogue, end = of_project(chosen.catalogue), perf_counter() + chosen.seconds
-    named, done = {catalogue.kernel(name).name for name in chosen.kernels}, {row.form for row in kept}
+def _rows(chosen: argparse.Namespace) -> tuple[list[JudgedForm], int]:
+    """Return all rows, and how many forms have none."""
+    if chosen.tables:
+        return _read(chosen.tables), 0
+    if chosen.gpus and not chosen.output:
+        raise UsageError("--gpus needs --output, next to which each process writes its table")
+    catalogue = of_project(chosen.catalogue)
+    found = _chosen_forms(catalogue, chosen)
+    if not chosen.gpus:
+        kept = _read([chosen.output] if chosen.resume else [])
+        rows = _judged_all(chosen, catalogue, _lacking(found, kept), kept)
+    else:
+        rows = _dealt(chosen, found)
+    return rows, len(_lacking(found, rows))
+
+
+def _lacking(found: Sequence[KernelSpec], rows: Sequence[JudgedForm]) -> list[KernelSpec]:
+    done = {row.form for row in rows}
+    return [spec for spec in found if spec.name not in done]
+
+
+def _chosen_forms(catalogue: Catalogue, chosen: argparse.Namespace) -> list[KernelSpec]:
+    found = list(forms(catalogue))
+    odd = [name for name in chosen.forms if name not in {one.name for one in found}]
+    if odd:
+        raise unknown("form", odd[0], [one.name for one in found])
+    if chosen.forms:
+        return [one for one in found if one.name in chosen.forms]
+    named = {catalogue.kernel(name).name for name in chosen.kernels}
+    found = [one for one in found if not named or one.name.partition("__")[0] in named]
+    return found[max(0, chosen.skip) :: max(1, chosen.every)]
+
+
+def _dealt(chosen: argparse.Namespace, found: Sequence[KernelSpec]) -> list[JudgedForm]:
+    """Judge the forms that have no row yet in processes of the GPUs; what these wrote is kept also where one fails."""
+    words = ["--gpu", "--seconds", str(chosen.seconds), "--labels", *chosen.labels]
+    words += ["--trust-source"] if chosen.trust_source else []
+    words += ["--catalogue", str(chosen.catalogue)] if chosen.catalogue else []
+    study = DealtStudy(f"{__package__}.fairness", words, "--forms", chosen.output)
+    gpus = chosen_gpus(chosen.gpus)
+    kept = _read([chosen.output, *study.tables()]) if chosen.resume else []
+    if kept:
+        write_table(kept, chosen.output)
+    study.forget()
+    study.run([one.name for one in _lacking(found, kept)], gpus, chosen.jobs)
+    rows = _read([*([chosen.output] if kept else []), *study.tables()])
+    if rows:
+        write_table(rows, chosen.output)
+    study.forget()
+    return rows
+
+
+def _judged_all(
+    chosen: argparse.Namespace, catalogue: Catalogue, specs: Sequence[KernelSpec], kept: Sequence[JudgedForm]
+) -> list[JudgedForm]:
+    """Judge the forms; the table is written after each, so that a break costs one form."""
+    end, rows = perf_counter() + chosen.seconds, list(kept)
     study = FairnessStudy(catalogue, chosen.gpu, chosen.labels, not chosen.trust_source)
-    found = [one for one in forms(catalogue) if not named or one.name.partition("__")[0] in named]
-    rows = list(kept)
-    for spec in found[max(0, chosen.skip) :: max(1, chosen.every)]:
-        if spec.name in done:
-            continue
+    for spec in specs:
         if perf_counter() > end:
-            print("no further form is judged: --seconds are over; --resume goes on")
             break
-        row = study.judged(spec)
+        row = _answered(study, spec)
         print(f"{row.form}: {row.outcome}{row.words and f': {row.words}'}", flush=True)
         rows.append(row)
         if chosen.output:
             write_table(rows, chosen.output)
     return rows
+
+
+def _answered(study: FairnessStudy, spec: KernelSpec) -> JudgedForm:
+    """Judge a form; one on which the judge itself fails has no honest answer either, and costs no other its own."""
+    try:
+        return study.judged(spec)
+    except BackendUnavailable:
+        raise  # there is no GPU, or it is in quarantine: no form would be judged
+    except Exception as error:
+        words = " ".join(f"the judge failed: {type(error).__name__}: {error}".split())
+        return JudgedForm(spec.name, "rejected", words[:300])
 
 
 def _read(files: Sequence[Path]) -> list[JudgedForm]:
@@ -188,3 +265,7 @@ def _read(files: Sequence[Path]) -> list[JudgedForm]:
                 for row in csv.DictReader(table):
                     rows[row["form"]] = msgspec.convert(row, JudgedForm, strict=False)
     return list(rows.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

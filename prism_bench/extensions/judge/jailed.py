@@ -15,7 +15,7 @@ import numpy as np
 from prism_bench.backends.host_code import code_of, host_module
 from prism_bench.compilation import compile_source
 from prism_bench.compilation.disassembly import listing_of
-from prism_bench.compilation.instruction_kinds import kind_of
+from prism_bench.compilation.instruction_kinds import BULK_COPY, kind_of, opcode_of
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.emulator import entry_not_emulated, not_emulated
 from prism_bench.emulator.buffers import DeviceBuffer
@@ -104,7 +104,8 @@ def _machine_code(question: MachineCodeQuestion) -> _Reply:
     """Compile, or find the entries of machine code that exists already."""
     made = compile_source(Path(question.source), question.entries, question.architecture, question.options)
     symbols = {entry: made.lowered[entry] for entry in question.entries}
-    answer = MachineCodeAnswer(symbols, made.resources, *_census(made.path), made.log)
+    kinds, precisions, copies = _census(made.path)
+    answer = MachineCodeAnswer(symbols, made.resources, kinds, precisions, made.log, bulk_copies=copies)
     return answer, (np.frombuffer(made.cubin, np.uint8),)
 
 
@@ -118,19 +119,20 @@ def _instance_code(question: InstanceCodeQuestion) -> _Reply:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(code.cubin)
         file.flush()
-        census = _census(Path(file.name))
+        kinds, precisions, copies = _census(Path(file.name))
     symbols = {str(question.instance): code.card.entry}
-    answer = MachineCodeAnswer(symbols, resources, *census, code.log, code.card)
+    answer = MachineCodeAnswer(symbols, resources, kinds, precisions, code.log, code.card, copies)
     return answer, (np.frombuffer(code.cubin, np.uint8),)
 
 
-def _census(cubin: Path) -> tuple[dict[str, int] | None, dict[str, int] | None]:
-    """Return the instructions of a cubin by kind, and arithmetic by precision; None where nothing lists them."""
+def _census(cubin: Path) -> tuple[dict[str, int] | None, dict[str, int] | None, int]:
+    """Return the instructions of a cubin by kind, arithmetic by precision, bulk copies; None if nothing lists them."""
     try:
         listed = [one for listing in listing_of(cubin).values() for one in listing.instructions]
     except BackendUnavailable:
-        return None, None
-    return dict[str, int](Counter(map(kind_of, listed))), precision_census(listed)
+        return None, None, 0
+    copies = sum(opcode_of(one).startswith(BULK_COPY) for one in listed)
+    return dict[str, int](Counter(map(kind_of, listed))), precision_census(listed), copies
 
 
 def main(descriptor: str, *prepared: str) -> None:

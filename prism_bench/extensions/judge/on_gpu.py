@@ -1,13 +1,13 @@
 """A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from random import Random
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case, Device
 from prism_bench.compilation import compile_source
-from prism_bench.errors import CompilationFailed, PrismBenchError
+from prism_bench.errors import CompilationFailed, PrismBenchError, ProfilerError
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.referee.client import RunnerProcess
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
@@ -18,24 +18,27 @@ from prism_bench.extensions.judge.referee.session import (
     RefereeFindings,
     RefereeSession,
 )
+from prism_bench.extensions.judge.referee.watch import LaunchWatch, installed_watch
 from prism_bench.extensions.judge.rival_times import PeerClock, ceiling_times
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
 from prism_bench.workload import Workload
 
+UNWATCHED = "races, accesses out of bounds, reads of memory that nothing wrote"
+
 
 class OnGpu:
     """The GPU for one judgement; opened before it, so that what is missing is known at once.
 
-    `secret` draws what nobody knows before. Without `rivals` the submission alone is timed. BackendUnavailable where no
-    GPU answers, or where it is in quarantine.
+    `secret` draws what nobody knows before. Without `rivals` the submission alone is timed. `watch` makes what watches
+    launches. BackendUnavailable where no GPU answers, or where it is in quarantine.
     """
 
     def __init__(
         self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None,
-        rivals: bool = True,
+        rivals: bool = True, watch: Callable[[], LaunchWatch] = installed_watch,
     ) -> None:  # fmt: skip
-        self._rivals = rivals
+        self._rivals, self._watch = rivals, watch
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
         self._session = session or RefereeSession(RunnerProcess, self._backend, Random(f"GPU {secret}"))
 
@@ -49,10 +52,14 @@ class OnGpu:
         """What a source is compiled for."""
         return str(self._session.facts.compute_capability)
 
-    def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
+    def judge(
+        self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
+        unwatched: Collection[str] = (),
+    ) -> RefereeFindings:  # fmt: skip
         """Judge the submission's cases, and time the task's own kernel and its peers at the same workloads.
 
-        A hidden size at which the task's own kernel is wrong is none of the task, and left out.
+        A hidden size at which the task's own kernel is wrong is none of the task, and left out. What was right is
+        launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them.
         """
         session = self._session
         try:
@@ -60,6 +67,7 @@ class OnGpu:
             right = self._timed_own(task, own) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
             session.run(Contestant(spec.name, "submission", chosen, code))
+            self._watch_launches(Contestant(spec.name, "submission", [c for c in chosen if c.name in unwatched], code))
             if session.findings.objections:
                 session.findings.times.clear()  # of the task's own kernel alone
             elif self._rivals:
@@ -67,6 +75,16 @@ class OnGpu:
         finally:
             session.close()
         return session.findings
+
+    def _watch_launches(self, contestant: Contestant) -> None:
+        """Look for races and odd accesses of what is right so far; without a sanitizer that was not judged."""
+        findings = self._session.findings
+        if not contestant.cases or findings.objections:
+            return
+        try:
+            self._session.watch(contestant, self._watch())
+        except ProfilerError as error:
+            findings.unjudged.append(f"{UNWATCHED}: {error}")
 
     def _timed_own(self, task: KernelSpec, cases: Sequence[Case]) -> Mapping[Workload, bool]:
         """Time the task's own kernel; return by workload whether it is right, nothing where it cannot be launched."""

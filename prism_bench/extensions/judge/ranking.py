@@ -1,16 +1,23 @@
 """Whether the judge ranks kernels as they are known to rank: for each task a slow one and a fast one."""
 
 import argparse
+import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
+from time import perf_counter
+
+import msgspec
 
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.errors import PrismBenchError, UsageError, unknown
+from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus
 from prism_bench.extensions.judge.judging import judge
+from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.interrupts import guarded
 from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
 
@@ -55,28 +62,92 @@ def _complaint(slow: JudgeVerdict, fast: JudgeVerdict) -> str:
     return "" if slow.score < fast.score else f"{SLOW} is not slower than {FAST}"
 
 
+@guarded
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the scores of each pair; 1 where one ranks otherwise or is not right, 2 without a GPU, else 0."""
+    """Print the scores of each pair; 1 where one ranks otherwise, 2 without a GPU, 3 where some have no answer."""
+    chosen, begin = _parser().parse_args(arguments), perf_counter()
+    try:
+        tasks = _tasks(chosen.folder, chosen.tasks)
+        rows = _dealt(chosen, tasks) if chosen.gpus else _ranked_all(chosen, tasks)
+    except (PrismBenchError, OSError, msgspec.ValidationError) as error:
+        print(error, file=sys.stderr)
+        return error.exit_code if isinstance(error, PrismBenchError) else 2
+    right = sum(not row.words for row in rows)
+    lacking = len({path.name for path in tasks} - {row.task for row in rows})
+    if not chosen.part:
+        if lacking:
+            print(f"{count_text(lacking, 'pair')} without an answer: --resume goes on")
+        print(f"{right} of {count_text(len(rows), 'pair')} in the right order")
+        if chosen.output and rows:
+            counts = {"in order": right, "otherwise": len(rows) - right, "without an answer": lacking}
+            write_summary(chosen.output, "ranking", counts, perf_counter() - begin)
+    return 1 if right < len(rows) else NOT_ALL if lacking else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="a folder for each task, with naive.toml and good.toml")
     parser.add_argument("--tasks", nargs="+", default=(), metavar="TASK", help="rank these alone; default: all")
     parser.add_argument("--catalogue", type=Path)
     parser.add_argument("--no-gpu", action="store_true", help="judge without times: whether all are right")
+    parser.add_argument("--gpus", nargs="+", default=[], metavar="GPU",
+                        help="deal the tasks over these GPUs, or 'all'; needs --output")  # fmt: skip
+    parser.add_argument("--jobs", type=at_least_one, default=2, help="tasks that one of --gpus has at the same time")
     parser.add_argument("--trust-source", action="store_true", help="use no jail")
-    parser.add_argument("--output", type=Path, help="write a table with a line for each task")
-    chosen = parser.parse_args(arguments)
-    try:
-        tasks = _tasks(chosen.folder, chosen.tasks)
-        catalogue, how = of_project(chosen.catalogue), {"gpu": not chosen.no_gpu, "trust_source": chosen.trust_source}
-        rows = list(_printed(ranked_pair(task, catalogue, **how) for task in tasks))
-    except PrismBenchError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    if chosen.output:
+    parser.add_argument("--output", type=Path, help="write a table with a line for each task, and a summary next to it")
+    parser.add_argument("--resume", action="store_true", help="keep the rows of --output that are in order")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="judge no further pair after that time")
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def _ranked_all(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair]:
+    """Judge the pairs; the table is written after each, so that a break costs one pair."""
+    catalogue, end = of_project(chosen.catalogue), perf_counter() + chosen.seconds
+    rows = _read([chosen.output]) if chosen.resume else []
+    for task in tasks:
+        if task.name in {row.task for row in rows}:
+            continue
+        if perf_counter() > end:
+            break
+        row = ranked_pair(task, catalogue, gpu=not chosen.no_gpu, trust_source=chosen.trust_source)
+        print(f"{row.task}: {SLOW} {row.slow:.3g}, {FAST} {row.fast:.3g}{row.words and f': {row.words}'}", flush=True)
+        rows.append(row)
+        if chosen.output:
+            write_table(rows, chosen.output)
+    return rows
+
+
+def _dealt(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair]:
+    """Judge the pairs that have no row yet in processes of the GPUs; what these wrote is kept also where one fails."""
+    if not chosen.output or chosen.no_gpu:
+        raise UsageError("--gpus needs --output, next to which each process writes its table, and no --no-gpu")
+    words = [str(chosen.folder), "--seconds", str(chosen.seconds)]
+    words += ["--trust-source"] if chosen.trust_source else []
+    words += ["--catalogue", str(chosen.catalogue)] if chosen.catalogue else []
+    study = DealtStudy(f"{__package__}.ranking", words, "--tasks", chosen.output)
+    gpus = chosen_gpus(chosen.gpus)
+    kept = _read([chosen.output, *study.tables()]) if chosen.resume else []
+    if kept:
+        write_table(kept, chosen.output)
+    study.forget()
+    known = {row.task for row in kept}
+    study.run([one.name for one in tasks if one.name not in known], gpus, chosen.jobs)
+    rows = [*kept, *_read(study.tables(), in_order=False)]
+    if rows:
         write_table(rows, chosen.output)
-    right = sum(not row.words for row in rows)
-    print(f"{right} of {count_text(len(rows), 'pair')} in the right order")
-    return int(right < len(rows))
+    study.forget()
+    return rows
+
+
+def _read(files: Sequence[Path | None], *, in_order: bool = True) -> list[RankedPair]:
+    """Return the rows of tables that are there, by default those in order alone."""
+    rows: dict[str, RankedPair] = {}
+    for file in files:
+        if file and file.is_file():
+            with file.open(newline="") as table:
+                rows |= {row["task"]: msgspec.convert(row, RankedPair, strict=False) for row in csv.DictReader(table)}
+    return [row for row in rows.values() if not (in_order and row.words)]
 
 
 def _tasks(folder: Path, names: Sequence[str]) -> list[Path]:
@@ -90,7 +161,5 @@ def _tasks(folder: Path, names: Sequence[str]) -> list[Path]:
     return [path for name, path in found.items() if not names or name in names]
 
 
-def _printed(rows: Iterator[RankedPair]) -> Iterator[RankedPair]:
-    for row in rows:
-        print(f"{row.task}: {SLOW} {row.slow:.3g}, {FAST} {row.fast:.3g}{row.words and f': {row.words}'}", flush=True)
-        yield row
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from prism_bench.case import Case
-from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
+from prism_bench.extensions.judge.referee.session import TIMED, WHERE, WHERE_UNTIMED
 from prism_bench.extensions.judge.verdict import CheckedCase
 from prism_bench.units import count_text
 
@@ -30,6 +30,12 @@ class SkippedCases:
             by_reason.setdefault(reason, []).append(name)
         lines = [f"{_listed(names)}: not judged on the emulator: {why}" for why, names in by_reason.items()]
         return [*lines, *([f"{_listed(unseen)}: not judged anywhere: no GPU launched it either"] if unseen else ())]
+
+    def unwatched(self, launched: Sequence[Case], *, is_emulated: bool) -> set[str]:
+        """Return the names of those that no emulator watched, without large sizes where it watched none."""
+        if is_emulated:
+            return set(self.cases)
+        return {case.name for case in launched if case.label not in TIMED or case.label == "S0"}
 
     def besides(self, launched: Sequence[Case]) -> list[Case]:
         """Return those that a GPU does not launch anyway."""

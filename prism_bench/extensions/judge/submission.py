@@ -38,6 +38,7 @@ LARGEST_SOURCE = 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
 MOST_LAUNCHES = 1024
 IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
+_CONDITIONAL = re.compile(rb"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:if|elif)", re.DOTALL)
 Extents = int | str | tuple[int | str, ...]
 
 
@@ -107,6 +108,11 @@ class Submission(msgspec.Struct, frozen=True):
     file: Path
     is_cubin: bool
     content: bytes
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether a preprocessor may leave out a part of it, so that a GPU runs other code than the emulator."""
+        return bool(_CONDITIONAL.search(self.content.replace(b"\\\r\n", b"").replace(b"\\\n", b"")))
 
     @property
     def language(self) -> str:

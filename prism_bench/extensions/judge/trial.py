@@ -15,7 +15,7 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBench
 from prism_bench.extensions.judge.case_check import CaseCheck
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.compiling import compiled_parts, contestant_code
-from prism_bench.extensions.judge.defences import DEFENCES, ON_A_GPU
+from prism_bench.extensions.judge.defences import in_force
 from prism_bench.extensions.judge.degenerate import passing_idlers
 from prism_bench.extensions.judge.form import form_objections
 from prism_bench.extensions.judge.hidden import HIDDEN, hidden_cases, is_no_size
@@ -26,7 +26,7 @@ from prism_bench.extensions.judge.judged_code import judged_code
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
-from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.on_gpu import UNWATCHED, OnGpu
 from prism_bench.extensions.judge.plain_words import plain_words
 from prism_bench.extensions.judge.precision_census import below
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
@@ -39,7 +39,6 @@ from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
 from prism_bench.workers.jail import jail_maker
 
-_ON_THE_EMULATOR = "races, accesses out of bounds, reads of memory that nothing wrote"
 MODES = ("fast", "race")
 PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
 
@@ -91,7 +90,7 @@ class SubmissionTrial:
             self.submission.name, self.task.spec.name, self._ruling(), tuple(self.objections), tuple(self.checked),
             struck, tuple(self.unjudged), tuple(self.code), *identity_of(self.submission), jail, self.secret,
             tuple(dict.fromkeys(self.drawn)), headers_hash(self.task.catalogue.folder), self.task.hash,
-            tuple(one for one in DEFENCES if self.timed or one not in ON_A_GPU), self.seconds,
+            in_force(self.timed and self.timed.watched, is_emulated=self.is_emulated), self.seconds,
             tuple(self.timed.times) if self.timed else (), evidence,
         )  # fmt: skip
 
@@ -101,8 +100,7 @@ class SubmissionTrial:
 
     def open_cell(self, root: Path) -> AbstractContextManager[JailCell]:
         """Return the jailed process that reads the folder."""
-        modes = () if self.submission.is_cubin or self.submission.language != CUDA else MODES
-        return JailCell(root, self.jailed, modes, self.limits)
+        return JailCell(root, self.jailed, MODES if self.is_emulated else (), self.limits)
 
     def seeds(self) -> tuple[int, ...]:
         """Return the seeds of the inputs, a launch each."""
@@ -191,11 +189,7 @@ class SubmissionTrial:
                     self.struck[case.name] = f"a kernel that leaves {idle[0]} would pass"
 
     def _run(self, spec: KernelSpec, cell: JailCell) -> None:
-        if self.submission.is_cubin:
-            self.unjudged.append(f"{_ON_THE_EMULATOR}: machine code runs on a GPU alone")
-            return
-        if spec.language != CUDA:
-            self.unjudged.append(f"{_ON_THE_EMULATOR}: only a GPU runs a kernel in {spec.language}")
+        if not self.is_emulated:
             return
         cases = [case for case in _host_cases(spec) if case.name not in self.struck]
         hidden = self._hidden(spec, _host_cases(self.task.spec))
@@ -213,19 +207,29 @@ class SubmissionTrial:
         """Launch and time the cases that count on the GPU, if there is one, and take over what was found."""
         if self.gpu is None or self.gpu.architecture not in self.built:
             self.unjudged.append("times, and outputs on a GPU: --gpu launches it there")
+            if not self.is_emulated:
+                kind = "machine code" if self.submission.is_cubin else f"a kernel in {self.submission.language}"
+                self.unjudged.append(f"{UNWATCHED}: only a GPU runs {kind}")
             return
         with self._step("GPU"):
             cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
             cases += self._skipped_cases(cases)
-            self.timed = self.gpu.judge(spec, self.task.spec, cases, self.built[self.gpu.architecture])
+            code = self.built[self.gpu.architecture]
+            is_watched = self.is_emulated and not self.submission.has_branches
+            unwatched = self.skipped.unwatched(cases, is_emulated=is_watched)
+            self.timed = self.gpu.judge(spec, self.task.spec, cases, code, unwatched)
         self.checked += self.timed.checked
         self.objections += self.timed.objections
         self.unjudged += self.timed.unjudged
 
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the emulator runs the submission, and watches its accesses."""
+        return self.submission.language == CUDA and not self.submission.is_cubin
+
     def _launchable(self, spec: KernelSpec) -> list[Case]:
         """Return all that may be launched on a GPU: its own cases, and those that the emulator might skip."""
-        is_emulated = spec.language == CUDA and not self.submission.is_cubin
-        return [*self.gpu_cases(spec), *(self._hidden(spec, _host_cases(self.task.spec)) if is_emulated else ())]
+        return [*self.gpu_cases(spec), *(self._hidden(spec, _host_cases(self.task.spec)) if self.is_emulated else ())]
 
     def _skipped_cases(self, launched: Sequence[Case]) -> list[Case]:
         """Return what the emulator skipped and a GPU would not launch anyway, without sizes that count for nothing."""

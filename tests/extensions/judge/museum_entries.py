@@ -18,9 +18,10 @@ Bite = Literal["right", "acts", "leaks", "dies", "hangs", "gpu", "none"]
 class Entry:
     """One attack: in words, its `numbers` in research/field_2026_11.md, the verdict, and the defences that catch it.
 
-    `expected` is the ruling and words of an objection. `task` is the judged kernel. `needs` is what only a GPU has:
-    there the same entry is judged by the referee, and refused or reported by the defences. `against` and `memory` are
-    properties of the judge without defences, `largest_cubin` and `secret` of its surroundings.
+    `expected` is the ruling and words of an objection. `task` is the judged kernel. `needs` is `gpu` for what only that
+    shows: there the same entry is judged by the referee, and refused or reported by the defences; `compute-sanitizer`
+    for what only that shows on a GPU. `against` and `memory` are properties of the judge without defences,
+    `largest_cubin` and `secret` of its surroundings.
     """
 
     card: Path

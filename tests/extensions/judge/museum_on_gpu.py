@@ -15,19 +15,22 @@ from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
+from time import perf_counter
 from typing import Literal, TypeVar
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
-from prism_bench.errors import PrismBenchError, SpecError
+from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, unknown
 from prism_bench.extensions.judge import form
+from prism_bench.extensions.judge.dealt_study import at_least_one, chosen_gpus
 from prism_bench.extensions.judge.limits import CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee.client import RunnerProcess
 from prism_bench.extensions.judge.referee.referee import RefereeRules
 from prism_bench.extensions.judge.referee.session import RefereeSession
+from prism_bench.extensions.judge.referee.watch import TOOL
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
@@ -38,6 +41,7 @@ from prism_bench.studies.csv_table import write_table
 from prism_bench.workers.jail import jail_maker
 from tests.extensions.judge.museum_entries import Entry, entries
 from tests.extensions.judge.museum_processes import MuseumProcesses, end_with_parent
+from tests.extensions.judge.museum_table import MuseumRow, read_rows, summed_up
 
 HERE = Path(__file__).parent
 TASKS, REPOSITORY = HERE / "tasks", HERE.parents[2]
@@ -49,24 +53,6 @@ FASTER, FEWER, SHORTER, LONGER = 0.9, 0.5, 0.2, 5.0  # of an honest kernel's, fr
 COMPARED = ("seconds", "samples", "waited")
 Way = Literal["judge", "referee", "naive"]
 _Made = TypeVar("_Made")
-
-
-@dataclass(frozen=True)
-class MuseumRow:
-    """An entry: what its card says, what the judge answers on a GPU, what its referee alone, and what a naive judge.
-
-    `naive` is the effect of the attack on that; empty where it has none. `seconds` are the judge's.
-    """
-
-    entry: str
-    attack: str
-    expected: str
-    judge: str
-    words: str
-    referee: str
-    naive: str
-    detected: bool
-    seconds: float
 
 
 @dataclass
@@ -131,7 +117,8 @@ def _has_jail() -> bool:
 
 
 def _words(verdict: JudgeVerdict) -> str:
-    return " ".join("; ".join(map(str, verdict.objections)).split())[:200]
+    lines = [*map(str, verdict.objections), *(words for words in verdict.unjudged if TOOL in words)]
+    return " ".join("; ".join(lines).split())[:200]
 
 
 def answered(entry: Entry, way: Way, gpu: str, architecture: str = "90") -> dict[str, object]:
@@ -162,7 +149,8 @@ def row(entry: Entry, gpu: str, honest: dict[str, float], architecture: str = "9
     return MuseumRow(
         entry.name, entry.attack, entry.expected, ruling, str(judge.get("words", "")),
         f"{referee.get('ruling', referee.get('ended'))} {referee.get('words', '')}".strip()[:120],
-        _effect(naive, honest), ruling == entry.ruling, round(float(str(judge.get("seconds", 0))), 1),
+        _effect(naive, honest) or _acceptance(entry, naive), ruling == entry.ruling,
+        round(float(str(judge.get("seconds", 0))), 1),
     )  # fmt: skip
 
 
@@ -185,46 +173,69 @@ def _effect(naive: dict[str, object], honest: dict[str, float]) -> str:
     return ", ".join(words for words, holds in effects.items() if holds)
 
 
+def _acceptance(entry: Entry, naive: dict[str, object]) -> str:
+    """Return in words that a naive judge takes for right what a sanitizer alone sees."""
+    fools = entry.needs == TOOL and entry.ruling != "right" and naive.get("right")
+    return "taken for right: it looks at outputs alone" if fools else ""
+
+
 @guarded
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Try the entries on the visible GPUs and write the table; 1 where an attack was not detected, else 0."""
-    chosen = _parser().parse_args(arguments)
+    """Try the entries and write the table; 1 where an answer is not as the card says, 3 where some have none."""
+    chosen, begin = _parser().parse_args(arguments), perf_counter()
     known = {one.name: one for one in entries()}
     if chosen.one:
         end_with_parent()
         name, way, task, architecture = chosen.one
         print(json.dumps(tried(replace(known[name], task=task), way, architecture)))
         return 0
-    rows: list[MuseumRow] = []
-    for one in _tried_all([known[name] for name in chosen.entries or known], chosen.gpus, chosen.jobs):
+    try:
+        odd = [name for name in chosen.entries if name not in known]
+        if odd:
+            raise unknown("entry of the museum", odd[0], known)
+        rows = _rows(chosen, [known[name] for name in chosen.entries or known])
+    except PrismBenchError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return summed_up(chosen.output, rows, len(chosen.entries or known), perf_counter() - begin)
+
+
+def _rows(chosen: argparse.Namespace, found: Sequence[Entry]) -> list[MuseumRow]:
+    """Try what has no line yet, and write the table after each."""
+    rows = read_rows(chosen.output) if chosen.resume and chosen.output else []
+    rows = [one for one in rows if one.entry in {entry.name for entry in found}]
+    lacking = [entry for entry in found if entry.name not in {one.entry for one in rows}]
+    for one in _tried_all(lacking, chosen_gpus(chosen.gpus), chosen.jobs, perf_counter() + chosen.seconds):
         print(f"{one.entry}: {one.judge} ({one.referee}); naive: {one.naive or 'no effect'}"
-              f"{'' if one.detected else f' NOT AS ITS CARD SAYS: {one.expected}'}", flush=True)  # fmt: skip
+              f"{'' if one.detected else f' NOT AS ITS CARD SAYS: {one.expected}; {one.words}'}",
+              flush=True)  # fmt: skip
         rows = sorted([*rows, one], key=lambda row: row.entry)
         if chosen.output:
             write_table(rows, chosen.output)
-    undetected = [one.entry for one in rows if not one.detected]
-    only = [one for one in rows if known[one.entry].needs]
-    print(
-        f"{sum(bool(one.naive) for one in only)} of {len(only)} entries that only a GPU shows fool a naive judge here"
-    )
-    print(f"{len(rows)} entries, undetected: {len(undetected)} {' '.join(undetected)}")
-    return int(bool(undetected))
+    return rows
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("entries", nargs="*", help="entries that are tried; default: all")
-    parser.add_argument("--output", type=Path, help="write a table with a line for each entry")
     parser.add_argument(
-        "--gpus", nargs="+", default=[""], help="numbers or UUIDs of the GPUs; default: the current one"
+        "--output", type=Path, help="write a table with a line for each entry, and a summary next to it"
     )
-    parser.add_argument("--jobs", type=int, default=4, help="entries that a GPU has at the same time")
+    parser.add_argument(
+        "--gpus", nargs="+", default=[""], help="numbers or UUIDs of the GPUs, or 'all'; default: the current one"
+    )
+    parser.add_argument("--jobs", type=at_least_one, default=4, help="entries that a GPU has at the same time")
+    parser.add_argument("--resume", action="store_true", help="keep the lines of --output that are as their cards say")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further entry after that time")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     return parser
 
 
-def _tried_all(found: Sequence[Entry], gpus: Sequence[str], jobs: int) -> Iterator[MuseumRow]:
-    """Yield the lines as they are known, while the GPUs are shared among the entries; those that last begin first."""
+def _tried_all(found: Sequence[Entry], gpus: Sequence[str], jobs: int, end: float) -> Iterator[MuseumRow]:
+    """Yield the lines as they are known, while the GPUs are shared among the entries; those that last begin first.
+
+    None begins after the time `end`.
+    """
     honest = next(one for one in entries() if one.name == "honest")
     free: SimpleQueue[str] = SimpleQueue()
     for gpu in [*gpus] * jobs:
@@ -237,7 +248,9 @@ def _tried_all(found: Sequence[Entry], gpus: Sequence[str], jobs: int) -> Iterat
         finally:
             free.put(gpu)
 
-    def tried_on(entry: Entry) -> MuseumRow:
+    def tried_on(entry: Entry) -> MuseumRow | None:
+        if perf_counter() > end:
+            return None
         of_honest = usual[entry.task]
         compared = {name: float(str(of_honest.get(name, 1.0))) for name in COMPARED}
         return on_free(lambda gpu: row(entry, gpu, compared, str(of_honest.get("architecture", "90"))))
@@ -247,8 +260,11 @@ def _tried_all(found: Sequence[Entry], gpus: Sequence[str], jobs: int) -> Iterat
         tasks = sorted({one.task for one in found})
         naive = pool.map(lambda task: on_free(partial(answered, replace(honest, task=task), "naive")), tasks)
         usual = dict(zip(tasks, naive, strict=True))
+        if usual and all("ended" in one for one in usual.values()):
+            raise BackendUnavailable(f"no GPU works here: an honest kernel {next(iter(usual.values()))['ended']}")
         for one in as_completed([pool.submit(tried_on, entry) for entry in sorted(found, key=_lasts, reverse=True)]):
-            yield one.result()
+            if answer := one.result():
+                yield answer
     finally:
         PROCESSES.end()
         pool.shutdown(cancel_futures=True)

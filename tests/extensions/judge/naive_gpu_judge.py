@@ -56,10 +56,15 @@ def naive_verdict(card: Path, task: str, tasks: Catalogue) -> NaiveVerdict:
     device = CudaRefereeDevice(backend)
     facts = device.facts()
     where = Device(facts.sm_count, facts.max_shared_bytes, facts.compute_capability)
-    spec = judged_spec(tasks.kernel(task), read_submission(card))
+    submission = read_submission(card)
+    spec = judged_spec(tasks.kernel(task), submission)
     case = timed_cases(spec, None)[-1]
-    made = compile_source(spec.source_file, case.plan.entries(where), str(facts.compute_capability), spec.options)
-    code = ContestantCode(made.cubin, made.lowered)
+    entries = case.plan.entries(where)
+    if submission.is_cubin:
+        code = ContestantCode(submission.content, {entry: entry for entry in entries})
+    else:
+        made = compile_source(spec.source_file, entries, str(facts.compute_capability), spec.options)
+        code = ContestantCode(made.cubin, made.lowered)
     plan, cubins = case_plan(case, where, code)
     device.load(cubins, [(step.module, step.symbol) for step in plan.steps])
     with device_turn(facts.uuid):

@@ -121,7 +121,7 @@ def test_a_study_goes_on_and_its_parts_are_put_together(
     names = [one.name for one in forms(discover(TASKS))]
     first, second = (tmp_path / f"{part}.csv" for part in (0, 1))
     parted = [["--every", "2", "--skip", str(part), "--catalogue", str(TASKS)] for part in (0, 1)]
-    assert main([*parted[0], "--output", str(first), "--seconds", "0"]) == 0
+    assert main([*parted[0], "--output", str(first), "--seconds", "0"]) == 3
     assert "--resume goes on" in capsys.readouterr().out
     assert not asked
     assert not first.exists()

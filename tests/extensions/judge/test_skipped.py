@@ -1,6 +1,6 @@
 """Cases that the emulator cannot run: the verdict names them, and only a GPU makes them right."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.plain_words import plain_words
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.session import WHERE, RefereeFindings
-from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.submission import Submission, SubmissionCard, read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgeVerdict
@@ -42,7 +42,11 @@ class SeeingGpu(OnGpu):
     def architecture(self) -> str:
         return "90"
 
-    def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
+    def judge(
+        self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
+        unwatched: Collection[str] = (),
+    ) -> RefereeFindings:  # fmt: skip
+        self.unwatched = set(unwatched)
         self.launched = [case for case in cases if case.plan.entries(self.device)][self._unseen :]
         return RefereeFindings(checked=[CheckedCase(case.name, WHERE, True) for case in self.launched])
 
@@ -81,6 +85,25 @@ def test_a_gpu_launches_all_that_the_emulator_lacks() -> None:
     small = {name for name in verdict.hidden if name not in emulated and int(name.split("=")[1].rstrip("]")) <= 500}
     assert small
     assert {"edge"} == {case.label for case in gpu.launched if case.name in small}, "their times are none of the score"
+    assert small < gpu.unwatched, "what the emulator skipped is watched by a sanitizer"
+    assert "hides_from_the_emulator[n=600]" in gpu.unwatched, "a source with branches may be another on a GPU"
+
+
+@pytest.mark.parametrize(
+    ("text", "has_branches"),
+    [("int a;", False), ("#include <x>\n#define A 1", False), ("#ifdef A", True), (" # if A", True), ("%:if A", True),
+     ("#\\\nif A", True), ("/**/#/* a\n b */elif A", True), ("#i\\\r\nfndef A", True)],
+)  # fmt: skip
+def test_a_source_has_branches(text: str, has_branches: bool, tmp_path: Path) -> None:
+    assert has_branches == Submission("x", SubmissionCard(()), tmp_path, False, text.encode()).has_branches
+
+
+def test_a_source_without_branches_is_watched_by_the_emulator_alone() -> None:
+    gpu, catalogue = SeeingGpu(), discover(HERE / "tasks")
+    honest = read_submission(HERE / "museum" / "honest.toml")
+    SubmissionTrial(honest, JudgeTask(catalogue.kernel("add"), catalogue), jailed=False, gpu=gpu).verdict()
+    assert gpu.launched
+    assert set() == gpu.unwatched
 
 
 def test_a_gpu_that_leaves_one_out_makes_nothing_right() -> None:

@@ -103,3 +103,23 @@ class Arena:
         room = size + 2 * CANARY_BYTES + MOST_SHIFTS * SHIFT_BYTES
         first = self._device.allocate(room)
         return _BufferPlace(plan, first, room, first + CANARY_BYTES + shift * SHIFT_BYTES, size)
+
+
+class BareArena(Arena):
+    """Buffers for a sanitizer, which sees itself what is beyond one, and what of it nothing has written.
+
+    Each is an allocation as large as the buffer. Outputs hold what the device left there.
+    """
+
+    def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:
+        """Write the inputs, and make scratch what it is at first."""
+        for name, place in self._places.items():
+            if name in inputs:
+                self._device.lay_out(place.address, inputs[name])
+            elif place.plan.role == "scratch":
+                self._device.fill(place.address, place.size, place.plan.first_byte)
+
+    def _placed(self, plan: BufferPlan, shift: int) -> _BufferPlace:
+        size = prod(plan.shape) * np.dtype(plan.dtype).itemsize
+        first = self._device.allocate(max(1, size))
+        return _BufferPlace(plan, first, size, first, size)

@@ -29,6 +29,7 @@ from prism_bench.workers.frames import Frame, FrameError
 from prism_bench.workers.handle import START_SECONDS, FrameWorker, WorkerEnvironment
 from prism_bench.workers.refusal import Refusal
 
+RUNNER = f"{__package__}.runner"
 CUDA_DEVICE = f"{__package__}.cuda_device:open_device"
 _EAGER = {"CUDA_MODULE_LOADING": "EAGER"}  # nothing is loaded within a launch that is timed
 _LARGEST = 1 << 36  # bytes of all outputs of a case
@@ -51,8 +52,14 @@ class RunnerProcess:
     """A runner in an own process, which is killed where it does not answer in time."""
 
     def __init__(self, device: str = CUDA_DEVICE, variables: Mapping[str, str] | None = None) -> None:
-        where = WorkerEnvironment(f"{__package__}.runner", variables={**_EAGER, **(variables or {})})
-        self._worker = FrameWorker(where, [device])
+        self._worker = self._started(device, variables or {})
+
+    def _lost(self) -> None:
+        """End a process that no longer answers as it should."""
+        self._worker.kill()
+
+    def _started(self, device: str, variables: Mapping[str, str]) -> FrameWorker:
+        return FrameWorker(WorkerEnvironment(RUNNER, variables={**_EAGER, **variables}), [device])
 
     def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
         try:
@@ -62,7 +69,7 @@ class RunnerProcess:
             self._worker.kill()
             raise VerificationFailed(f"it has not ended in {limit:.0f} s, and was ended with its process") from None
         except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
-            self._worker.kill()
+            self._lost()
             raise VerificationFailed(f"it ended its process: {self._worker.last_words()}") from None
         if isinstance(frame.message, Refusal):
             raise frame.message.error()
@@ -96,8 +103,14 @@ class RunnerClient:
 
     def load(self, plan: CasePlan, cubins: Sequence[bytes], shift: int) -> LoadAnswer:
         """Load machine code and make buffers, both anew."""
-        arrays = [np.frombuffer(one, np.uint8) for one in cubins]
-        return self._ask(RunnerLoadQuestion(plan, shift), arrays, LoadAnswer).message
+        return self._load(RunnerLoadQuestion(plan, shift), cubins)
+
+    def load_watched(self, plan: CasePlan, cubins: Sequence[bytes], limit: float | None = None) -> LoadAnswer:
+        """Load machine code and make buffers for launches under a sanitizer, within other seconds where given."""
+        return self._load(RunnerLoadQuestion(plan, 0, watched=True), cubins, limit)
+
+    def _load(self, question: RunnerLoadQuestion, cubins: Sequence[bytes], limit: float | None = None) -> LoadAnswer:
+        return self._ask(question, [np.frombuffer(one, np.uint8) for one in cubins], LoadAnswer, limit).message
 
     def launch(self, inputs: Mapping[str, InputArray], key: int) -> tuple[RunnerLaunchAnswer, float]:
         """Launch on new inputs; return the answer, and the seconds from question to answer on this process's clock."""

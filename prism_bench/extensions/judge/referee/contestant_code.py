@@ -17,8 +17,12 @@ class CardedCode:
 
 @dataclass(frozen=True)
 class ContestantCode:
-    """Machine code for the device: of CUDA C++ its bytes and the symbol of each entry, else a cubin per instance."""
+    """Machine code for the device: of CUDA C++ its bytes and the symbol of each entry, else a cubin per instance.
+
+    It `has_bulk_copies` where instructions copy bytes by address until a barrier in memory.
+    """
 
     cubin: bytes = b""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str])
     instances: Mapping[Instance, CardedCode] = field(default_factory=dict[Instance, CardedCode])
+    has_bulk_copies: bool = False

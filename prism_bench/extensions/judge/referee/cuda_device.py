@@ -20,12 +20,20 @@ from prism_bench.inputs import InputArray
 _CANARY_BYTES, _CANARY_KEY = 1 << 20, 7
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _EMPTY_KERNELS = 20
+_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 _NO_CLUSTER = (1, 1, 1)
 
 
 def open_device() -> "CudaRefereeDevice":
     """Open the current GPU; BackendUnavailable without one."""
     return CudaRefereeDevice(open_cuda())
+
+
+def open_watched_device() -> "CudaRefereeDevice":
+    """Open the current GPU under a sanitizer: each buffer is an allocation of the driver, with nothing next to it."""
+    opened = open_device()
+    opened.allocate_singly()
+    return opened
 
 
 class CudaRefereeDevice(RefereeDevice):
@@ -72,11 +80,19 @@ class CudaRefereeDevice(RefereeDevice):
         self._functions = {one: self._modules[one[0]].get_function(one[1]) for one in self._symbols}
         self.synchronize()
 
+    def allocate_singly(self) -> None:
+        """Take all memory from the driver from now on, allocation by allocation, not from a pool."""
+        self._cupy.cuda.set_allocator(None)
+
     def allocate(self, size: int) -> int:
         try:
             memory = self._cupy.cuda.alloc(size)
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise MemoryError(str(error)) from error
+        except self._cupy.cuda.runtime.CUDARuntimeError as error:  # without a pool
+            if error.status == _OUT_OF_MEMORY:
+                raise MemoryError(str(error)) from error
+            raise
         self._memory[int(memory.ptr)] = memory
         return int(memory.ptr)
 

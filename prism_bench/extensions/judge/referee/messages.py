@@ -81,10 +81,15 @@ class FactsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
 
 
 class RunnerLoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Load the cubins in the frame's arrays anew, and make all buffers anew, moved by `shift` units."""
+    """Load the cubins in the frame's arrays anew, and make all buffers anew, moved by `shift` units.
+
+    With `watched` a sanitizer watches the launches: buffers have exactly their size, without canaries, nothing but
+    inputs and scratch is written beforehand, no output is read, and a launch has no time.
+    """
 
     plan: CasePlan
     shift: int
+    watched: bool = False
 
 
 class RunnerLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from importlib import import_module
 import numpy as np
 
 from prism_bench.errors import PrismBenchError, UsageError, VerificationFailed
-from prism_bench.extensions.judge.referee.arena import Arena
+from prism_bench.extensions.judge.referee.arena import Arena, BareArena
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import (
     QUESTIONS,
@@ -45,6 +45,7 @@ class RunnerService:
         self._device = device
         self._plan: CasePlan | None = None
         self._arena: Arena | None = None
+        self._is_watched = False
         self._calls: list[Callable[[], None]] = []
 
     def reply(self, frame: Frame[Question]) -> _Reply:
@@ -68,10 +69,11 @@ class RunnerService:
             return Refusal.of(error), ()
 
     def _loaded(self, question: RunnerLoadQuestion, cubins: Sequence[bytes]) -> LoadAnswer:
-        plan = self._plan = question.plan
+        plan, self._is_watched = question.plan, question.watched
+        self._plan = plan
         symbols = list(dict.fromkeys((step.module, step.symbol) for step in plan.steps if step.symbol))
         variables = self._device.load(cubins, symbols)
-        arena = self._arena = Arena(self._device, plan, question.shift)
+        arena = self._arena = (BareArena if question.watched else Arena)(self._device, plan, question.shift)
         self._calls = []
         for step in plan.steps:
             if step.zero:
@@ -89,6 +91,8 @@ class RunnerService:
             one.name: InputArray(block.reshape(-1), one.rotations, shapes[one.name])
             for one, block in zip(question.inputs, blocks, strict=True)
         }
+        if self._is_watched:
+            return self._launched_watched(arena, inputs)
         broken: list[str] = []
         seconds: float | None = None
         for _ in range(TRIES):
@@ -105,6 +109,14 @@ class RunnerService:
                 raise VerificationFailed("its launch cannot be timed: the device began before all was enqueued")
             broken.append("it left work behind on the device")
         return RunnerLaunchAnswer(seconds or 0.0, arena.digests(), tuple(broken))
+
+    def _launched_watched(self, arena: Arena, inputs: dict[str, InputArray]) -> RunnerLaunchAnswer:
+        """Launch once, without a clock: a sanitizer lets no launch wait on the device until others are enqueued."""
+        arena.prepare(inputs, 0)
+        self._device.synchronize()
+        self._all()
+        self._device.synchronize()
+        return RunnerLaunchAnswer(0.0, {})
 
     def _repeated(self, times: int) -> RepeatAnswer:
         self._loaded_arena()

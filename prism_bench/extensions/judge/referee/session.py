@@ -24,6 +24,7 @@ from prism_bench.extensions.judge.referee.machine import (
 from prism_bench.extensions.judge.referee.messages import FactsAnswer
 from prism_bench.extensions.judge.referee.planning import case_plan, check_parameters
 from prism_bench.extensions.judge.referee.referee import Referee, RefereedCase, RefereedTimes, RefereeRules
+from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.run.verification import compare_outputs, complaint, passed
@@ -46,13 +47,14 @@ class Contestant:
 
 @dataclass
 class RefereeFindings:
-    """What the referee found, in the words of a verdict."""
+    """What the referee found, in the words of a verdict. `watched` are the sanitizer's checks that saw every case."""
 
     objections: list[Objection] = field(default_factory=list[Objection])
     checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
     times: list[JudgedTime] = field(default_factory=list[JudgedTime])
     unjudged: list[str] = field(default_factory=list[str])
     evidence: dict[str, str] = field(default_factory=dict[str, str])
+    watched: list[str] = field(default_factory=list[str])
 
 
 class RefereeSession:
@@ -92,6 +94,25 @@ class RefereeSession:
                 elif contestant.kind == "submission" and self.findings.objections:
                     break
         return right
+
+    def watch(self, contestant: Contestant, watch: LaunchWatch) -> None:
+        """Launch every case of a submission once more under a sanitizer's checks, and note what these found."""
+        refereed = [one for case in contestant.cases if (one := self._launchable(case, contestant.code))]
+        if refereed:
+            seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
+            found = watch.watched(refereed, seed, turn, has_bulk_copies=contestant.code.has_bulk_copies)
+            self.findings.checked += found.checked
+            self.findings.objections += found.objections
+            self.findings.unjudged += found.unjudged
+            self.findings.watched += found.complete
+
+    def _launchable(self, case: Case, code: ContestantCode) -> RefereedCase | None:
+        """Return what is launched in a case; None where that is nothing, or cannot be: `run` has noted why."""
+        try:
+            refereed = self._refereed(case, code)
+        except (SpecError, BackendUnavailable):
+            return None
+        return refereed if refereed.plan.steps else None
 
     def _judged(self, referee: Referee, contestant: Contestant, case: Case) -> RefereedTimes | None:
         """Return what the referee found in a case, and note it; None where it cannot be launched."""

@@ -1,0 +1,95 @@
+"""Items of a study dealt over the GPUs of a host: a process for each place, whose table grows, and one table of all."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.extensions.judge.batch import open_gpus
+from prism_bench.monitor.devices import VISIBLE
+from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
+
+ENDING_SECONDS = 15.0  # for a process to end what it started, after SIGTERM
+NOT_ALL = 3  # the exit code where some items have no answer
+
+
+@dataclass(frozen=True)
+class DealtStudy:
+    """`module` runs in each place with `words`, the items behind `option`, and `--output` for its table.
+
+    The tables are next to `output`, the table of all. They stay where this process is killed, so that `--resume` finds
+    what they have.
+    """
+
+    module: str
+    words: Sequence[str]
+    option: str
+    output: Path
+
+    def tables(self) -> list[Path]:
+        """Return the tables of places that are there."""
+        return sorted(self.output.parent.glob(f"{self.output.stem}.part*{self.output.suffix}"))
+
+    def forget(self) -> None:
+        """Remove the tables of places."""
+        for path in self.tables():
+            path.unlink()
+
+    def run(self, items: Sequence[str], gpus: Sequence[str], jobs: int) -> None:
+        """Deal the items over `jobs` places of each GPU, and print how each process ended that failed.
+
+        BackendUnavailable where all failed and none has a table.
+        """
+        places = [gpu for _ in range(jobs) for gpu in gpus][: len(items)]
+        running = [self._started(gpu, items[number :: len(places)], number + 1) for number, gpu in enumerate(places)]
+        try:
+            failures = [one.last_words() for one in running if one.wait() not in (0, 1, NOT_ALL)]
+        finally:
+            _end(running)
+        if failures and len(failures) == len(places) and not self.tables():
+            raise BackendUnavailable(failures[0])
+        for words in failures:
+            print(f"{self.module.rpartition('.')[2]}: {words}", file=sys.stderr)
+
+    def _started(self, gpu: str, items: Sequence[str], number: int) -> WorkerProcess:
+        table = self.output.with_name(f"{self.output.stem}.part{number}{self.output.suffix}")
+        where = WorkerEnvironment(self.module, variables={VISIBLE: gpu} if gpu else {})
+        arguments = [*self.words, "--part", "--output", str(table), self.option, *items]
+        return WorkerProcess(where, arguments, stdin=subprocess.DEVNULL)
+
+
+def chosen_gpus(names: Sequence[str]) -> list[str]:
+    """Return the GPUs that a command line names; `all` is each that CUDA sees; UsageError for one twice."""
+    found = open_gpus() if list(names) == ["all"] else list(names)
+    twice = next((one for one in found if found.count(one) > 1), None)
+    if twice:
+        raise UsageError(f"--gpus names {twice} twice; --jobs is how many are judged at a time on each")
+    return found
+
+
+def at_least_one(text: str) -> int:
+    """Return the number that an option gives; ValueError, which `argparse` reports, where it is less than 1."""
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
+
+
+def _end(running: Sequence[WorkerProcess]) -> None:
+    """End processes that still run, in order where they do within some seconds."""
+    for one in _alive(running):
+        with suppress(ProcessLookupError):
+            os.kill(one.pid, signal.SIGTERM)
+    for one in running:
+        if one.wait(ENDING_SECONDS) is None:
+            one.kill()
+            one.wait()
+        one.release()
+
+
+def _alive(running: Sequence[WorkerProcess]) -> Iterator[WorkerProcess]:
+    return (one for one in running if one.is_alive())

@@ -1,0 +1,244 @@
+"""Launches of a submission under compute-sanitizer: each check in an own process, which launches every case once."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from prism_bench.errors import PrismBenchError
+from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
+from prism_bench.extensions.judge.referee.messages import CasePlan
+from prism_bench.extensions.judge.referee.referee import RefereedCase, Turn
+from prism_bench.extensions.judge.referee.sanitized import SanitizedRunner
+from prism_bench.extensions.judge.verdict import CheckedCase, Objection
+from prism_bench.profilers import tools
+from prism_bench.profilers.failures import FAILURES, Failure, classify
+from prism_bench.profilers.sanitizer import BEGIN, CHECKS, END, Checked, SanitizerFinding, parse
+from prism_bench.units import count_text
+
+TOOL = "compute-sanitizer"
+LOOKED_FOR: Mapping[str, str] = {
+    "memcheck": "accesses out of bounds", "racecheck": "races in shared memory",
+    "initcheck": "reads of memory that nothing wrote", "synccheck": "divergent barriers",
+}  # fmt: skip
+# As the emulator names them.
+KINDS: Mapping[str, str] = {
+    "memcheck": "out of bounds", "racecheck": "race", "initcheck": "unwritten read", "synccheck": "divergent barrier",
+}  # fmt: skip
+MOST_FINDINGS = 3  # that are named of a case and check
+LONGEST = 300  # characters of a finding: names of kernels are the stranger's
+_NOTHING = CasePlan("", (), ())
+_NO_PLACE = ""  # of what was written after the last case had ended
+_OF_THE_TOOL = tuple(one for one in FAILURES if one.name in ("device_not_supported", "driver_mismatch"))
+
+
+class WatchedRunner(Runner, Protocol):
+    """A runner that a tool watches, which writes a log."""
+
+    def written(self) -> int:
+        """Return how many bytes the tool has written so far."""
+        ...
+
+    def finish(self) -> int | None:
+        """Let it end in order; return the tool's exit status, None where it had to be killed."""
+        ...
+
+    def log(self) -> bytes:
+        """Return what the tool has written."""
+        ...
+
+
+@dataclass(frozen=True)
+class WatchRules:
+    """Seconds until a runner answers first, of a launch, and of all launches of a check."""
+
+    start_seconds: float = 120.0
+    launch_seconds: float = 60.0
+    check_seconds: float = 180.0
+
+
+@dataclass
+class WatchFindings:
+    """What the checks found, in the words of a verdict; `complete` are those that saw every case."""
+
+    checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
+    objections: list[Objection] = field(default_factory=list[Objection])
+    unjudged: list[str] = field(default_factory=list[str])
+    complete: list[str] = field(default_factory=list[str])
+
+
+@dataclass
+class WatchRun:
+    """One run of a check: lines to be put into its log, each with the place; cases that ended; why others did not."""
+
+    check: str
+    marks: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    ended: list[str] = field(default_factory=list[str])
+    why: str = ""
+    log: bytes = b""
+
+    def read(self) -> Checked:
+        """Return what the log has, with the cases in which it was written."""
+        return parse(_marked(self.log, self.marks).decode(errors="replace"), self.check, {})
+
+
+class LaunchWatch:
+    """Runs `checks` side by side. `start` starts a runner under one."""
+
+    def __init__(
+        self, start: Callable[[str], WatchedRunner], rules: WatchRules | None = None, checks: Sequence[str] = CHECKS
+    ) -> None:
+        self._start, self._rules, self._checks = start, rules or WatchRules(), checks
+
+    def watched(
+        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_bulk_copies: bool = False
+    ) -> WatchFindings:
+        """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
+
+        Races in code that `has_bulk_copies` are in doubt.
+        """
+        found = WatchFindings()
+        with ThreadPoolExecutor(len(self._checks)) as pool:
+            for run in pool.map(lambda check: self._run(check, cases, seed, turn), self._checks):
+                _note(run, [one.plan.name for one in cases], found, has_bulk_copies=has_bulk_copies)
+        return found
+
+    def _run(self, check: str, cases: Sequence[RefereedCase], seed: int, turn: Turn) -> WatchRun:
+        run = WatchRun(check)
+        try:
+            runner = self._start(check)
+        except OSError as error:
+            run.why = f"it does not start: {error}"
+            return run
+        with RunnerClient(runner, self._rules.launch_seconds) as client:
+            try:
+                client.load_watched(_NOTHING, (), self._rules.start_seconds)
+                self._launch_all(run, runner, client, [(one, seed) for one in cases], turn)
+                status = runner.finish()
+                if status != 0:
+                    run.why = run.why or ("it did not end" if status is None else f"it ended with status {status}")
+            except PrismBenchError as error:
+                run.why = str(error)
+            run.log = runner.log()
+        return run
+
+    def _launch_all(
+        self, run: WatchRun, runner: WatchedRunner, client: RunnerClient, cases: Sequence[tuple[RefereedCase, int]],
+        turn: Turn,
+    ) -> None:  # fmt: skip
+        spent = 0.0  # without what others had the device for
+        for case, seed in cases:
+            if spent > self._rules.check_seconds:
+                run.why = f"{self._rules.check_seconds:.0f} s were over"
+                break
+            inputs = case.inputs(seed)  # before its turn: others wait for the device
+            run.marks.append((runner.written(), f"{BEGIN}{case.plan.name}"))
+            with turn():
+                begin = time.monotonic()
+                client.load_watched(case.plan, case.cubins)
+                client.launch(inputs, 0)
+                spent += time.monotonic() - begin
+            run.marks.append((runner.written(), f"{END}{case.plan.name}"))
+            run.ended.append(case.plan.name)
+        run.marks.append((runner.written(), f"{BEGIN}{_NO_PLACE}"))
+
+
+def installed_watch(rules: WatchRules | None = None) -> LaunchWatch:
+    """Return a watch by the compute-sanitizer of this machine; ProfilerFailed where there is none."""
+    tool = tools.find(TOOL)
+    return LaunchWatch(lambda check: SanitizedRunner(tool, check), rules)
+
+
+def _marked(log: bytes, marks: Sequence[tuple[int, str]]) -> bytes:
+    """Return the log with a line for each mark, after the line in which its place is."""
+    parts, begin = list[bytes](), 0
+    for offset, words in marks:
+        place = log.find(b"\n", offset - 1) + 1 if 0 < offset < len(log) else min(offset, len(log))
+        place = max(begin, place or len(log))
+        parts += [log[begin:place], b"" if log[:place].endswith(b"\n") or not place else b"\n", f"{words}\n".encode()]
+        begin = place
+    return b"".join([*parts, log[begin:]])
+
+
+def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_bulk_copies: bool) -> None:
+    """Add what a run of a check found: whatever the tool counted is an objection or in doubt, understood or not."""
+    checked = run.read()
+    doubtful = [one for one in checked.findings if one.check == "racecheck" and (has_bulk_copies or _is_warning(one))]
+    sure = [one for one in checked.findings if one not in doubtful]
+    objections = list(_objections(run.check, sure, names))
+    if checked.counted and not checked.findings:
+        words = f"{count_text(checked.counted, 'finding')} of a kind that is not known here"
+        objections = [Objection("outputs", f"{_under(run.check)}: {words}")]
+    found.objections += objections
+    unlike = {one.case: one.words for one in objections}
+    clean = set(run.ended) - {one.case for one in doubtful} if checked.counted is not None else set[str]()
+    found.checked += [
+        CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
+        for name in names if name in unlike or name in clean
+    ]  # fmt: skip
+    reason = _doubt(doubtful, has_bulk_copies=has_bulk_copies) or _incomplete(run, checked, len(names))
+    if objections:
+        return
+    if reason:
+        found.unjudged.append(f"{LOOKED_FOR[run.check]} ({TOOL}, {run.check}): {_printable(reason)}")
+    else:
+        found.complete.append(run.check)
+
+
+def _objections(check: str, findings: Sequence[SanitizerFinding], names: Sequence[str]) -> Iterator[Objection]:
+    """Yield an objection for each case with findings. A name in the log may be the stranger's: one of `names` counts.
+
+    Findings count whatever kernel they name, since functions that a kernel calls have other names.
+    """
+    words: dict[str, list[str]] = {}
+    for one in findings:
+        said = words.setdefault(one.case if one.case and one.case in names else _NO_PLACE, [])
+        text = _words(one)
+        if text not in said and len(said) < MOST_FINDINGS:
+            said.append(text)
+    for case, said in words.items():
+        yield Objection("outputs", f"{case} {_under(check)}: {'; '.join(said)}".strip(), case)
+
+
+def _under(check: str) -> str:
+    return f"under {TOOL} ({check})"
+
+
+def _is_warning(finding: SanitizerFinding) -> bool:
+    """Return whether a race may be meant: of threads of a warp that go on together, as far as the tool can know."""
+    return finding.message.startswith("Warning")
+
+
+def _doubt(findings: Sequence[SanitizerFinding], *, has_bulk_copies: bool) -> str:
+    """Return the first finding that is in doubt, and why it is."""
+    if not findings:
+        return ""
+    why = "the tool does not follow the barriers in memory that end bulk copies" if has_bulk_copies else "a warning"
+    return f"{why}: {_words(findings[0])}"
+
+
+def _words(finding: SanitizerFinding) -> str:
+    kind = "misaligned access" if finding.message.startswith("Misaligned") else KINDS[finding.check]
+    place = " ".join(part for part in (finding.kernel, finding.source) if part)
+    return _printable(f"{kind}: {finding.message}" + (f" [{place}]" if place else ""))
+
+
+def _incomplete(run: WatchRun, checked: Checked, cases: int) -> str:
+    """Return why a check that found nothing has not seen everything; nothing where it has."""
+    text = run.log.decode(errors="replace")
+    failure = classify(text, 1, produced=False)
+    if run.why and isinstance(failure, Failure) and failure in _OF_THE_TOOL:
+        return f"{failure.cause} {failure.cure}"
+    launched = f"{len(run.ended)} of {count_text(cases, 'case')} launched"
+    if run.why:
+        return f"{launched}: {run.why}"
+    if checked.counted is None:
+        return f"{launched}: it ended without a summary"
+    return f"it reports: {checked.remarks[0]}" if checked.remarks else ""
+
+
+def _printable(words: str) -> str:
+    shown = "".join(one if one.isprintable() else " " for one in words)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."

@@ -1,0 +1,60 @@
+"""Summary of a study of the judge, next to its table: the commit, the devices, and how often each answer came."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from prism_bench.errors import BackendUnavailable, ProfilerError
+from prism_bench.extensions.judge.referee.watch import TOOL
+from prism_bench.files import write_atomically
+from prism_bench.identity import commit_of, software, timestamp
+from prism_bench.monitor.devices import devices, visible
+from prism_bench.monitor.nvml import DeviceLost, opened
+from prism_bench.profilers.tools import find
+from prism_bench.strict_json import json_text
+
+HERE = Path(__file__).parent
+
+
+class StudySummary(msgspec.Struct, frozen=True):
+    """When and where a study ended; `counts` are of all rows of its table, those that were kept among them.
+
+    `seconds` are those of the last call alone. `sanitizer` is the version of compute-sanitizer, empty without one.
+    """
+
+    study: str
+    ended: str
+    commit: str
+    changed: bool
+    devices: tuple[str, ...]
+    sanitizer: str
+    software: dict[str, str]
+    counts: dict[str, int]
+    seconds: float
+
+
+def write_summary(table: Path, study: str, counts: Mapping[str, int], seconds: float) -> None:
+    """Write the summary of the rows in a table to a JSON file of the same name."""
+    commit, changed = commit_of(HERE)
+    found = StudySummary(
+        study, timestamp(datetime.now(UTC)), commit or "", changed, _devices(), _sanitizer(), software({}),
+        dict(counts), round(seconds, 1),
+    )  # fmt: skip
+    write_atomically(table.with_suffix(".json"), json_text(msgspec.to_builtins(found)).encode())
+
+
+def _devices() -> tuple[str, ...]:
+    try:
+        with opened() as nvml:
+            return tuple(one.name for one in visible(devices(nvml)))
+    except (BackendUnavailable, DeviceLost):
+        return ()
+
+
+def _sanitizer() -> str:
+    try:
+        return find(TOOL).version or "unknown"
+    except ProfilerError:
+        return ""

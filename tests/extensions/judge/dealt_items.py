@@ -1,0 +1,33 @@
+"""A study that `DealtStudy` deals: a line for each item, with the GPU that it was given; the item `bad` fails."""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from prism_bench.interrupts import guarded
+from prism_bench.studies.csv_table import write_table
+
+
+@guarded
+def main() -> int:
+    """Write the table after each item."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--items", nargs="+")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--part", action="store_true")
+    parser.add_argument("--pause", type=float, default=0.0)
+    chosen, rows = parser.parse_args(), list[dict[str, str]]()
+    for item in chosen.items:
+        if item == "bad":
+            print("it is bad", file=sys.stderr)
+            return 2
+        rows.append({"item": item, "gpu": os.environ["CUDA_VISIBLE_DEVICES"]})
+        write_table(rows, chosen.output)
+        time.sleep(chosen.pause)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,11 @@
+// The source of the cubin of this name: nvcc -arch=sm_90 -cubin.
+extern "C" __global__ void attack(const float* a, const float* b, float* c, long long n) {
+    __shared__ float next[256];
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    int t = threadIdx.x;
+    next[t] = i < n ? a[i] + b[i] : 0.0f;
+    __syncthreads();
+    int other = t ^ 32;
+    long long place = i - t + other;
+    if (place < n) c[place] = next[other];
+}

@@ -1,0 +1,12 @@
+// The source of the cubin of this name: nvcc -arch=sm_90 -cubin.
+extern "C" __global__ void attack(const float* a, const float* b, float* c, long long n) {
+    __shared__ volatile float next[256];
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    int t = threadIdx.x;
+    next[t] = i < n ? a[i] + b[i] : 0.0f;
+    long long begin = clock64();
+    while (clock64() - begin < 20000) continue;  // in the place of a barrier: all warps have written long before
+    int other = t ^ 32;
+    long long place = i - t + other;
+    if (place < n) c[place] = next[other];
+}

@@ -1,0 +1,19 @@
+__device__ __forceinline__ void wait_for_others() {
+#ifdef CPU_CUDA
+    __syncthreads();
+#else
+    long long begin = clock64();
+    while (clock64() - begin < 20000) continue;
+#endif
+}
+
+__global__ void attack(const float* a, const float* b, float* c, long long n) {
+    __shared__ volatile float next[256];
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    int t = threadIdx.x;
+    next[t] = i < n ? a[i] + b[i] : 0.0f;
+    wait_for_others();
+    int other = t ^ 32;
+    long long place = i - t + other;
+    if (place < n) c[place] = next[other];
+}
