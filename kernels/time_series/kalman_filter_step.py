@@ -70,6 +70,7 @@ def launch_with(control: tuple[str, str], kept: tuple[str, str]) -> Callable[...
 
 
 FINITE = replace(real(), finite=True)  # a measurement may be missing (NaN), but there is no infinite innovation
+CONTROLLED = replace(FINITE, most=2.0**30)  # an innovation holds products of two of them, a likelihood its square
 
 
 def definite(size: str, scale: float) -> Fill:
@@ -251,7 +252,8 @@ spec = KernelSpec(
         ),
         "full": Variant(
             "with a control term B u; the innovation y and its covariance S are handed out",
-            arguments=arguments("1", (In("b", "1 n controls"), In("u", "filters controls")),
+            arguments=arguments("1", (In("b", "1 n controls", domain=CONTROLLED),
+                                      In("u", "filters controls", domain=CONTROLLED)),
                                 (Out("innovation", "filters m"), Out("deviation", "filters m m"))),
             parameters={"each": 0, "controls": 3, "keep": 1},
             launch=launch_with(("b", "u"), ("innovation", "deviation")),
