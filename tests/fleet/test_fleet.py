@@ -109,6 +109,21 @@ def test_workers_killed_twice_cost_nothing_but_what_was_under_way(fleet, measure
     assert versions and all(not version.complete for version in versions)
 
 
+def test_one_board_measures_the_ceilings_and_all_the_anchors(measure, monkeypatch):
+    """As on GPUs: `triple` takes the part of a ceiling that is no anchor."""
+    toys = discover(TOYS)
+    ceilings = [toys.anywhere(name) for name in ("nothing[blocks=1]", "triple[n=1000]")]
+    monkeypatch.setattr(FleetRun, "_ceilings", lambda self: ceilings)
+    monkeypatch.setattr(FleetRun, "_anchors", lambda self: ceilings[:1])
+    record = measure()
+    assert record.complete
+    boards = len(record.parts) or 1
+    samples = {case.name: case.measurement("cold_time").processes for case in record.cases if case.label == "S0"}
+    assert {"nothing[blocks=1]": 2 * boards, "triple[n=1000]": 2} == {
+        name: len(samples[name]) for name in ("nothing[blocks=1]", "triple[n=1000]")
+    }
+
+
 def test_an_interrupt_keeps_what_was_measured(measure):
     def report(progress):
         if progress.done:

@@ -71,7 +71,9 @@ def test_a_stored_record_has_groups_and_ceilings():
     kept = store.read(next((REPORTS / "runs" / "nvidia-h200").glob("20261123T070904Z-*.json.gz")))
     found = costs_in(kept, CATALOGUE)
     (ceilings,) = [one for one in found.groups if one.early]
-    assert len(found.groups) > 50 and 0 < found.overhead.anchors < ceilings.seconds / 2 and 0 < found.overhead.start < 60
+    assert (
+        len(found.groups) > 50 and 0 < found.overhead.anchors < ceilings.seconds / 2 and 0 < found.overhead.start < 60
+    )
     rows = {row.boards: row.speedup for row in simulated(found)}
     assert rows[2] >= 1.9 and rows[4] >= 3.6 and rows[8] >= 7.0, rows
     assert all(speedup <= boards for boards, speedup in rows.items())
@@ -79,7 +81,9 @@ def test_a_stored_record_has_groups_and_ceilings():
 
 def test_the_stored_table_is_that_of_the_stored_records():
     folder = REPORTS / "runs" / "nvidia-h200"
-    kept, older = (store.read(next(folder.glob(f"{name}-*.json.gz"))) for name in ("20261123T070904Z", "20261122T095434Z"))
+    kept, older = (
+        store.read(next(folder.glob(f"{name}-*.json.gz"))) for name in ("20261123T070904Z", "20261122T095434Z")
+    )
     for name, planned in (("simulated", None), ("simulated_by_older_times", older)):
         rows = [vars(row) for row in simulated(costs_in(kept, CATALOGUE, planned))]
         text = (REPORTS / "fleet" / f"{name}.csv").read_text()
