@@ -92,7 +92,7 @@ class FleetRun:
         return partial(replacements, self.fleet, backend=self.backend, catalogue=self.catalogue.folder)
 
     def _grouped_cases(self) -> list[Case]:
-        """Return the cases that are shared; the ceiling benchmarks are a group of their own."""
+        """Return the cases that are shared; the ceiling benchmarks are another group."""
         cases = [case for case in self.cases if not (self.backend == "numpy_reference" and case.variant)]
         ceilings = {case.name for case in self._ceilings()}
         left = [case for case in cases if case.name not in ceilings]

@@ -176,7 +176,7 @@ def _seconds(groups: Iterable[CaseGroup]) -> float:
 def _first(groups: list[CaseGroup], seconds: float, needed: bool) -> list[CaseGroup]:
     """Remove and return the first groups of a list that fit in the seconds; where one is `needed`, the first anyway.
 
-    One more is taken where that ends nearer to the seconds, so that no short one is left for a job of its own.
+    One more is taken where that ends nearer to the seconds, so that no job is left for a short one alone.
     """
     taken: list[CaseGroup] = []
     left = seconds
