@@ -16,7 +16,7 @@ A record is one JSON object (stored compressed, see `store/`):
                   {case: reason}, unused: why the store has no choice}; empty where no store was used
     monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
                   (seconds), lost}, or {missing}: why nothing was seen
-    boards        one entry per GPU {uuid, vbios, power_limit, host}, see `boards`; absent in older records
+    boards        one entry per GPU {uuid, vbios, power_limit, host, ...}, see `boards`; absent in older records
     parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
                   created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
                   machine has none

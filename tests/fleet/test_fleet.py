@@ -134,6 +134,25 @@ def test_an_interrupt_keeps_what_was_measured(measure):
     assert record.cases
 
 
+def test_hosts_and_firmware_of_boards_may_differ_and_settings_leave_a_board_out(fleet, monkeypatch):
+    answers = fleet.answers
+
+    def differently(claims, call, work):
+        first, second = answers(claims, call, work)
+        for place, (one, watts) in enumerate(((first, 700.0), (second, 500.0))):
+            one["facts"] |= {"uuid": f"GPU-{place}", "board": {"host": f"host {place}", "vbios": f"96.{place}"}}
+            one["facts"]["board"] |= {"power_limit": watts} if limited else {}
+        return [first, second]
+
+    monkeypatch.setattr(fleet, "answers", differently)
+    limited = False
+    boards, remarks = boards_of(fleet, "null", TOYS)
+    assert (["GPU-0", "GPU-1"], []) == ([board.key for board in boards], remarks)
+    limited = True
+    (only,), (remark,) = boards_of(fleet, "null", TOYS)
+    assert "GPU-0" == only.key and "power limit 500 W, not 700 W" in remark
+
+
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
     with (
