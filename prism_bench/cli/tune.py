@@ -72,21 +72,18 @@ def command(
     """
     from prism_bench.studies import tuning_session as tuning
 
-    if restamp and fleet:
-        raise UsageError("--restamp measures nothing; leave --fleet out")
+    if fleet and (restamp or time_limit):
+        raise UsageError(f"{'--restamp' if restamp else '--time-limit'}: leave it out with --fleet")
     if restamp:
         return _restamp(restamp, options.open_catalogue(catalogue), json)
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
-    if fleet and time_limit is not None:
-        raise UsageError("--time-limit: leave it out with --fleet")
     words, found = options.patterns(cases, filter), options.open_catalogue(catalogue)
     with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
         tuning.require_readable(place.backend.facts(), store, noise)
         bench, chosen = _chosen(place.backend, found, words, label, timeout)
         save = Saver(_writing(bench, store if keep else None, output))
         result = _measured(place, bench, chosen, plan, _Keeping(noise, save))
-        path = save.finish(result)
-        raise SystemExit(save.exit_code(_show(result, path, json)))
+        raise SystemExit(save.exit_code(_show(result, save.finish(result), json)))
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def set_alike(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[str]
 
 def differing(own: Mapping[str, str], usual: Mapping[str, str]) -> str:
     """Return in words the settings in which a board differs from what is usual."""
-    names = [name for name in own | usual if own.get(name) != usual.get(name)]
+    names = [name for name in {**own, **usual} if own.get(name) != usual.get(name)]
     return ", ".join(f"{name} {own.get(name, 'unknown')}, not {usual.get(name, 'unknown')}" for name in names)
 
 

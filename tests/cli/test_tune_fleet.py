@@ -33,7 +33,7 @@ def test_choices_of_two_workers_are_kept_as_those_of_one_gpu(shell, script):
         (("--workers", "2"), "--workers 2: it is for --fleet"),
         (("--fleet", "banana"), "--fleet banana: it is local, an address"),
         (("--fleet", "local", "--time-limit", "5"), "--time-limit: leave it out with --fleet"),
-        (("--fleet", "local", "--restamp", "choices.json"), "--restamp measures nothing; leave --fleet out"),
+        (("--fleet", "local", "--restamp", "choices.json"), "--restamp: leave it out with --fleet"),
     ],
 )
 def test_what_has_no_meaning_is_refused(shell, words, message):
