@@ -68,4 +68,4 @@ def test_of_a_lost_job_anchors_stay_and_an_incomplete_group_of_ceilings_does_not
     own = {case.name: case for case in record.cases}
     assert {ANCHOR.name, CEILING.name, CASE.name} == set(own)
     assert (None, "b", "a") == tuple(own[case.name].board for case in (ANCHOR, CEILING, CASE))
-    assert ("a", "a", "b", "b") == own[ANCHOR.name].measurement("cold_time").boards
+    assert {"a", "b"} == set(own[ANCHOR.name].measurement("cold_time").boards)
