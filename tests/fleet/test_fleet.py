@@ -136,6 +136,7 @@ def test_an_interrupt_keeps_what_was_measured(measure):
 
 def test_hosts_and_firmware_of_boards_may_differ_and_settings_leave_a_board_out(fleet, monkeypatch):
     answers = fleet.answers
+    fleet._client.wait_for_workers(2, timeout=60)  # an earlier test may have killed one
 
     def differently(claims, call, work):
         first, second = answers(claims, call, work)
