@@ -6,6 +6,8 @@ A record has one entry for each board:
     vbios         version of its firmware
     power_limit   the enforced one, in watts
     host          a short digest of the name of the host that it is in: records name no computer
+    application_sm_clock, application_memory_clock, boost_sm_clock
+                  what its clocks are set to, in hertz, and the highest that an administrator lets them boost to
 
 What nothing could read is absent.
 """

@@ -1,7 +1,7 @@
 """Sizes of a case: shapes and bytes of its buffers, compulsory traffic and floating-point operations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -16,10 +16,15 @@ class CaseSizes:
 
     spec: KernelSpec
     axes: Mapping[str, object]
+    _shapes: dict[str, tuple[int, ...]] = field(
+        default_factory=dict[str, tuple[int, ...]], init=False, repr=False, compare=False
+    )
 
     def shape(self, argument: str) -> tuple[int, ...]:
         """Return the shape of a buffer."""
-        return self.spec.array(argument).extents(self.axes)
+        if argument not in self._shapes:
+            self._shapes[argument] = self.spec.array(argument).extents(self.axes)
+        return self._shapes[argument]
 
     def elements(self, argument: str) -> tuple[str, int]:
         """Return the type of a buffer's elements and their number."""

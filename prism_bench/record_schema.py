@@ -232,6 +232,9 @@ class BoardFile(Struct, frozen=True, gc=False):
     uuid: Named
     vbios: Text | None = None
     power_limit: float | None = None
+    application_sm_clock: float | None = None
+    application_memory_clock: float | None = None
+    boost_sm_clock: float | None = None
     host: Text | None = None
 
     def known(self) -> dict[str, str | float]:

@@ -16,7 +16,7 @@ A record is one JSON object (stored compressed, see `store/`):
                   {case: reason}, unused: why the store has no choice}; empty where no store was used
     monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
                   (seconds), lost}, or {missing}: why nothing was seen
-    boards        one entry per GPU {uuid, vbios, power_limit, host}, see `boards`; absent in older records
+    boards        one entry per GPU {uuid, vbios, power_limit, host, ...}, see `boards`; absent in older records
     parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
                   created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
                   machine has none
@@ -49,13 +49,14 @@ A record is one JSON object (stored compressed, see `store/`):
 Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
 """
 
-import gc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, get_args
 
 from prism_bench.boards import uuids_of
+from prism_bench.cycles import no_collection
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
@@ -81,6 +82,7 @@ JsonTable = dict[str, Any]
 IMPORTED = "imported"  # family and label of a case that another tool measured
 TESTED = "pytest"  # family of a case that a test timed: its name is the test's node id
 STATUSES = get_args(Status)
+EDGES = ("edge", "golden")  # labels of cases that are verified alone
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class CaseResult:
 
         A golden case may share its workload with a timed one: a case with times is no edge.
         """
-        return self.label in ("edge", "golden") and not self.measurements
+        return self.label in EDGES and not self.measurements
 
     @property
     def main_metric(self) -> str:
@@ -222,15 +224,13 @@ def encode_measurement(measurement: Measurement) -> JsonTable:
     return plain | {key: value for key, value in watched.items() if value}
 
 
-def decode(source: object, origin: str) -> RunRecord:
-    """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged."""
-    collects = gc.isenabled()
-    gc.disable()  # a record makes no cycles, and the search for them among its objects takes as long as reading it
-    try:
-        return _record(*checked_with_tables(source, origin))
-    finally:
-        if collects:
-            gc.enable()
+def decode(source: object, origin: str, *, edges: bool = True) -> RunRecord:
+    """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged.
+
+    Without `edges` it has only the cases that are timed; the others are checked, too.
+    """
+    with no_collection():
+        return _record(*checked_with_tables(source, origin), edges=edges)
 
 
 def decode_case(plain: object) -> CaseResult:
@@ -243,14 +243,15 @@ def decode_measurement(plain: object) -> Measurement:
     return _measurement(checked_measurement(plain, "measurement"))
 
 
-def _record(file: RecordFile, tables: OpenRecord) -> RunRecord:
+def _record(file: RecordFile, tables: OpenRecord, *, edges: bool) -> RunRecord:
+    kept = [edges or case.measurements or case.label not in EDGES for case in file.cases]
     return RunRecord(
         created=file.created,
         backend=file.backend,
         machine=tables.machine,
         software=file.software,
         protocol=file.protocol,
-        cases=tuple(map(_case, file.cases, tables.cases)),
+        cases=tuple(map(_case, compress(file.cases, kept), compress(tables.cases, kept))),
         commit=file.commit,
         dirty=file.dirty,
         catalogue=file.catalogue,

@@ -40,6 +40,7 @@ def command(
     Ends with 2 where nothing could be judged. Unmeasured budgets count as neither met nor missed.
     """
     from prism_bench import store
+    from prism_bench.cycles import no_collection
     from prism_bench.report.gate import delivery
     from prism_bench.report.gate.files import write_files
     from prism_bench.studies.judging import judged
@@ -47,7 +48,7 @@ def command(
     found = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
     with delivery.failures(state, options.remark) if alert else nullcontext():
-        with options.err().status("reading records"):
+        with options.err().status("reading records"), no_collection():
             passed = judged(record or store.newest(runs), found, runs, noise)
         _print(passed, json=json)
         write_files(passed, markdown, junit)

@@ -54,12 +54,13 @@ def command(
 def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
     """Return the context of each machine, and the newest files that could not be used."""
     from prism_bench import store
+    from prism_bench.cycles import no_collection
     from prism_bench.report.site.context import contexts
     from prism_bench.report.site.newest import newest_of_each
     from prism_bench.report.site.places import Places
 
     places = Places(runs)
-    with options.err().status("reading records"):
+    with options.err().status("reading records"), no_collection():
         history = store.read_history(runs)
         found = list(contexts(newest_of_each(history, places), history, places, catalogue))
     return found, store.unusable_newest(history)

@@ -1,6 +1,7 @@
 """`prism-bench tune`: the fastest way to launch each kernel on this machine."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,15 +14,16 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.files import write_atomically
 from prism_bench.options import pairs
+from prism_bench.options.fleet import FleetOption, WorkersOption
 from prism_bench.options.limits import TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.saving import Saver
 from prism_bench.tune import written
 
 if TYPE_CHECKING:
-    from prism_bench.backends import Backend
+    from prism_bench.options.announcement import DescribedBackend
     from prism_bench.studies.trials import Bench
-    from prism_bench.studies.tuning_session import TuningResult
+    from prism_bench.studies.tuning_session import TuningPlan, TuningResult
 
 NAME = "tune"
 RENAMED = {**options.TIME_LIMIT, "--dry-run": "--no-keep"}
@@ -59,6 +61,8 @@ def command(
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     output: _OutputOption = None,
     restamp: _RestampOption = None,
+    fleet: FleetOption = None,
+    workers: WorkersOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Tune how each kernel is launched on this machine.
@@ -68,20 +72,47 @@ def command(
     """
     from prism_bench.studies import tuning_session as tuning
 
+    if fleet and (restamp or time_limit):
+        raise UsageError(f"{'--restamp' if restamp else '--time-limit'}: leave it out with --fleet")
     if restamp:
         return _restamp(restamp, options.open_catalogue(catalogue), json)
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
-    opened = options.choose_backend(backend, quiet=json)
-    tuning.require_readable(opened.facts(), store, noise)
     words, found = options.patterns(cases, filter), options.open_catalogue(catalogue)
-    bench, chosen = _chosen(opened, found, words, label, timeout)
+    with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+        tuning.require_readable(place.backend.facts(), store, noise)
+        bench, chosen = _chosen(place.backend, found, words, label, timeout)
+        save = Saver(_writing(bench, store if keep else None, output))
+        result = _measured(place, bench, chosen, plan, _Keeping(noise, save))
+        raise SystemExit(save.exit_code(_show(result, save.finish(result), json)))
 
-    save = Saver(_writing(bench, store if keep else None, output))
-    with interrupts.held():
+
+@dataclass(frozen=True)
+class _Keeping:
+    """Where a session's noise floors are, and what keeps its results."""
+
+    noise: Path
+    save: "Saver[TuningResult, Path | None]"
+
+
+def _measured(
+    place: pairs.PairPlace, bench: "Bench", cases: Sequence[Case], plan: "TuningPlan", keeping: _Keeping
+) -> "TuningResult":
+    """Tune the cases on this device, or on the boards of a fleet."""
+    from prism_bench.studies.tuning_session import TuningSession
+
+    if place.fleet is None:
         with progress_bar() as report:
-            result = tuning.TuningSession(bench, opened.device, plan, report).run(chosen, noise, save)
-        path = save.finish(result)
-        raise SystemExit(save.exit_code(_show(result, path, json)))
+            session = TuningSession(bench, place.backend.device, plan, report)
+            return session.run(cases, keeping.noise, keeping.save)
+    from prism_bench.options.fleet import fleet_progress
+    from prism_bench.studies.fleet_tuning import TuningWork, tune_on
+
+    work = TuningWork(bench, plan, cases, keeping.noise, keeping.save)
+    with fleet_progress() as report:
+        result = tune_on(*place.fleet, work, report)
+    for reason in work.given_up:
+        options.remark(reason, "yellow")
+    return result
 
 
 def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:
@@ -113,7 +144,7 @@ def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callab
 
 
 def _chosen(
-    opened: "Backend", found: Catalogue, words: Sequence[str], label: Sequence[str] | None, timeout: float
+    opened: "DescribedBackend", found: Catalogue, words: Sequence[str], label: Sequence[str] | None, timeout: float
 ) -> "tuple[Bench, list[Case]]":
     """Return the bench and the cases: the chosen ones, else those of every kernel and no variant."""
     from prism_bench.studies.trials import Bench

@@ -7,6 +7,12 @@ from typing import Any
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.host_plan import Device
 
+SETTINGS: Mapping[str, tuple[str, str, float]] = {  # how a board is set, in words, with its unit
+    "power_limit": ("power limit", "W", 1.0),
+    "application_sm_clock": ("application SM clock", "MHz", 1e-6),
+    "application_memory_clock": ("application memory clock", "MHz", 1e-6),
+    "boost_sm_clock": ("highest SM clock that it may boost to", "MHz", 1e-6),
+}
 _KIND = ("device", "compute_capability", "sm_count", "memory_bytes")  # of the machine's facts: what is one series
 
 
@@ -62,6 +68,15 @@ class FleetBoard:
         return tuple(self.facts.get(name) for name in _KIND)
 
     @property
+    def settings(self) -> dict[str, str]:
+        """Its power limit and clocks as they are set, in words; what nothing could read is absent."""
+        known: Mapping[str, Any] = self.facts.get("board", {})
+        return {
+            words: f"{known[name] * factor:.0f} {unit}"
+            for name, (words, unit, factor) in SETTINGS.items() if name in known
+        }  # fmt: skip
+
+    @property
     def title(self) -> str:
         """Its short name for people: host and worker or the beginning of the UUID."""
         uuid = str(self.facts.get("uuid") or "").removeprefix("GPU-")[:8]
@@ -110,6 +125,24 @@ def of_one_kind(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[st
         for board in others
     ]
     return [board for board in boards if board.kind == chosen], remarks
+
+
+def set_alike(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[str]]:
+    """Return the boards that are set as most are, the first such setting, and a remark on each other board."""
+    settings = [tuple(board.settings.items()) for board in boards]
+    chosen = max(dict.fromkeys(settings), key=settings.count)
+    remarks = [
+        f"{board.title} is set differently and measures nothing: {differing(board.settings, dict(chosen))}; set it "
+        "like the others with nvidia-smi as root, or run it as another fleet: its times are another series"
+        for board, own in zip(boards, settings, strict=True) if own != chosen
+    ]  # fmt: skip
+    return [board for board, own in zip(boards, settings, strict=True) if own == chosen], remarks
+
+
+def differing(own: Mapping[str, str], usual: Mapping[str, str]) -> str:
+    """Return in words the settings in which a board differs from what is usual."""
+    names = [name for name in {**own, **usual} if own.get(name) != usual.get(name)]
+    return ", ".join(f"{name} {own.get(name, 'unknown')}, not {usual.get(name, 'unknown')}" for name in names)
 
 
 def require_equal(boards: Sequence[FleetBoard]) -> None:

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 
 from prism_bench import interrupts
 from prism_bench.case import Case
@@ -14,9 +15,9 @@ from prism_bench.fleet.catalogue_work import CatalogueWork
 from prism_bench.fleet.describe import replacements
 from prism_bench.fleet.dispatch import BoardState, Dispatcher
 from prism_bench.fleet.fleet import Fleet
-from prism_bench.fleet.placement import Schedule, grouped, last_boards
-from prism_bench.run.ceilings import ceiling_cases
-from prism_bench.run.forecast import costs_of
+from prism_bench.fleet.placement import Schedule, ceiling_groups, grouped, job_overhead, last_boards
+from prism_bench.run.ceilings import anchor_cases, ceiling_cases
+from prism_bench.run.forecast import MOST_READ, costs_of
 from prism_bench.run.settings import Settings
 from prism_bench.run_record import RunRecord
 from prism_bench.saving import Due
@@ -61,7 +62,7 @@ class FleetRun:
         chosen = self._grouped_cases()
         due, complete = Due(), True
         work = CatalogueWork(
-            self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes,
+            self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes, anchors=self._anchors(),
             keep=lambda: keep(work.record(complete=False)) if due() else None,
         )  # fmt: skip
         schedule = self._schedule(chosen)
@@ -91,19 +92,29 @@ class FleetRun:
         return partial(replacements, self.fleet, backend=self.backend, catalogue=self.catalogue.folder)
 
     def _grouped_cases(self) -> list[Case]:
-        """Return the cases that one board alone measures: the ceiling benchmarks are measured by all."""
+        """Return the cases that are shared; the ceiling benchmarks are another group."""
         cases = [case for case in self.cases if not (self.backend == "numpy_reference" and case.variant)]
-        everywhere = {case.name for case in ceiling_cases(self.catalogue)} if self.backend == "cuda" else set[str]()
-        left = [case for case in cases if case.name not in everywhere]
+        ceilings = {case.name for case in self._ceilings()}
+        left = [case for case in cases if case.name not in ceilings]
         if not left:
             raise UsageError("a fleet shares kernels, and only ceiling benchmarks are chosen; leave --fleet out")
         return left
 
+    def _ceilings(self) -> list[Case]:
+        return ceiling_cases(self.catalogue) if self.backend == "cuda" else []
+
+    def _anchors(self) -> list[Case]:
+        """Return the ceiling benchmarks that every board measures."""
+        return anchor_cases(self.catalogue, islice(self.earlier, MOST_READ)) if self.backend == "cuda" else []
+
     def _schedule(self, cases: Sequence[Case]) -> Schedule:
-        earlier = list(self.earlier)
+        earlier, ceilings = list(islice(self.earlier, MOST_READ)), self._ceilings()
         costs, _ = costs_of(cases, self.settings, self.backend, earlier)
-        seconds: Mapping[str, float] = costs.by_case(cases, self.settings.processes)
-        return Schedule(grouped(cases, seconds), [board.key for board in self.boards], last_boards(earlier))
+        seconds: Mapping[str, float] = costs.by_case([*cases, *ceilings], self.settings.processes)
+        groups = [*ceiling_groups(ceilings, seconds), *grouped(cases, seconds)]
+        bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, earlier)
+        overhead = job_overhead(bare, self._anchors(), self.settings.processes)
+        return Schedule(groups, [board.key for board in self.boards], last_boards(earlier), overhead)
 
 
 def block_seconds(left: float, boards: int) -> float:

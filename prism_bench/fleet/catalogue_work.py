@@ -15,7 +15,6 @@ from prism_bench.fleet.dispatch import BoardRefused, BoardState
 from prism_bench.fleet.measured_block import CALL
 from prism_bench.fleet.placement import CaseGroup
 from prism_bench.run.catalogue_run import Run
-from prism_bench.run.ceilings import ceiling_cases
 from prism_bench.run.lanes import lanes_for
 from prism_bench.run.merge import merge
 from prism_bench.run.record_builder import RunClock
@@ -38,20 +37,20 @@ class _BoardRun:
 
 
 class CatalogueWork:
-    """Runs cases of a catalogue on the boards of a fleet; every board measures the ceilings once, in its first job."""
+    """Runs cases of a catalogue on the boards of a fleet; every board measures the anchors once, in its first job."""
 
     call = CALL
 
     def __init__(
         self, catalogue: Catalogue, backend: str, settings: Settings, cases: Iterable[Case], *,
-        lanes: int | None = None, keep: Callable[[], object] = lambda: None,
+        anchors: Iterable[Case] = (), lanes: int | None = None, keep: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
         """Verify in `lanes` processes, by default as many as the board's cores allow.
 
         `keep` is called after every event that brought results.
         """
         self._catalogue, self._backend, self._settings, self._keep = catalogue, backend, settings, keep
-        self._lanes = lanes
+        self._lanes, self._anchors = lanes, {case.name: case.task for case in anchors}
         self._chosen = {case.name for case in cases}
         self._boards: dict[str, _BoardRun] = {}
         self.clock = RunClock()
@@ -64,15 +63,13 @@ class CatalogueWork:
     def order(self, board: FleetBoard, groups: Sequence[CaseGroup]) -> dict[str, Any]:
         mine = self._of(board)
         mine.streamed = []
-        tasks = [task for group in groups for task in group.tasks]
-        if self._backend == "cuda":
-            known = mine.run.results
-            tasks = [case.task for case in ceiling_cases(self._catalogue) if case.name not in known] + tasks
         lanes = self._lanes or lanes_for(self._backend, len(board.claim.cores))
         return {
             "backend": self._backend, "catalogue": place_of(Path(self._catalogue.folder)),
             "digest": board.versions.get("catalogue", ""),
-            "settings": to_plain(replace(self._settings, lanes=lanes)), "tasks": list(dict.fromkeys(tasks)),
+            "settings": to_plain(replace(self._settings, lanes=lanes)),
+            "tasks": list(dict.fromkeys(task for group in groups for task in group.tasks)),
+            "anchors": [task for name, task in self._anchors.items() if name not in mine.run.results],
         }  # fmt: skip
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
@@ -106,8 +103,8 @@ class CatalogueWork:
         mine = self._of(board)
         streamed, mine.streamed = mine.streamed, []
         whole = [group for group in groups if self._is_whole(group, streamed)]
-        kernels, ceilings = {kernel for group in whole for kernel in group.kernels}, self._ceilings(streamed)
-        mine.keep(result for result in streamed if result.kernel in kernels or result.name in ceilings)
+        kernels, anchors = {kernel for group in whole for kernel in group.kernels}, self._measured_anchors(streamed)
+        mine.keep(result for result in streamed if result.kernel in kernels or result.name in anchors)
         return [group for group in groups if group not in whole]
 
     def give_up(self, board: FleetBoard, group: CaseGroup, reason: str) -> None:
@@ -156,10 +153,9 @@ class CatalogueWork:
             found.setdefault(result.name, []).append(result)
         return found
 
-    def _ceilings(self, results: Sequence[CaseResult]) -> set[str]:
-        """Return the names of the ceiling benchmarks that are wholly measured."""
-        names = {one.name for one in results if one.ceiling}
-        return {name for name in names if self._is_measured([one for one in results if one.name == name])}
+    def _measured_anchors(self, results: Sequence[CaseResult]) -> set[str]:
+        """Return the names of the anchors that are wholly measured."""
+        return {name for name in self._anchors if self._is_measured([one for one in results if one.name == name])}
 
     def _is_whole(self, group: CaseGroup, results: Sequence[CaseResult]) -> bool:
         names = [self._catalogue.anywhere(task).name for task in group.tasks]

@@ -9,7 +9,16 @@ from typing import Any
 from prism_bench import __version__, identity
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.files import default_folder
-from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal
+from prism_bench.fleet.board import (
+    BoardClaim,
+    FleetBoard,
+    SeenWorker,
+    claims,
+    differing,
+    of_one_kind,
+    require_equal,
+    set_alike,
+)
 from prism_bench.fleet.fleet import Fleet
 from prism_bench.fleet.job import JobChannel
 from prism_bench.host_plan import Device
@@ -21,7 +30,7 @@ from prism_bench.workers.handle import START_SECONDS
 from prism_bench.workers.process import WorkerDied, died_at_start, work
 
 CALL = f"{__name__}:described"
-_OWN = ("uuid", "software")  # of the facts: what may differ from board to board, and what is listed apart
+_OWN = ("uuid", "software", "board")  # of the facts: what may differ from board to board, and what is listed apart
 
 
 def place_of(catalogue: Path) -> str | None:
@@ -94,7 +103,8 @@ def boards_of(fleet: Fleet, backend: str, catalogue: Path) -> tuple[list[FleetBo
     found, remarks = claims(fleet.seen(sorted(fleet.addresses())), needs_gpu=backend == "cuda")
     boards, others = of_one_kind(describe(fleet, found, backend, catalogue))
     require_equal(boards)
-    return boards, remarks + others
+    boards, different = set_alike(boards)
+    return boards, remarks + others + different
 
 
 def replacements(
@@ -110,6 +120,8 @@ def replacements(
             left.remove(board)
             (again,) = describe(fleet, [replace(board.claim, worker=worker)], backend, catalogue)
             require_equal([board, again])
+            if again.settings != board.settings:
+                raise UsageError(f"{board.title}: {differing(again.settings, board.settings)} when it was lost")
             found.append(replace(again, name=board.key))
     except (BackendUnavailable, UsageError) as error:  # it may be gone again: the next look finds it, or does not
         warn(f"a worker that came back is not used: {error}")

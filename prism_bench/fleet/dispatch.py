@@ -62,7 +62,13 @@ class _GivenJob:
     board: FleetBoard
     groups: list[CaseGroup]
     future: Any
+    expected: float
+    began: float = field(default_factory=time.monotonic)
     ended: float | None = None
+
+    def left(self) -> float:
+        """Return in how many seconds it is expected to end."""
+        return max(0.0, self.expected - (time.monotonic() - self.began))
 
 
 @dataclass
@@ -113,13 +119,14 @@ class Dispatcher:
 
     def _fill(self) -> None:
         """Give each board without a job the next groups, where any are left for it."""
-        busy = {job.board.key for job in self._jobs.values()}
         for board in self.boards:
-            groups = [] if board.key in busy else self.schedule.take(board.key, self.seconds, len(self.boards))
+            left = {job.board.key: job.left() for job in self._jobs.values()}
+            others = {other.key: left.get(other.key, 0.0) for other in self.boards if other is not board}
+            groups = [] if board.key in left else self.schedule.take(board.key, self.seconds, others)
             if groups:
                 order = self.work.order(board, groups)
                 number, future = self.fleet.submit(board.claim, self.work.call, order)
-                self._jobs[number] = _GivenJob(board, groups, future)
+                self._jobs[number] = _GivenJob(board, groups, future, self.schedule.expected[board.key])
                 self.states[board.key].line = "starts"
 
     def _take(self, message: JobMessage) -> None:

@@ -51,10 +51,11 @@ def _catalogue(folder: Path, digest: str) -> Catalogue:
 
 
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
-    """Verify and time the order's `tasks`; send every result as it comes, and return the run's facts."""
+    """Verify and time the order's `tasks` and `anchors`; send every result as it comes, and return the run's facts."""
     catalogue = _catalogue(folder_of(order["catalogue"]), order["digest"])
     driven = StreamedRun(catalogue, order["backend"], from_plain(order["settings"]), channel)
-    driven.measure([catalogue.anywhere(task) for task in order["tasks"]])
+    cases, anchors = ([catalogue.anywhere(task) for task in order[which]] for which in ("tasks", "anchors"))
+    driven.measure(cases, anchors=anchors)
     driven.flush()
     return {
         "facts": driven.facts, "protocol": driven.protocol, "monitor": driven.monitor, "spent": driven.spent(),

@@ -57,10 +57,12 @@ def measured_limits(
     """Return the limits that the `machine/` kernels among `cases` measured; only valid measurements count.
 
     A copy that fits in a cache of `cache_bytes` shows nothing about memory and makes no ceiling; nor does a rate beyond
-    the device's `peaks`.
+    the device's `peaks`. What one of several boards measured alone makes none where all measured another of the kind.
     """
     peaks = peaks or {}
     cases = [case for case in cases if case.ceiling]
+    shared = {case.ceiling for case in cases if case.board is None}
+    cases = [case for case in cases if case.board is None or case.ceiling not in shared]
     floors: dict[str, float] = {}
     spreads: dict[str, float] = {}
     ceilings: dict[str, float] = {}

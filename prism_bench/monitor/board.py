@@ -12,11 +12,20 @@ from prism_bench.monitor.devices import by_uuid, devices
 _READ: dict[str, Callable[[ModuleType, object], object]] = {
     "vbios": lambda pynvml, board: str(pynvml.nvmlDeviceGetVbiosVersion(board)),
     "power_limit": lambda pynvml, board: pynvml.nvmlDeviceGetEnforcedPowerLimit(board) * 1e-3,
+    "application_sm_clock": lambda pynvml, board: (
+        pynvml.nvmlDeviceGetApplicationsClock(board, pynvml.NVML_CLOCK_SM) * 1e6
+    ),
+    "application_memory_clock": lambda pynvml, board: (
+        pynvml.nvmlDeviceGetApplicationsClock(board, pynvml.NVML_CLOCK_MEM) * 1e6
+    ),
+    "boost_sm_clock": lambda pynvml, board: (
+        pynvml.nvmlDeviceGetMaxCustomerBoostClock(board, pynvml.NVML_CLOCK_SM) * 1e6
+    ),
 }
 
 
 def board_facts(uuid: str) -> BoardTable:
-    """Return VBIOS, power limit (W) and host of the board; what cannot be read is left out."""
+    """Return VBIOS, power limit (W), clocks as they are set (Hz) and host; what cannot be read is left out."""
     with suppress(BackendUnavailable), nvml.opened() as pynvml:
         return {"host": host_digest(), **dict(_facts(pynvml, uuid))}
     return {"host": host_digest()}

@@ -65,19 +65,26 @@ class CaseCosts:
 def recorded_costs(record: RunRecord, peers: bool) -> CaseCosts:
     """Return what the record's cases took, with or without its peers.
 
-    A record without `spent` gives its duration, spread evenly over all that it verified and measured.
+    A record without `spent` gives its duration, spread evenly over all that it verified and measured. In a record of
+    several parts, a ceiling benchmark that all of them measured costs what it took one of them.
     """
     processes = max(1, int(record.protocol.get("processes") or 1))
     kept = any(case.spent for case in record.cases)
     ledger = _Spent() if kept else _Spread(record.duration / max(1, sum(map(_counted, record.cases))))
+    times = {case.name: _times(record, case) for case in record.cases}
     timed = [case for case in record.cases if not case.is_edge]
     costs = CaseCosts(
-        edges=_by_kernel((case, ledger.untimed(case)) for case in record.cases if case.is_edge),
-        untimed={case.name: ledger.untimed(case) for case in timed},
-        timed={case.name: ledger.timed(case, peers) / processes for case in timed},
+        edges=_by_kernel((case, ledger.untimed(case) / times[case.name]) for case in record.cases if case.is_edge),
+        untimed={case.name: ledger.untimed(case) / times[case.name] for case in timed},
+        timed={case.name: ledger.timed(case, peers) / processes / times[case.name] for case in timed},
         labels={case.name: case.label for case in timed},
     )
     return _with_stages(costs, record, processes) if record.spent else costs
+
+
+def _times(record: RunRecord, case: CaseResult) -> int:
+    """Return how many parts of the record measured the case."""
+    return max(1, len(record.parts)) if case.ceiling and case.board is None else 1
 
 
 def rough_costs(cases: Sequence[Case], settings: Settings, backend: str) -> CaseCosts:
@@ -126,13 +133,13 @@ def _series(case: CaseResult, peers: bool) -> int:
 
 
 def _with_stages(costs: CaseCosts, record: RunRecord, processes: int) -> CaseCosts:
-    """Return the costs with what the stages of the record took next to its cases."""
+    """Return the costs with what the stages of the record took next to its cases; each part has its own processes."""
     side_by_side = sum(case.spent.get(UNTIMED, 0.0) for case in record.cases)
     one_by_one = sum(_Spent().timed(case, True) for case in record.cases)
     return replace(
         costs,
         compiling=record.spent.get(COMPILING, 0.0),
-        start=max(0.0, record.spent.get(TIMED, 0.0) - one_by_one) / processes,
+        start=max(0.0, record.spent.get(TIMED, 0.0) - one_by_one) / processes / max(1, len(record.parts)),
         shared=record.spent.get(UNTIMED, 0.0) / side_by_side if side_by_side else 1.0,
     )
 

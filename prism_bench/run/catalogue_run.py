@@ -47,18 +47,24 @@ class Run(TaskDriver):
         self._checked: Sequence[str] | None = None  # labels whose compiled peers are checked now; None: all
         self._avoided: dict[str, dict[str, str]] = {}  # by task, peers that have no time, and why
         self._settled: dict[str, list[str]] = {}  # by task, peers that later processes need not measure
+        self._peerless: list[str] = []  # tasks
         self._lanes: Lanes | None = None  # kept while all is verified
 
-    def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:
+    def measure(
+        self, cases: list[Case], timed: bool = True, others: Iterable[str] = (), anchors: Sequence[Case] = ()
+    ) -> None:  # fmt: skip
         """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
 
-        With several lanes everything is verified before anything is timed; with one, the first process does both.
+        With several lanes everything is verified before anything is timed; with one, the first process does both. The
+        `anchors` are measured like the cases, but neither their edges nor their peers.
         """
         edges = list(dict.fromkeys([*(edges_task(case) for case in cases), *(f"edges:{kernel}" for kernel in others)]))
+        raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
+        self._peerless = [case.task for case in anchors if case not in cases]
+        cases = list(dict.fromkeys([*cases, *anchors]))
         processes = self._settings.processes if timed else 1
         apart = timed and self._settings.lanes > 1
         self._total = len(edges) + len(cases) * (processes + apart)
-        raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
         with self._standing_by(raced, processes if apart else 0) as ready:
             with Lanes(self._place, ["cupy", "torch"] if raced else ()) as self._lanes:
                 self._verify(cases, edges, raced, timed)
@@ -229,11 +235,11 @@ class Run(TaskDriver):
             "timed": timed,
             "verifies": verifies,
             "tasks": tasks,
+            "settled": {task: self._settled[task] for task in tasks if process and self._settled.get(task)},
+            "peerless": self._peerless,
             "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
             "avoid": {task: peers for task, peers in self._avoided.items() if not tasks or task in tasks},
         }
-        if process:
-            order["settled"] = {task: peers for task in tasks if (peers := self._settled.get(task))}
         if self._checked is not None and process == 0:
             order["check_compiled"] = list(self._checked)
         return order
@@ -246,16 +252,11 @@ class Run(TaskDriver):
         """Count the seconds of stages that took place elsewhere."""
         self._spent = seconds_of([self._spent, seconds])
 
-    def _written(self, cases: Iterable[CaseResult]) -> dict[str, int]:
-        """Return the bytes that each timed case writes, by name."""
-        known = {case.name: self._catalogue.anywhere(case.name) for case in cases if case.measurements}
-        return {name: sum(case.sizes.nbytes(array.name) for array in case.spec.outputs) for name, case in known.items()}
-
     def record(self, span: RunSpan) -> RunRecord:
         """Return the record of everything measured so far; impossible measurements are marked."""
         cases = tuple(sorted((combined(results) for results in self.results.values()), key=record_order))
         limits = measured_limits(cases, self.facts.get("l2_bytes", 0), peaks_of(self.facts))
-        judged_cases = judged(cases, limits, self._written(cases))
+        judged_cases = judged(cases, limits, self.builder.written_bytes(cases))
         protocol = {**self._settings.protocol(), **self.protocol}
         return self.builder.build(span, judged_cases, protocol=protocol, monitor=self.monitor, spent=self._spent)
 

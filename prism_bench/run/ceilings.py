@@ -1,10 +1,14 @@
 """Ceiling benchmarks of a run: the kernels that measure the machine itself."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.measure.limits import is_bandwidth
+from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
+from prism_bench.measurement import Measurement
+from prism_bench.run_record import CaseResult, RunRecord
 
 
 def with_ceilings(catalogue: Catalogue, backend: str, cases: Iterable[Case]) -> list[Case]:
@@ -29,3 +33,50 @@ def ceiling_cases(catalogue: Catalogue) -> list[Case]:
         and not (case.variant and case.label == "S0" and case.spec.ceiling != "read_bandwidth")
     ]
     return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))
+
+
+def anchor_cases(catalogue: Catalogue, earlier: Iterable[RunRecord]) -> list[Case]:
+    """Return those ceiling benchmarks that every board of a fleet measures, so that its own limits are known.
+
+    They are the quickest of each kind in the newest of the `earlier` records of such boards that has all kinds, and
+    those that prove caches cold. Without such a record they are all.
+    """
+    ceilings = ceiling_cases(catalogue)
+    kinds = {case.spec.ceiling for case in ceilings}
+    for record in earlier:
+        found = _quickest(record)
+        if kinds == {case.spec.ceiling for case in ceilings if case.name in found}:
+            return [case for case in ceilings if case.name in found or _proves_cold(case)]
+    return ceilings
+
+
+def _proves_cold(case: Case) -> bool:
+    return case.label == "S0" and case.spec.ceiling == "read_bandwidth"
+
+
+def _quickest(record: RunRecord) -> set[str]:
+    """Return the names of the cases behind the limits of the board that measured most ceiling benchmarks."""
+    measured = [case for case in record.cases if case.ceiling and case.measurements]
+    counts = Counter(board for case in measured for board in _boards(record, case))
+    own = measured
+    if counts:
+        board = max(counts, key=lambda one: counts[one])
+        own = [_on_board(case, board) for case in measured if board in _boards(record, case)]
+    limits = measured_limits(own, record.machine.get("l2_bytes", 0), peaks_of(record.machine))
+    return set(limits.sources.values())
+
+
+def _boards(record: RunRecord, case: CaseResult) -> Sequence[str]:
+    """Return the boards that measured the case, each once; none where they are not known."""
+    several = dict.fromkeys(board for one in case.measurements for board in one.boards)
+    return list(several) or list(filter(None, [record.board_of(case)]))
+
+
+def _on_board(case: CaseResult, board: str) -> CaseResult:
+    """Return the case with the processes that ran on one board."""
+    measured: list[Measurement] = []
+    for one in case.measurements:
+        places = [place for place, own in enumerate(one.boards) if own == board]
+        own = tuple(one.processes[place] for place in places)
+        measured.append(replace(one, processes=own) if one.boards else one)
+    return replace(case, board=None, measurements=tuple(measured))

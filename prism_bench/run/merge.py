@@ -1,8 +1,8 @@
 """Merge of run records: the parts that equal GPUs measured side by side, each with some of the kernels.
 
-Every part measures the ceilings for itself, and its own device's limits rejected what is impossible; the merged record
-keeps those judgements. A ceiling's samples of all parts are one measurement, so that shares in the merged record refer
-to the median of the machine's GPUs.
+Every part measures ceilings for itself, on a fleet the anchors among them, and its own device's limits rejected what is
+impossible; the merged record keeps those judgements. A ceiling's samples of all parts that measured it are one
+measurement, so that shares in the merged record refer to the median of the machine's GPUs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ class MeasuringOrder(TypedDict):
     order that is `open` come further tasks, one a line. `avoid` names by task the peers that have no time, each with
     its reason: they ended an earlier worker, or had no time there. `check_compiled` has the labels of the cases whose
     compiled peers are checked, whoever verifies; without it whoever verifies checks them all. `settled` names by task
-    the peers that an earlier process has measured well enough.
+    the peers that an earlier process has measured well enough. The tasks in `peerless` are measured without peers.
     """
 
     backend: str
@@ -25,6 +25,7 @@ class MeasuringOrder(TypedDict):
     avoid: NotRequired[dict[str, dict[str, str]]]
     check_compiled: NotRequired[list[str]]
     settled: NotRequired[dict[str, list[str]]]
+    peerless: NotRequired[list[str]]
 
 
 class TaskOrder(TypedDict):

@@ -71,6 +71,11 @@ class RecordBuilder:
             boards=boards_in(self.facts),
         )
 
+    def written_bytes(self, cases: Iterable[CaseResult]) -> dict[str, int]:
+        """Return the bytes that each timed case writes, by name."""
+        known = {case.name: self.catalogue.anywhere(case.name) for case in cases if case.measurements}
+        return {name: sum(one.sizes.nbytes(array.name) for array in one.spec.outputs) for name, one in known.items()}
+
 
 def catalogue_name(folder: Path) -> str:
     """Return the name of a catalogue in records: `built-in`, or its folder; of a project as it is configured."""

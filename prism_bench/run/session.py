@@ -39,6 +39,7 @@ class MeasuringSession:
         self.avoided: Mapping[str, Mapping[str, str]] = {}  # by task, peers that have no time, and why
         self.check_compiled: Collection[str] | None = None  # labels; see `orders.MeasuringOrder`
         self.settled: Mapping[str, Collection[str]] = {}  # by task, peers that are not measured again
+        self.peerless: Collection[str] = ()  # tasks whose peers are not measured
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
         self.looking = 0.0  # seconds spent on verifying timed launches
@@ -142,7 +143,7 @@ class MeasuringSession:
     def _peers(self, runnable: Runnable, known: KnownReference) -> PeerResults:
         """Return the times of the peers; where nothing is timed, those that will have no time in later processes."""
         is_needed = self._process < self._settings.peer_processes if self._timed else self._verifies
-        if not is_needed:
+        if not is_needed or runnable.case.task in self.peerless:
             return PeerResults()
         avoided = self.avoided.get(runnable.case.task, {})
         labels = self.check_compiled

@@ -130,7 +130,7 @@ def _tasks(order: MeasuringOrder, session: MeasuringSession) -> Iterator[str]:
 def _instruct(session: MeasuringSession, order: MeasuringOrder) -> None:
     """Let the session follow what may differ between the orders of one process."""
     session.avoided, session.check_compiled = order.get("avoid", {}), order.get("check_compiled")
-    session.settled = order.get("settled", {})
+    session.settled, session.peerless = order.get("settled", {}), order.get("peerless", ())
 
 
 def _cases(catalogue: Catalogue, tasks: Sequence[str]) -> list[Case]:

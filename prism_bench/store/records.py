@@ -103,9 +103,12 @@ def _writing(path: Path) -> Generator[None]:
         raise ResultsError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def read(path: Path | str) -> RunRecord:
-    """Read the record at `path`; a ResultsError names what is missing, cut, damaged, foreign or of a newer schema."""
-    return decode(text_at(path), str(path))
+def read(path: Path | str, *, edges: bool = True) -> RunRecord:
+    """Read the record at `path`; a ResultsError names what is missing, cut, damaged, foreign or of a newer schema.
+
+    Without `edges` the record has only the cases that are timed: a record may have ten times as many edges.
+    """
+    return decode(text_at(path), str(path), edges=edges)
 
 
 def text_at(path: Path | str) -> bytes | bytearray:

@@ -2,25 +2,27 @@
 
 Groups, their placement and the size of jobs are those of `prism-bench run --fleet`; only the boards are simulated. A
 job takes the recorded seconds of its cases (verification, every process, peers), its share of the compilation, and all
-that the processes of the whole recorded run took next to their cases: an upper bound of what starts cost. The first job
-of a board measures the ceilings, too. Not simulated: a scheduler that takes time, cores that are shared, and
-differences between boards.
+that the processes of the whole recorded run took next to their cases: an upper bound of what starts cost. One board
+measures the ceilings, the others the anchors among them in their first job. Jobs are planned by the times of another
+record where one is given. Not simulated: a scheduler that takes time, cores that are shared, and differences between
+boards.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
 from prism_bench.files import default_folder
 from prism_bench.fleet.catalogue_run import block_seconds
-from prism_bench.fleet.placement import CaseGroup, Schedule, grouped
-from prism_bench.run.case_costs import recorded_costs
-from prism_bench.run.ceilings import ceiling_cases
+from prism_bench.fleet.placement import CaseGroup, JobOverhead, Schedule, ceiling_groups, grouped, job_overhead
+from prism_bench.run.case_costs import CaseCosts, recorded_costs
+from prism_bench.run.ceilings import anchor_cases, ceiling_cases
 from prism_bench.run_record import RunRecord
 from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
@@ -30,11 +32,18 @@ BOARDS = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class FleetCosts:
-    """Seconds of a run's parts: `groups` of cases, the `ceilings` of each board, and what each job adds in `starts`."""
+    """Seconds of a run's parts: `groups` of cases, those of the ceilings `early`, and the `overhead` of jobs.
+
+    `planned` are the seconds of groups that the plan is made by, where they are others.
+    """
 
     groups: tuple[CaseGroup, ...]
-    ceilings: float
-    starts: float
+    overhead: JobOverhead = JobOverhead()
+    planned: Mapping[tuple[str, ...], float] = field(default_factory=dict[tuple[str, ...], float])
+
+    def expected(self) -> list[CaseGroup]:
+        """Return the groups with the seconds that the plan is made by."""
+        return [replace(one, seconds=self.planned.get(one.kernels, one.seconds)) for one in self.groups]
 
 
 @dataclass(frozen=True)
@@ -48,23 +57,35 @@ class SimulatedFleet:
     idle_share: float
 
 
-def costs_in(record: RunRecord, catalogue: Catalogue) -> FleetCosts:
+def costs_in(record: RunRecord, catalogue: Catalogue, planned: RunRecord | None = None) -> FleetCosts:
     """Return what a run of the record's cases takes; ResultsError where the record has no times of its cases."""
     costs, processes = recorded_costs(record, peers=True), max(1, int(record.protocol.get("processes") or 1))
-    everywhere = ceiling_cases(catalogue)
-    timed = [case for case in catalogue.cases(labels=("S0", "S1", "S2")) if case.name in costs.timed]
-    alone = [case for case in timed if case not in everywhere]
+    ceilings = ceiling_cases(catalogue)
+    alone = [case for case in _timed(catalogue, costs) if case not in ceilings]
     if not alone:
         raise ResultsError("the record has no times of this catalogue's cases, so there is nothing to simulate")
-    seconds = costs.by_case(alone, processes)
-    compiling = costs.compiling / len(alone)
-    groups = grouped(alone, {name: one + compiling for name, one in seconds.items()})
-    return FleetCosts(tuple(groups), sum(costs.by_case(everywhere, processes).values()), processes * costs.start)
+    overhead = job_overhead(recorded_costs(record, peers=False), anchor_cases(catalogue, [record]), processes)
+    plan = {} if planned is None else {one.kernels: one.seconds for one in _groups(planned, alone, ceilings)}
+    groups = tuple(_groups(record, alone, ceilings))
+    return FleetCosts(groups, overhead, plan)
+
+
+def _timed(catalogue: Catalogue, costs: CaseCosts) -> list[Case]:
+    return [case for case in catalogue.cases(labels=("S0", "S1", "S2")) if case.name in costs.timed]
+
+
+def _groups(record: RunRecord, alone: Sequence[Case], ceilings: Sequence[Case]) -> list[CaseGroup]:
+    """Return the groups of the cases with what the record's took; each case has its share of the compilation."""
+    costs, processes = recorded_costs(record, peers=True), max(1, int(record.protocol.get("processes") or 1))
+    seconds, compiling = costs.by_case([*alone, *ceilings], processes), costs.compiling / len(alone)
+    shares = {case.name: compiling for case in alone}
+    total = {name: one + shares.get(name, 0.0) for name, one in seconds.items()}
+    return [*ceiling_groups(ceilings, total), *grouped(alone, total)]
 
 
 def simulated(costs: FleetCosts, counts: Sequence[int] = BOARDS) -> list[SimulatedFleet]:
     """Return a row for each number of boards; the speedup is against a run without a fleet on one board."""
-    alone = costs.ceilings + costs.starts + sum(group.seconds for group in costs.groups)
+    alone = costs.overhead.start + sum(group.seconds for group in costs.groups)
     return [_row(costs, count, alone) for count in counts]
 
 
@@ -79,18 +100,19 @@ def _row(costs: FleetCosts, count: int, alone: float) -> SimulatedFleet:
 def _jobs(costs: FleetCosts, count: int) -> Iterator[tuple[float, float]]:
     """Yield when each job begins and ends: whichever board is free first takes the next one."""
     boards = [f"board {number}" for number in range(count)]
-    schedule, free = Schedule(costs.groups, boards, {}), list[tuple[float, str]]()
-    seconds = block_seconds(schedule.left, count)
-    for board in boards:
-        heappush(free, (0.0, board))
+    schedule, ends = Schedule(costs.expected(), boards, {}, costs.overhead), dict.fromkeys(boards, 0.0)
+    seconds, actual = block_seconds(schedule.left, count), {group.kernels: group.seconds for group in costs.groups}
+    free = [(0.0, board) for board in boards]
     new = set(boards)
     while free:
         now, board = heappop(free)
-        groups = schedule.take(board, seconds, count)
+        left = {other: max(0.0, end - now) for other, end in ends.items() if other != board}
+        groups = schedule.take(board, seconds, left)
         if groups:
-            extra = costs.starts + (costs.ceilings if board in new else 0.0)
+            ends[board] = now + schedule.expected[board]
+            anchors = costs.overhead.anchors if board in new and not any(group.early for group in groups) else 0.0
             new.discard(board)
-            until = now + extra + sum(group.seconds for group in groups)
+            until = now + costs.overhead.start + anchors + sum(actual[group.kernels] for group in groups)
             yield now, until
             heappush(free, (until, board))
 
@@ -99,9 +121,11 @@ def main() -> None:
     """Print the table of a record, and write it as CSV."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("record", type=Path, help="a complete record of the catalogue")
+    parser.add_argument("--planned-by", type=Path, help="an earlier record, whose times the plan is made by")
     parser.add_argument("--table", type=Path, help="a CSV file for the rows")
     options = parser.parse_args()
-    rows = simulated(costs_in(store.read(options.record), discover(default_folder())))
+    planned = store.read(options.planned_by) if options.planned_by else None
+    rows = simulated(costs_in(store.read(options.record), discover(default_folder()), planned))
     for row in rows:
         print(
             f"{count_text(row.boards, 'board')}: {row.seconds:.0f} s, {row.speedup:.2f}x, "

@@ -3,7 +3,8 @@
 Every run is the committed H200 record's timed cases, repeated to the number asked for, with each measurement moved by
 random normal noise; from time to time a kernel's machine code changes and its times with it, and the driver. Each
 command runs in its own process, and is a row: seconds, processor seconds, and the most memory that
-it held. `--table` writes the rows as CSV.
+it held. Modules are compiled by the first command that imports them, as in an installation, whatever the caller's
+environment asks for. `--table` writes the rows as CSV.
 """
 
 import argparse
@@ -126,7 +127,8 @@ def measured(scale: Scale, caches: Path) -> Iterator[dict[str, object]]:
 
 def _timed(what: str, caches: Path, *words: str) -> dict[str, object]:
     """Run a command; return its row. Its own exit code is a finding, and no matter here, unless it is 2."""
-    inherited = {**environment(), "PRISM_BENCH_CACHE": str(caches)}
+    inherited = {**environment(), "PRISM_BENCH_CACHE": str(caches), "PYTHONPYCACHEPREFIX": str(caches / "bytecode")}
+    inherited.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.perf_counter()
     command = subprocess.Popen(
         [sys.executable, "-m", "prism_bench", *words, "--json"], env=inherited, stdout=subprocess.DEVNULL

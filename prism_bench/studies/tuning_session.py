@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from math import inf
@@ -44,6 +44,28 @@ class TuningPlan:
 
 
 @dataclass(frozen=True)
+class TuningFound:
+    """What was measured so far: the searched cases, times of fresh processes by task, and facts of the device."""
+
+    searched: tuple[Searched, ...] = ()
+    again: Mapping[str, Measurement] = field(default_factory=dict[str, Measurement])
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def decisions(self, noise: Path) -> tuple[Decided, ...]:
+        """Return what is launched from now on; `noise` is the folder of noise floors."""
+        return tuple(decided(self.searched, self.again, self._known(noise)))
+
+    def _known(self, noise: Path) -> dict[str, Spread]:
+        """Return the noise of the cases on this machine, by name."""
+        floors = stored_noise(identity.machine(self.facts)["id"], noise)
+        names = {one.default.name: self.again.get(one.default.task) for one in self.searched}
+        if not floors:
+            return {}
+        spreads = {name: floors.spread(name, found.metric) for name, found in names.items() if found}
+        return {name: spread for name, spread in spreads.items() if spread is not None}
+
+
+@dataclass(frozen=True)
 class TuningResult:
     """Decisions of a session, the cases that time did not allow for, and facts of the device."""
 
@@ -64,6 +86,11 @@ class TuningSession:
         self._again: Mapping[str, Measurement] = {}
         self._facts: Mapping[str, Any] = {}
 
+    @property
+    def found(self) -> TuningFound:
+        """What was measured so far."""
+        return TuningFound(tuple(self._searched), self._again, self._facts)
+
     def run(
         self, cases: Sequence[Case], noise: Path, keep: Callable[[TuningResult], object] = lambda _: None
     ) -> TuningResult:
@@ -71,24 +98,27 @@ class TuningSession:
 
         Interim results go to `keep` after the search and after every round.
         """
-        spaces, complete = [case.configurations(self._device) for case in cases], True
+        complete = True
         try:
             with interrupts.allowed():
-                self._search_all(spaces)
-                for _ in self._rounds():
-                    keep(self._session(cases, noise, complete=False))
+                for _ in self.steps(cases):
+                    keep(self._result(cases, noise, complete=False))
         except KeyboardInterrupt:
             complete = False
         except BackendUnavailable:
             if not self._searched:
                 raise
             complete = False
-        return self._session(cases, noise, complete)
+        return self._result(cases, noise, complete)
 
-    def _session(self, cases: Sequence[Case], noise: Path, complete: bool) -> TuningResult:
-        decisions = decided(self._searched, self._again, self._known(noise))
+    def steps(self, cases: Sequence[Case]) -> Iterator[None]:
+        """Search all cases, then time the best again; yield after the search and after every round."""
+        self._search_all([case.configurations(self._device) for case in cases])
+        yield from self._rounds()
+
+    def _result(self, cases: Sequence[Case], noise: Path, complete: bool) -> TuningResult:
         left, seconds = tuple(cases[len(self._searched) :]), time.perf_counter() - self._begun
-        return TuningResult(tuple(decisions), left, self._facts, seconds, complete and not left)
+        return TuningResult(self.found.decisions(noise), left, self._facts, seconds, complete and not left)
 
     def _search_all(self, spaces: Sequence[Sequence[Case]]) -> None:
         """Search case by case until their share of the time is over; compile first what is tried whole, and edges."""
@@ -124,15 +154,6 @@ class TuningSession:
         for times in timed_in_turn(self._bench, sides, rounds, end=end, report=report):
             self._again = times
             yield
-
-    def _known(self, noise: Path) -> dict[str, Spread]:
-        """Return the noise of the cases on this machine, by name."""
-        floors = stored_noise(identity.machine(self._facts)["id"], noise)
-        names = {one.default.name: self._again.get(one.default.task) for one in self._searched}
-        if not floors:
-            return {}
-        spreads = {name: floors.spread(name, found.metric) for name, found in names.items() if found}
-        return {name: spread for name, spread in spreads.items() if spread is not None}
 
 
 def _search(

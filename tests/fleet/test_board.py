@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal
+from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal, set_alike
 from prism_bench.host_plan import Device
 
 
@@ -49,6 +49,26 @@ def test_another_kind_of_gpu_is_left_out_and_named():
     alike, (remark,) = of_one_kind(boards)
     assert boards[1:] == alike
     assert remark.startswith("a uuid-0 is another kind (H100, not H200) and measures nothing")
+
+
+def configured(name, **board_facts):
+    found = board(name)
+    return replace(found, facts={**found.facts, "board": {"host": f"host {name}", "vbios": name, **board_facts}})
+
+
+def test_a_board_whose_clocks_or_power_limit_are_set_differently_is_left_out_and_named():
+    usual = {"power_limit": 700.0, "application_sm_clock": 1.98e9, "boost_sm_clock": 1.98e9}
+    low = configured(0, **usual | {"power_limit": 500.0, "application_sm_clock": 1.395e9})
+    unknown = configured(3, power_limit=700.0)
+    boards = [low, configured(1, **usual), configured(2, **usual), unknown]
+    alike, remarks = set_alike(boards)
+    assert boards[1:3] == alike, "hosts and firmware may differ"
+    assert remarks[0].startswith(
+        "a uuid-0 is set differently and measures nothing: power limit 500 W, not 700 W, application SM clock "
+        "1395 MHz, not 1980 MHz; set it like the others"
+    )
+    assert "application SM clock unknown, not 1980 MHz" in remarks[1]
+    assert ([], ([low], [])) == (set_alike([board(1)])[1], set_alike([low]))
 
 
 def test_boards_that_differ_are_refused_with_everything_in_which_they_do():

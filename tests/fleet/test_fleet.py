@@ -109,6 +109,21 @@ def test_workers_killed_twice_cost_nothing_but_what_was_under_way(fleet, measure
     assert versions and all(not version.complete for version in versions)
 
 
+def test_one_board_measures_the_ceilings_and_all_the_anchors(measure, monkeypatch):
+    """As on GPUs: `triple` takes the part of a ceiling that is no anchor."""
+    toys = discover(TOYS)
+    ceilings = [toys.anywhere(name) for name in ("nothing[blocks=1]", "triple[n=1000]")]
+    monkeypatch.setattr(FleetRun, "_ceilings", lambda self: ceilings)
+    monkeypatch.setattr(FleetRun, "_anchors", lambda self: ceilings[:1])
+    record = measure()
+    assert record.complete
+    boards = len(record.parts) or 1
+    samples = {case.name: case.measurement("cold_time").processes for case in record.cases if case.label == "S0"}
+    assert {"nothing[blocks=1]": 2 * boards, "triple[n=1000]": 2} == {
+        name: len(samples[name]) for name in ("nothing[blocks=1]", "triple[n=1000]")
+    }
+
+
 def test_an_interrupt_keeps_what_was_measured(measure):
     def report(progress):
         if progress.done:
@@ -117,6 +132,26 @@ def test_an_interrupt_keeps_what_was_measured(measure):
     record = measure(report)
     assert not record.complete
     assert record.cases
+
+
+def test_hosts_and_firmware_of_boards_may_differ_and_settings_leave_a_board_out(fleet, monkeypatch):
+    answers = fleet.answers
+    fleet._client.wait_for_workers(2, timeout=60)  # an earlier test may have killed one
+
+    def differently(claims, call, work):
+        first, second = answers(claims, call, work)
+        for place, (one, watts) in enumerate(((first, 700.0), (second, 500.0))):
+            one["facts"] |= {"uuid": f"GPU-{place}", "board": {"host": f"host {place}", "vbios": f"96.{place}"}}
+            one["facts"]["board"] |= {"power_limit": watts} if limited else {}
+        return [first, second]
+
+    monkeypatch.setattr(fleet, "answers", differently)
+    limited = False
+    boards, remarks = boards_of(fleet, "null", TOYS)
+    assert (["GPU-0", "GPU-1"], []) == ([board.key for board in boards], remarks)
+    limited = True
+    (only,), (remark,) = boards_of(fleet, "null", TOYS)
+    assert "GPU-0" == only.key and "power limit 500 W, not 700 W" in remark
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):

@@ -8,7 +8,15 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
 from prism_bench.fleet.catalogue_run import SECONDS, block_seconds
-from prism_bench.fleet.placement import CaseGroup, Schedule, grouped, last_boards
+from prism_bench.fleet.placement import (
+    CaseGroup,
+    JobOverhead,
+    Schedule,
+    ceiling_groups,
+    grouped,
+    last_boards,
+    level,
+)
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
 
@@ -47,44 +55,83 @@ def test_a_kernel_goes_to_the_board_that_measured_it_last():
     last = last_boards([newest, older])
     assert {"softmax": "x", "sum": "y"} == last
     schedule = Schedule([group("softmax", 1), group("sum", 2), group("fill", 9)], ["x", "y"], last)
-    assert ["softmax"] == names(schedule.take("x", 1.0, 2))
-    assert ["sum"] == names(schedule.take("y", 2.0, 2))
-    assert ["fill"] == names(schedule.take("y", 2.0, 2))
+    assert ["softmax"] == names(schedule.take("x", 1.0, {"y": 0.0}))
+    assert ["sum"] == names(schedule.take("y", 2.0, {"x": 0.0}))
+    assert ["fill"] == names(schedule.take("y", 2.0, {"x": 0.0}))
     assert not schedule
 
 
 @pytest.mark.parametrize("boards", [1, 2, 5, 8])
 def test_everything_is_taken_once_and_boards_end_together(boards):
     groups = [group(f"k{n}", 10 + 10 * (n % 7)) for n in range(80)]
-    schedule, loads = Schedule(groups, [str(n) for n in range(boards)], {}), [0.0] * boards
-    taken = []
-    while schedule:
-        board = loads.index(min(loads))
-        block = schedule.take(str(board), 200.0, boards)
+    schedule, ends = Schedule(groups, [str(n) for n in range(boards)], {}), dict.fromkeys(map(str, range(boards)), 0.0)
+    taken, waiting = [], set(ends)
+    while waiting:
+        board = min(waiting, key=lambda one: ends[one])
+        left = {other: max(0.0, end - ends[board]) for other, end in ends.items() if other != board}
+        block = schedule.take(board, 200.0, left)
+        waiting -= set() if block else {board}
         taken += names(block)
-        loads[board] += sum(one.seconds for one in block)
+        ends[board] += sum(one.seconds for one in block)
     assert sorted(names(groups)) == sorted(taken)
-    assert max(loads) - min(loads) <= 70
+    assert max(ends.values()) - min(ends.values()) <= 40
 
 
 def test_what_a_lost_board_had_goes_to_any_other():
     schedule = Schedule([group("a", 3), group("b", 1)], ["x", "y"], {"a": "x", "b": "x"})
-    assert [] == schedule.take("y", 10.0, 2)
-    block = schedule.take("x", 3.0, 2)
+    assert [] == schedule.take("y", 10.0, {"x": 0.0})
+    block = schedule.take("x", 3.0, {"y": 0.0})
     schedule.drop("x")
     schedule.add(block)
-    assert {"a", "b"} == {*names(schedule.take("y", 10.0, 1))}
-    assert [] == schedule.take("x", 10.0, 1)
+    assert {"a", "b"} == {*names(schedule.take("y", 10.0, {}))}
+    assert [] == schedule.take("x", 10.0, {})
 
 
 def test_no_seconds_make_each_group_a_job():
     schedule = Schedule([group("a", 1), group("b", 1)], ["x"], {})
-    assert ["a"] == names(schedule.take("x", 0.0, 1))
+    assert ["a"] == names(schedule.take("x", 0.0, {}))
 
 
 def test_a_job_is_not_so_short_that_it_mostly_starts_processes():
     schedule = Schedule([group(f"k{n}", 1) for n in range(30)], ["x", "y"], {})
-    assert [20, 10, 0] == [len(schedule.take(board, 90.0, 2)) for board in ("x", "y", "x")]
+    assert [20, 10, 0] == [len(schedule.take(board, 90.0, {other: 0.0})) for board, other in ("xy", "yx", "xy")]
+
+
+def test_what_is_left_is_divided_by_when_the_others_are_free():
+    schedule = Schedule([group(f"k{n:02}", 10) for n in range(12)], ["x", "y"], {})
+    assert 10 == len(schedule.take("x", 200.0, {"y": 80.0})), "x works for 100 s, y for 80 and 20 more"
+    assert 2 == len(schedule.take("y", 200.0, {"x": 100.0}))
+
+
+def test_a_part_that_is_longer_than_a_job_is_divided_into_equal_jobs():
+    schedule = Schedule([group(f"k{n:02}", 10) for n in range(20)], ["x"], {})
+    assert [6, 7, 7] == sorted(len(schedule.take("x", 60.0, {})) for _ in range(3))
+
+
+def test_one_more_group_is_taken_where_that_ends_nearer_to_the_goal():
+    schedule = Schedule([group("a", 50), group("b", 50), group("c", 5)], ["x", "y"], {})
+    assert ["a", "c"] == names(schedule.take("x", 100.0, {"y": 2.0})), "53.5 s would be its part: 55 is nearer than 50"
+    assert ["b"] == names(schedule.take("y", 100.0, {"x": 53.0}))
+
+
+def test_early_groups_come_first_and_only_once():
+    ceilings = CaseGroup(("copy",), ("copy[n=1]",), 5.0, early=True)
+    schedule = Schedule([group("a", 50), group("b", 50), ceilings], ["x", "y"], {"a": "x"}, JobOverhead(1.0, 3.0))
+    assert ["copy", "a"] == names(schedule.take("x", 90.0, {"y": 0.0}))
+    assert ["b"] == names(schedule.take("y", 90.0, {"x": 56.0}))
+    assert {"x": 56.0, "y": 54.0} == schedule.expected, "x has the ceilings, y the anchors"
+
+
+@pytest.mark.parametrize(("loads", "end"), [([0, 0], 5), ([0, 20], 10), ([4, 6, 100], 10), ([0, 1, 2, 3], 4)])
+def test_level(loads, end):
+    assert end == level(10.0, loads)
+
+
+def test_ceilings_are_one_early_group():
+    cases = TOYS.cases(labels=("S0",))[:2]
+    (found,) = ceiling_groups(cases, {cases[0].name: 2.0, cases[1].name: 1.0})
+    assert (True, 3.0, {case.task for case in cases}) == (found.early, found.seconds, set(found.tasks))
+    assert [] == ceiling_groups([], {})
 
 
 def test_jobs_are_a_quarter_of_a_boards_share_and_not_short(monkeypatch):

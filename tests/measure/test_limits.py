@@ -1,5 +1,7 @@
 """The machine's floor and ceilings from planted machine kernels."""
 
+from dataclasses import replace
+
 import pytest
 
 from prism_bench.measure.limits import Limits, measured_limits, peaks_of
@@ -20,6 +22,13 @@ def test_each_machine_kernel_gives_its_limit():
 def test_the_best_copy_is_the_ceiling():
     slow = case_result("copy", times={"cold_time": 4e-3}, bytes=8_000_000_000, ceiling="bandwidth", name="slow")
     assert measured_limits([slow, COPY]).sources["bandwidth"] == COPY.name
+
+
+def test_what_one_of_several_boards_measured_alone_is_no_ceiling_where_all_measured_another():
+    alone = case_result("copy", times={"cold_time": 1e-3}, bytes=8_000_000_000, ceiling="bandwidth", name="alone")
+    alone = replace(alone, board="GPU-1")
+    assert {"bandwidth": COPY.name} == measured_limits([alone, COPY]).sources
+    assert {"bandwidth": "alone", "launch": NULL.name} == measured_limits([alone, NULL]).sources
 
 
 def test_a_copy_that_fits_in_the_cache_is_no_ceiling():

@@ -110,6 +110,10 @@ int nvmlDeviceGetUUID(device_t d, char* out, u32 room) { return words(d, "uuid",
 int nvmlDeviceGetName(device_t d, char* out, u32 room) { return words(d, "name", out, room); }
 int nvmlDeviceGetVbiosVersion(device_t d, char* out, u32 room) { return words(d, "vbios", out, room); }
 int nvmlDeviceGetEnforcedPowerLimit(device_t d, u32* out) { return whole(d, "power_limit", out); }
+int nvmlDeviceGetApplicationsClock(device_t d, u32 kind, u32* out) {
+    return whole(d, kind == 1 ? "application_sm_clock" : "application_memory_clock", out);
+}
+int nvmlDeviceGetMaxCustomerBoostClock(device_t d, u32 kind, u32* out) { (void)kind; return whole(d, "boost_sm_clock", out); }
 int nvmlDeviceGetMigMode(device_t d, u32* now, u32* next) { *next = 0; return whole(d, "mig", now); }
 int nvmlDeviceGetPowerUsage(device_t d, u32* out) { return whole(d, "power_usage", out); }
 int nvmlDeviceGetMaxMigDeviceCount(device_t d, u32* out) { (void)d; *out = 7; return SUCCESS; }

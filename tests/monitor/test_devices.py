@@ -101,6 +101,14 @@ def test_a_board_has_its_firmware_its_power_limit_and_its_host(two):
     )
 
 
+def test_a_board_has_the_clocks_that_it_is_set_to(two):
+    two.set(0, application_sm_clock=1395, application_memory_clock=3201, boost_sm_clock=1980)
+    found = board_facts(FIRST)
+    assert (1.395e9, 3.201e9, 1.98e9) == tuple(
+        found[name] for name in ("application_sm_clock", "application_memory_clock", "boost_sm_clock")
+    )
+
+
 def test_what_a_board_does_not_offer_is_left_out(two):
     two.set(0, vbios=None)
     assert {"host": host_digest(), "power_limit": 700.0} == board_facts(FIRST)

@@ -7,6 +7,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.measurement import Measurement
 from prism_bench.run import Settings, forecast, known_code, merge, verification_seconds
+from prism_bench.run.case_costs import recorded_costs
 from prism_bench.run.forecast import ROUGH, Forecast, ForecastStage
 from prism_bench.run.share import share
 from tests.built_in import CATALOGUE
@@ -48,6 +49,17 @@ def test_a_record_with_the_seconds_of_its_cases_gives_back_its_own_stages():
     assert [4, 4, 4, 4] == [stage.tasks for stage in found.stages]
     assert [5.0 + 1.0, 4.0, 16.0, 16.0] == pytest.approx(seconds(found))
     assert ("from the record of 2026-11-22", 42.0) == (found.source, pytest.approx(found.seconds))
+
+
+def test_a_ceiling_of_several_parts_costs_what_it_took_one_of_them():
+    ceiling = replace(timed(CASES[0]), ceiling="launch")
+    alone = replace(timed(CASES[1]), ceiling="bandwidth", board="GPU-1")
+    parts = ({"uuid": "GPU-1", "kernels": []}, {"uuid": "GPU-2", "kernels": []})
+    spent = {"compiling": 0.0, "untimed": 4.0, "timed": 20.0}
+    found = recorded_costs(record(ceiling, alone, spent=spent, parts=parts), peers=True)
+    assert (1.0, 1.75) == (found.untimed[ceiling.name], found.timed[ceiling.name]), "of 2 and 7 s in two processes"
+    assert (2.0, 3.5) == (found.untimed[alone.name], found.timed[alone.name]), "one of the boards measured it"
+    assert 1.5 == found.start, "6 s next to 14 s of cases, in two processes of two parts"
 
 
 def test_without_peers_and_with_more_processes_it_takes_what_these_take():

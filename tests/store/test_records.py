@@ -14,6 +14,22 @@ from tests.report.synthetic import case_result, cpu_record, gpu_record, large_re
 LARGEST_RECORD = 500_000
 
 
+def test_without_edges_the_timed_cases_are_read_and_all_are_checked(tmp_path):
+    timed, golden = case_result("k", times={"cold_time": 1e-5}), case_result("k", "golden", times={"cold_time": 1e-5})
+    edge = case_result("k", "edge")
+    cases = timed, replace(golden, name="k[golden]"), replace(edge, name="k[edge]")
+    path = save(record_of(*cases), tmp_path / "record.json")
+    assert [case.name for case in read(path).cases] == [case.name for case in cases]
+    found = read(path, edges=False)
+    assert [timed.name, "k[golden]"] == [case.name for case in found.cases], "a golden case with times is no edge"
+    assert not any(case.is_edge for case in found.cases)
+    plain = json.loads(path.read_text())
+    plain["cases"][2]["status"] = "fine"
+    path.write_text(json.dumps(plain))
+    with pytest.raises(ResultsError, match="status"):
+        read(path, edges=False)
+
+
 @pytest.mark.parametrize("record", [gpu_record(), cpu_record(), record_of(case_result("k"), complete=False)])
 @pytest.mark.parametrize("name", ["record.json", "record.json.gz"])
 def test_what_is_saved_is_read_back_to_four_digits(record, name, tmp_path):

@@ -48,7 +48,7 @@ def _record_of(baseline: Baseline, runs: Path, machine: object) -> tuple[RunReco
     for place in (Path(baseline.record), runs / str(machine) / name):
         if is_present(place):
             try:
-                return store.read(place), None
+                return store.read(place, edges=False), None
             except ResultsError as error:
                 return None, f"the baseline's record cannot be read ({error}); only its medians were compared"
     return None, f"the baseline's record {name} is not kept here; only its medians were compared"

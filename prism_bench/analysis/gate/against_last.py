@@ -68,7 +68,7 @@ def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlie
     for facts in reversed(history.records):
         if count < MOST and _may_compare(facts, record) and is_present(runs / facts.file):
             try:
-                older = store.read(runs / facts.file)
+                older = store.read(runs / facts.file, edges=False)
             except ResultsError:
                 continue  # the history reports it as left out
             count += 1

@@ -200,6 +200,8 @@ def _of_boards(series: CaseSeries, change: Change) -> str | None:
 def differences(old: Facts, new: Facts) -> _Words:
     """Return what two records differ in that may move every series, in words by kind of cause."""
     found: _Words = {}
+    if (old.protocol, old.device, old.software) == (new.protocol, new.device, new.software):
+        return found
     before, after = value_settings(old.protocol), value_settings(new.protocol)
     changed = [name for name in sorted(before | after) if before.get(name) != after.get(name)]
     if changed:

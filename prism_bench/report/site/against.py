@@ -30,7 +30,7 @@ def against(
     noise, baseline, boards = reading
     for facts in chosen(record, earlier, baseline, named):
         try:
-            older = store.read(runs / facts.file)
+            older = store.read(runs / facts.file, edges=False)
             yield facts, compare(older, record, noise, names=(name_of(facts), "this run"), boards=boards)
         except ResultsError as error:
             yield facts, str(error)

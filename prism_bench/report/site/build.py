@@ -1,8 +1,6 @@
 """From records to a site: one set of pages for each machine, that of the newest run in the first folder."""
 
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -11,6 +9,7 @@ from typing import Any
 
 from prism_bench import store
 from prism_bench.catalogue import Catalogue
+from prism_bench.cycles import no_collection
 from prism_bench.errors import ResultsError
 from prism_bench.report.site import guides, pages, search
 from prism_bench.report.site.context import SiteContext, contexts
@@ -64,7 +63,7 @@ def build_site(
                                  [given] if given else [], shown=partial(keep_side, _own_folders(folder)))  # fmt: skip
     nights = newest_of_each(history, places, given, record)
     try:
-        with _no_collection():
+        with no_collection():
             written = write_site(folder, _files(folder, nights, history, places, catalogue, tell=tell))
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
@@ -74,21 +73,6 @@ def build_site(
 def _own_folders(folder: Path) -> list[Path]:
     """Return the folders that may hold pages of a machine."""
     return [folder, *folder.glob("machines/*")]
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Disable the cycle collector.
-
-    A report creates no reference cycles, and looking for them takes a fifth of its time.
-    """
-    wanted = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if wanted:
-            gc.enable()
 
 
 def _files(

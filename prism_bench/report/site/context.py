@@ -114,7 +114,7 @@ class SiteContext:
         path = self.places.runs / facts.file if facts else None
         if facts is None or path is None or not is_present(path):
             return None
-        return facts, {case.name: case for case in store.read(path).cases if not case.is_edge}
+        return facts, {case.name: case for case in store.read(path, edges=False).cases}
 
     def kernels(self) -> Iterator[tuple[str, list[ShownCase]]]:
         """Yield every kernel of the catalogue or of a record by name, with its cases: none if nothing was measured."""

@@ -84,6 +84,8 @@ def _elsewhere(history: History, own: Sequence[Facts], wanted: Collection[str]) 
     for first in range(0, len(places), _AT_ONCE):
         batch = places[first : first + _AT_ONCE]
         known = [place for place in batch if not left.isdisjoint(names[id(history.stored[place].words["case"])])]
+        if not known:
+            continue
         points = history.part(known).points[["case", "record"]]
         newest = points[points["case"].isin(left)].groupby("case", observed=True)["record"].min()
         for case, number in newest.items():

@@ -1,0 +1,71 @@
+"""What a board of a fleet is asked to measure, and what stays of a job that was lost."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from prism_bench.catalogue import discover
+from prism_bench.fleet import BoardState
+from prism_bench.fleet.catalogue_work import CatalogueWork
+from prism_bench.fleet.placement import CaseGroup, ceiling_groups
+from prism_bench.run import Settings
+from prism_bench.run.session import result_of
+from prism_bench.run_record import encode_case
+from tests.fleet.test_fleet import TOYS
+from tests.report.synthetic import measurement
+
+CATALOGUE = discover(TOYS)
+ANCHOR, CEILING, CASE = map(CATALOGUE.anywhere, ("triple[n=1000]", "nothing[blocks=1]", "double[n=1000]"))
+(CEILINGS,) = ceiling_groups([ANCHOR, CEILING], {})
+GROUP = CaseGroup(("double",), (CASE.task,), 1.0)
+CLAIM = SimpleNamespace(cores=(0,))
+
+
+def board(name):
+    return SimpleNamespace(key=name, title=name, claim=CLAIM, versions={}, facts={"uuid": name}, host={}, software={})
+
+
+@pytest.fixture
+def work():
+    return CatalogueWork(CATALOGUE, "null", Settings(processes=2), [CASE], anchors=[ANCHOR])
+
+
+def measured(case, processes=2):
+    result = result_of(case, "ok", None, measurements=[measurement("cold_time", 1e-6)])
+    return [encode_case(replace(result, ceiling="bandwidth" if case is not CASE else None))] * processes
+
+
+def arrive(work, where, groups, *results):
+    work.order(where, groups)
+    event = {"results": [one for own in results for one in own], "facts": {"uuid": where.key}}
+    work.event(where, groups, event, BoardState(where.title))
+    return sum(map(len, results))
+
+
+def ended(work, where, groups, *results):
+    count = arrive(work, where, groups, *results)
+    work.done(
+        where, groups, {"results": count, "facts": {"uuid": where.key}, "protocol": {}, "monitor": [], "spent": {}}
+    )
+
+
+def test_every_board_measures_the_anchors_in_its_first_job_alone(work):
+    first, second = board("a"), board("b")
+    assert [ANCHOR.task] == work.order(first, [GROUP])["anchors"] == work.order(second, [CEILINGS])["anchors"]
+    ended(work, first, [GROUP], measured(ANCHOR), measured(CASE))
+    assert [] == work.order(first, [CEILINGS])["anchors"]
+    assert list(CEILINGS.tasks) == work.order(first, [CEILINGS])["tasks"], "who has the group measures all of it"
+    assert [ANCHOR.task] == work.order(second, [GROUP])["anchors"]
+
+
+def test_of_a_lost_job_anchors_stay_and_an_incomplete_group_of_ceilings_does_not(work):
+    lost, other = board("a"), board("b")
+    arrive(work, lost, [CEILINGS, GROUP], measured(ANCHOR), measured(CEILING, 1), measured(CASE))
+    assert [CEILINGS] == work.lost(lost, [CEILINGS, GROUP])
+    ended(work, other, [CEILINGS], measured(ANCHOR), measured(CEILING))
+    record = work.record(complete=True)
+    own = {case.name: case for case in record.cases}
+    assert {ANCHOR.name, CEILING.name, CASE.name} == set(own)
+    assert (None, "b", "a") == tuple(own[case.name].board for case in (ANCHOR, CEILING, CASE))
+    assert {"a", "b"} == set(own[ANCHOR.name].measurement("cold_time").boards)
