@@ -26,10 +26,8 @@ from prism_bench.studies.trials import Bench
 from prism_bench.studies.tuning_session import TuningFound, TuningPlan, TuningResult, TuningSession
 
 CALL = f"{__name__}:measure"
-TRIAL_SECONDS, AGAIN_SECONDS = (
-    0.5,
-    1.0,
-)  # of a configuration in the search, and of a process that times one again, about
+TRIAL_SECONDS = 0.5  # of a configuration in the search, about
+AGAIN_SECONDS = 1.0  # of a process that times one again
 
 
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
