@@ -12,11 +12,13 @@ from prism_bench.case import Case, Device
 from prism_bench.compilation import sass_hash
 from prism_bench.errors import BackendUnavailable
 from prism_bench.instance import Instance
+from prism_bench.kernel import Array, Launch
 from prism_bench.languages import build, build_request
 from prism_bench.languages.child import real_module
 from prism_bench.languages.language import DeviceLaunch, Language, language, with_globals
 from prism_bench.languages.loaders import numba as numba_loader
-from prism_bench.studies.own_launchers import LauncherRow, comparisons
+from prism_bench.languages.loaders import triton as triton_loader
+from prism_bench.studies.own_launchers import LauncherRow, _text, comparisons
 from tests.built_in import CATALOGUE
 
 ONE = (1, 1, 1)
@@ -47,6 +49,11 @@ def test_a_row_is_rounded():
     assert (1.0, 2, 0.12346, None) == (row["ours"], row["own"], row["ratio"], row["lowest"])
 
 
+@pytest.mark.parametrize(("code", "programs"), [("other", True), ("same", False), ("unknown", False)])
+def test_a_ratio_of_other_machine_code_is_called_one_of_programs(code, programs):
+    assert ("two programs are compared" in _text(replace(ROW, code=code))) == programs
+
+
 def test_a_language_without_a_launcher_that_is_called_names_itself():
     spoken = SimpleNamespace(title="Other")
     with pytest.raises(BackendUnavailable, match="^Other: its own launcher is not called from here$"):
@@ -67,6 +74,49 @@ def test_the_cute_dsl_launches_the_machine_code_that_we_do(monkeypatch, tmp_path
     launch = DeviceLaunch(instance, (7, 1, 1), (256, 1, 1), values)
     own = language("cute").own_launch(real_module(case.spec.source_file), launch)
     assert [build(build_request(case, device)).sass] == [sass_hash(cubin) for cubin in own.cubins()]
+
+
+def _facts_of_triton(function, case, step, instance):
+    """Return what Triton's own launcher makes of the launch's arguments: types and facts, without the device."""
+    jit, compiler = import_module("triton.runtime.jit"), import_module("triton.compiler.compiler")
+    target = import_module("triton.backends.compiler").GPUTarget("cuda", 90, 32)
+    backend = compiler.make_backend(target)
+    names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
+    dtypes = import_module("triton.language")
+    values = [_launched_value(case, name, dtypes) for name in names]
+    own = [one.name for one in function.params if one.name not in instance.constants and not one.is_constexpr]
+    arguments = {**dict(zip(own, values, strict=True)), **instance.constants}
+    bound = jit.create_function_from_signature(function.signature, function.params, backend)(**arguments)
+    return {one.name: found for one, found in zip(function.params, bound[1], strict=True) if one.name in own}
+
+
+def _launched_value(case, name, dtypes):
+    argument = case.spec.argument(name)
+    if isinstance(argument, Array):
+        return SimpleNamespace(dtype=getattr(dtypes, argument.dtype), data_ptr=lambda: 256)
+    return argument.value(case.axes).item()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_triton_compiles_the_types_and_facts_that_we_do():
+    """Also of scalars of 64 bits, whose type its launcher would choose by their value if the form did not name it."""
+    try:
+        language("triton").require_installed()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    device, compared = Device(compute_capability=90), 0
+    for case in CATALOGUE.cases([], ("S0", "S1", "S2")):
+        launches = case.plan.steps(device) if case.spec.language == "triton" else ()
+        for step, instance in ((one, case.plan.instance(one)) for one in launches if isinstance(one, Launch)):
+            module = real_module(case.spec.source_file)
+            function = triton_loader._jit_function(getattr(module, instance.function), instance.function)
+            ours, theirs = triton_loader._signature(function, instance), _facts_of_triton(function, case, step, instance)
+            places = {one.name: (one.num,) for one in function.params}
+            for name, (dtype, fact) in theirs.items():
+                assert dtype == ours.types[name], (case.name, name)
+                assert dtype == "constexpr" or (fact == "D") == (places[name] in ours.facts), (case.name, name)
+                compared += 1
+    assert compared > 50
 
 
 def _launcher_code(case: Case, **changed: bool) -> str:

@@ -2,7 +2,7 @@
 
 A launch passes its arguments in the order of the function's parameters; an array is C-contiguous and has the axes of
 the spec. `constants` of the launch are globals of the kernel's file that the function reads, such as `TILE`, and
-options of `cuda.jit`: `fastmath`, `opt`, `lto`, `launch_bounds` (threads of a block), and its second bound `min_blocks`.
+options of `cuda.jit`: `fastmath`, `opt`, `lto`, `launch_bounds` (threads of a block) and its second one, `min_blocks`.
 As with Numba's own launcher, the linker compiles the code (`lto`); without it Numba's PTX is compiled to other code.
 """
 
