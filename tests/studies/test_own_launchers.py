@@ -110,7 +110,10 @@ def test_triton_compiles_the_types_and_facts_that_we_do():
         for step, instance in ((one, case.plan.instance(one)) for one in launches if isinstance(one, Launch)):
             module = real_module(case.spec.source_file)
             function = triton_loader._jit_function(getattr(module, instance.function), instance.function)
-            ours, theirs = triton_loader._signature(function, instance), _facts_of_triton(function, case, step, instance)
+            ours, theirs = (
+                triton_loader._signature(function, instance),
+                _facts_of_triton(function, case, step, instance),
+            )
             places = {one.name: (one.num,) for one in function.params}
             for name, (dtype, fact) in theirs.items():
                 assert dtype == ours.types[name], (case.name, name)
