@@ -227,10 +227,12 @@ def _read_row(line: Mapping[str, str]) -> CompileRow:
     names = [field.name for field in fields(CompileRow)]
     if set(line) not in (set(names), set(names[:_OLDER])):
         raise ValueError(f"its columns are {', '.join(map(str, line))}")
-    numbers = (int(line[name]) for name in names[3:_OLDER])
+    registers, stack, spills, shared, barriers = (int(line[name]) for name in names[3:_OLDER])
     size = int(line["code_bytes"]) if line.get("code_bytes") else None
-    row = CompileRow(line["kernel"], line["entry"], line["architecture"], *numbers)
-    return replace(row, code_bytes=size, compiler=line.get("compiler", ""))
+    return CompileRow(
+        line["kernel"], line["entry"], line["architecture"], registers, stack, spills, shared, barriers, size,
+        line.get("compiler", ""),
+    )  # fmt: skip
 
 
 def write_table(path: Path, rows: Iterable[CompileRow]) -> None:

@@ -40,6 +40,7 @@ def own_cache(monkeypatch, tmp_path):
     [
         ("tensor_core_matmul:cute", (r"\bHGMMA\.64x256x16", r"\bLDGSTS\.E\.BYPASS\.128\b", r"\bSTG\.E\.64\b")),
         ("matmul:numba", (r"\bLDS\.128\b",)),
+        ("matmul:tile", (r"\bLDG\.E\.128\b", r"\bLDS\.128\b")),
     ],
 )
 def test_a_form_has_the_instructions_of_its_fast_path(name, needed):
