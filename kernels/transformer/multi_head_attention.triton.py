@@ -19,7 +19,7 @@ def scores_of(
 ):  # fmt: skip
     """Return the scores of queries `place[0]` with keys `place[1]`, -inf where a key is not open.
 
-    They have the factor where there is a mask to add, else the exponential has it. `WHOLE` tiles have no key beyond the last.
+    They have the factor where there is a mask to add, else the exponential has it. Keys of `WHOLE` tiles are inside.
     """
     rows, keys, lanes = place
     stride, width, base = head
