@@ -23,7 +23,7 @@ PITCH = TILE + 4  # of a line of A, so that a warp's stores meet few banks twice
 def fetch(held, source, first, extents, shape):
     """Load a thread's part of a tile, zeros beyond the matrix; a tile inside it needs no test for each number.
 
-    `shape` has the tile's rows and columns. A load behind a test of its own would be waited for before the next.
+    `shape` has the tile's rows and columns. A load behind its test would be waited for before the next.
     """
     thread, threads, wide = cuda.threadIdx.x, cuda.blockDim.x, shape[1]
     row, col = first[0] + thread // wide, first[1] + thread % wide

@@ -2,7 +2,7 @@
 
 Products of floats that are not rounded to TF32 run on no tensor core. Tiles that the tensor memory accelerator copies
 keep their order in shared memory, where eight threads of a warp read rows from the same banks, and the compiler has one
-buffer of them. Large tiles are loaded to registers a step ahead instead, and come to shared memory with their pieces
+buffer of them. Large tiles are loaded to registers a step ahead instead, and stored to shared memory with their pieces
 swapped.
 """
 

@@ -35,8 +35,8 @@ _KEPT = "unknown"  # whether the machine code is the same, of launchers that kee
 class LauncherRow:
     """A case's median seconds by our launch and by its language's own, and their ratio with its range over rounds.
 
-    `code` is whether both launched the same machine code: with other code the ratio compares two programs, and says
-    nothing of the launchers. `outputs` is whether they wrote the same bytes; `problem` is why nothing was compared.
+    `code` is whether both launched the same machine code: with other code the ratio is of two programs, not of two
+    launchers. `outputs` is whether they wrote the same bytes; `problem` is why nothing was compared.
     """
 
     case: str
