@@ -86,7 +86,7 @@ def launch(m: int, n: int, tile: str) -> Launch:
     side, each, depth = map(int, (chosen(m, n) if tile == "auto" else tile).split("x"))
     threads = (side // each) ** 2
     sizes = {"TILE": side, "EACH": each, "DEPTH": depth, "HELD": side * depth // threads, "SPAN": side * 4 // each}
-    bounds = {"launch_bounds": threads, "min_blocks": max(1, 512 // threads)}
+    bounds = {"launch_bounds": threads, "min_blocks": -(-384 // threads)}  # 168 registers a thread; 128 of 256 threads
     return Launch((-(-n // side), -(-m // side)), threads, constants={**sizes, "PITCH": side + 4, **bounds})
 
 

@@ -199,3 +199,16 @@ def test_an_architecture_is_a_number(word):
     require_known(("90", "90a"))
     with pytest.raises(UsageError, match="is not a number such as 90"):
         require_known((word,))
+
+
+def test_every_form_has_rows_with_its_compiler_and_the_size_of_its_code():
+    """Made where the compilers are installed, for the architecture of the records."""
+    variants = {
+        f"{name}:{variant}"
+        for name, spec in CATALOGUE.kernels.items()
+        for variant in spec.variants
+        if spec.with_variant(variant).language != CUDA
+    }
+    rows = [row for row in STORED if ":" in row.kernel]
+    assert variants == {row.kernel for row in rows if row.architecture == "90"}
+    assert all(row.compiler and row.code_bytes for row in rows)
