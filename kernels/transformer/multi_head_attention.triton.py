@@ -105,7 +105,11 @@ variant = Variant(
         Workload(batch=1, heads=1, length=33, model=200, scaling=0.5),
         Workload(batch=2, heads=2, length=77, model=128, causal=1),
         Workload(batch=1, heads=2, length=80, model=128),
-        *(Workload(batch=1, heads=16, length=144, model=model, queries=128) for model in (1024, 2048)),
+        *(
+            Workload(batch=1, heads=16, length=length, model=model, queries=128)
+            for length in (144, 192)
+            for model in (1024, 2048)
+        ),
         *(Workload(batch=1, heads=2, length=128, model=96, **more) for more in ({}, {"causal": 1}, {"masked": 1})),
     ),
     tune=Tune(
