@@ -7,7 +7,7 @@ from prism_bench import Launch, Tune, Variant
 
 
 @triton.jit
-def vector_add(a, b, c, n, BLOCK: tl.constexpr):
+def vector_add(a, b, c, n: tl.int64, BLOCK: tl.constexpr):
     """Add BLOCK elements; the index has 64 bits, because arrays may have more elements than 32 bits count."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n

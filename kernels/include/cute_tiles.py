@@ -20,6 +20,11 @@ def tile_layout(rows: int, depth: int, stages: int, deep: bool) -> Any:
     return cute.tile_to_shape(atom, (rows, depth, stages), (0, 1, 2))
 
 
+def swizzled(place: cute.Pointer, layout: Any) -> cute.Tensor:
+    """Return a ring of tiles with lines of 64 for warpgroups' instructions, which swap pieces by bits of addresses."""
+    return cute.make_tensor(cute.recast_ptr(place, cute.make_swizzle(3, 4, 3)), layout.outer)
+
+
 @cute.jit
 def copy_piece(target: cute.Pointer, source: cute.Pointer, inside: cutlass.Boolean):
     """Copy 16 bytes to shared memory asynchronously; zeros where they are not inside."""

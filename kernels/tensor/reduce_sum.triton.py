@@ -10,7 +10,7 @@ MOST = 4096  # programs, and what one program adds at the end
 
 
 @triton.jit
-def partial_sums(x, by_program, n, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+def partial_sums(x, by_program, n: tl.int64, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
     lanes = tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float64)
     for first in tl.range(tl.program_id(0).to(tl.int64) * BLOCK, n, PROGRAMS * BLOCK, num_stages=4):

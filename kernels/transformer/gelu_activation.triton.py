@@ -9,7 +9,7 @@ from ..include.triton_norms import gelu_of
 
 
 @triton.jit
-def gelu(x, y, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
+def gelu(x, y, n: tl.int64, TANH: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + at, gelu_of(tl.load(x + at, at < n), TANH), at < n)
 

@@ -27,8 +27,9 @@ def cosine_and_sine(slope, position, pairs):
 
 @triton.jit
 def rope_encoding(
-    x, y, slope, offset, length, heads, dim, NEIGHBOURS: tl.constexpr, PAIRS: tl.constexpr, HEADS: tl.constexpr
-):
+    x, y, slope: tl.float64, offset: tl.int64, length, heads, dim, NEIGHBOURS: tl.constexpr, PAIRS: tl.constexpr,
+    HEADS: tl.constexpr,
+):  # fmt: skip
     parts = tl.cdiv(heads, HEADS)
     token = (tl.program_id(0) // parts).to(tl.int64)
     head = tl.program_id(0) % parts * HEADS + tl.arange(0, HEADS)

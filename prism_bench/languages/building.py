@@ -1,9 +1,11 @@
 """The way to machine code for every language: a request, its cache, and the kernels that were built."""
 
 import hashlib
+import inspect
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -200,7 +202,14 @@ def _cache_path(request: BuildRequest, instance: Instance, version: str) -> Path
 def _key_parts(request: BuildRequest, instance: Instance) -> Iterator[str]:
     yield repr((instance.function, instance.passed, sorted(instance.constants.items())))
     yield repr(sorted(language(request.language).variables.items()))
+    yield _loader_text(request.language)
     yield from python_texts(request.source)
+
+
+@cache
+def _loader_text(name: str) -> str:
+    """Return the source of a language's loader: another one may make other code of the same kernel."""
+    return Path(inspect.getfile(type(language(name)))).read_text()
 
 
 def _from_cache(path: Path) -> BuiltKernel | None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import nvrtc_version
-from prism_bench.compilation.code import Resources
+from prism_bench.compilation.code import Resources, code_bytes
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError, UsageError
 from prism_bench.instance import Instance
-from prism_bench.languages import BuildRequest, build, language, request_of
+from prism_bench.languages import BuildRequest, BuiltKernel, build, language, request_of
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.spec_parts import CUDA
 from prism_bench.studies.csv_table import write_table as write_csv
@@ -20,12 +20,17 @@ from prism_bench.units import count_text
 
 ARCHITECTURES = ("80", "90", "100", "120")
 _NAMED = 3  # kernels in one line
+_OLDER = 8  # columns of tables without the size of code
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
 
 
 @dataclass(frozen=True)
 class CompileRow:
-    """What one entry takes on one architecture; bytes per thread for stack and spills, per block for shared memory."""
+    """What one entry takes on one architecture; bytes per thread for stack and spills, per block for shared memory.
+
+    `compiler` is that of another language than CUDA C++, with its version. Older tables have neither it nor the size of
+    the code.
+    """
 
     kernel: str
     entry: str
@@ -35,6 +40,8 @@ class CompileRow:
     spill_bytes: int
     shared_bytes: int
     barriers: int
+    code_bytes: int | None = None
+    compiler: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -118,8 +125,9 @@ def launched(
 
 
 def whole_kernels(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
-    """Return the kernels that the filters choose anything of: the table holds a kernel's entries all together."""
-    return list(dict.fromkeys(case.spec.name for case in [*catalogue.cases(filters), *catalogue.edges(filters)]))
+    """Return the kernels and forms that the filters choose anything of: the table has the entries of each together."""
+    chosen = [*catalogue.cases(filters), *catalogue.edges(filters)]
+    return list(dict.fromkeys(case.spec.name if case.spec.language == CUDA else case.kernel for case in chosen))
 
 
 def left_out(
@@ -166,21 +174,33 @@ def _compile(job: BuildRequest) -> tuple[list[CompileRow], str | None]:
         built = build(job)
     except PrismBenchError as error:
         return [], str(error)
-    return [_row(kernel_of(job), entry, job.architecture, used) for entry, used in built.resources.items()], None
+    compiler = "" if job.language == CUDA else built.compiler
+    return [
+        CompileRow(kernel_of(job), str(entry), job.architecture, *_numbers(kernel.resources), _size(kernel), compiler)
+        for entry, kernel in built.kernels.items()
+    ], None
 
 
-def _row(kernel: str, entry: str, architecture: str, used: Resources) -> CompileRow:
+def _numbers(used: Resources) -> tuple[int, int, int, int, int]:
     spilled = used.spill_stores + used.spill_loads
-    numbers = used.registers, used.stack_bytes, spilled, used.shared_bytes, used.barriers
-    return CompileRow(kernel, entry, architecture, *numbers)
+    return used.registers, used.stack_bytes, spilled, used.shared_bytes, used.barriers
+
+
+def _size(kernel: BuiltKernel) -> int:
+    return code_bytes(kernel.path.read_bytes(), [kernel.symbol])
 
 
 def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:
-    """Report new spills, and registers that grew by more than the allowance; an entry not stored must not spill."""
+    """Report new spills, and registers that grew by more than the allowance; an entry not stored must not spill.
+
+    What another version of a language's compiler makes is not compared with the stored row.
+    """
     before = {row.key: row for row in stored}
     complaints = []
     for row in rows:
         old = before.get(row.key)
+        if old and old.compiler and old.compiler != row.compiler:
+            continue
         name = f"{row.entry} on sm_{row.architecture}"
         if row.spill_bytes > (old.spill_bytes if old else 0):
             complaints.append(Complaint(row.kernel, f"{name} spills {row.spill_bytes} bytes, "
@@ -204,10 +224,15 @@ def read_table(path: Path) -> list[CompileRow]:
 
 
 def _read_row(line: Mapping[str, str]) -> CompileRow:
-    if set(line) != {field.name for field in fields(CompileRow)}:
+    names = [field.name for field in fields(CompileRow)]
+    if set(line) not in (set(names), set(names[:_OLDER])):
         raise ValueError(f"its columns are {', '.join(map(str, line))}")
-    numbers = (int(line[field.name]) for field in fields(CompileRow)[3:])
-    return CompileRow(line["kernel"], line["entry"], line["architecture"], *numbers)
+    registers, stack, spills, shared, barriers = (int(line[name]) for name in names[3:_OLDER])
+    size = int(line["code_bytes"]) if line.get("code_bytes") else None
+    return CompileRow(
+        line["kernel"], line["entry"], line["architecture"], registers, stack, spills, shared, barriers, size,
+        line.get("compiler", ""),
+    )  # fmt: skip
 
 
 def write_table(path: Path, rows: Iterable[CompileRow]) -> None:

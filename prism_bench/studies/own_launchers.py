@@ -35,8 +35,8 @@ _KEPT = "unknown"  # whether the machine code is the same, of launchers that kee
 class LauncherRow:
     """A case's median seconds by our launch and by its language's own, and their ratio with its range over rounds.
 
-    `code` is whether both launched the same machine code, `outputs` whether they wrote the same bytes; `problem` is why
-    there is nothing to compare.
+    `code` is whether both launched the same machine code: with other code the ratio is of two programs, not of two
+    launchers. `outputs` is whether they wrote the same bytes; `problem` is why nothing was compared.
     """
 
     case: str
@@ -154,9 +154,10 @@ def _in_turn(ours: TimerFactories, theirs: TimerFactories, metric: str) -> list[
 def _text(row: LauncherRow) -> str:
     if row.ratio is None:
         return f"{row.case}: not compared: {row.problem}"
+    of_what = ", so that two programs are compared, not two launchers" if row.code == "other" else ""
     return (
         f"{row.case} {row.metric}: ours {1e6 * (row.ours or 0):.2f} us, own {1e6 * (row.own or 0):.2f} us, "
-        f"{row.ratio - 1:+.2%} ({row.lowest:.4f} to {row.highest:.4f}), code {row.code}, outputs {row.outputs}"
+        f"{row.ratio - 1:+.2%} ({row.lowest:.4f} to {row.highest:.4f}), code {row.code}, outputs {row.outputs}{of_what}"
     )
 
 

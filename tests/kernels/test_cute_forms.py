@@ -25,7 +25,7 @@ SMALLEST = {
 def test_launches_fit_the_device(architecture):
     device = DEVICES[architecture]
     assert CASES
-    for case in CASES:
+    for case in (one for one in CASES if not one.plan.refusal(device)):
         constants = [one.constants for one in case.plan.instances(device)]
         assert all(one.get("shared", 0) <= device.max_shared_bytes for one in constants), case.name
         assert all(one["threads"] <= 1024 for one in constants if "threads" in one), case.name

@@ -114,7 +114,13 @@ def test_a_request_has_the_instances_of_a_case():
 
 @pytest.mark.parametrize(
     ("triton", "numpy", "runs"),
-    [("3.6.0", "2.4.6", True), ("3.6.0", "2.5.2", False), ("3.9.0", "2.5.2", True), ("3.10.1", "3.0.0rc1", True)],
+    [
+        ("3.6.0", "2.3.5", True),
+        ("3.6.0", "2.4.6", False),
+        ("3.6.0", "2.5.2", False),
+        ("3.9.0", "2.5.2", True),
+        ("3.10.1", "3.0.0rc1", True),
+    ],
 )
 def test_an_interpreter_that_this_numpy_refuses_is_named(monkeypatch, triton, numpy, runs):
     from prism_bench.languages.loaders import triton as loader

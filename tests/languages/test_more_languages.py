@@ -16,7 +16,7 @@ from prism_bench.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
-from prism_bench.languages import build, build_request, language
+from prism_bench.languages import build, build_request, building, language
 from prism_bench.languages.language import Language
 from prism_bench.languages.loaders import numba as numba_loader
 from prism_bench.libraries import Library
@@ -76,6 +76,13 @@ def test_a_cubin_has_a_card_that_agrees_with_it(suffix):
     (kernel,) = _built(suffix).kernels.values()
     assert SIZES[suffix] == [size for _, size in kernel.card.extents]
     assert kernel.symbol in elf_entries(kernel.path.read_bytes())
+
+
+def test_another_loader_takes_no_code_that_this_one_made(suffix, monkeypatch):
+    kinds = [_built(suffix), _built(suffix)]
+    monkeypatch.setattr(building, "_loader_text", lambda name: "another way to compile")
+    kinds.append(_built(suffix))
+    assert [False, True, False] == [kernel.cached for built in kinds for kernel in built.kernels.values()]
 
 
 @pytest.mark.parametrize("suffix", ["tile"], indirect=True)

@@ -20,6 +20,7 @@ from prism_bench.studies.compile_table import (
     missing_compiler,
     read_table,
     require_known,
+    whole_kernels,
     worsened,
     write_table,
 )
@@ -108,6 +109,37 @@ def test_a_table_is_read_as_it_was_written_and_sorted(tmp_path):
     assert before == path.read_bytes()
 
 
+def test_a_table_without_sizes_and_compilers_is_read(tmp_path):
+    path = tmp_path / "resources.csv"
+    write_table(path, [ROW])
+    header, line = path.read_text().splitlines()
+    path.write_text(header.removesuffix(",code_bytes,compiler") + "\n" + line.removesuffix(",,") + "\n")
+    assert [ROW] == read_table(path)
+
+
+def test_the_size_and_the_compiler_of_a_form_are_kept(tmp_path):
+    row = replace(ROW, kernel="softmax:triton", code_bytes=4096, compiler="Triton 3.6.0")
+    write_table(tmp_path / "resources.csv", [row])
+    assert [row] == read_table(tmp_path / "resources.csv")
+
+
+@pytest.mark.parametrize(("before", "complaints"), [("Triton 3.6.0", 1), ("", 1), ("Triton 3.9.0", 0)])
+def test_what_another_compiler_made_is_no_measure(before, complaints):
+    row = replace(ROW, spill_bytes=8, compiler="Triton 3.6.0")
+    assert complaints == len(worsened([row], [replace(ROW, compiler=before)]))
+
+
+def test_a_form_is_compiled_alone_and_a_variant_with_its_kernel():
+    assert ["softmax:triton"] == whole_kernels(CATALOGUE, ["softmax:triton"])
+    assert ["matmul"] == whole_kernels(CATALOGUE, ["matmul:naive"])
+
+
+def test_rows_have_the_size_of_the_code_and_forms_their_compiler(nvrtc):
+    (row, *_), _ = compile_check(CATALOGUE, ("vector_add[n=100000]",), ("90",), edges=False)
+    assert (row.code_bytes or 0) > 0
+    assert row.compiler == ""
+
+
 def test_no_table_is_an_empty_one_and_a_broken_one_an_error(tmp_path):
     assert [] == read_table(tmp_path / "none.csv")
     for text in ("kernel,entry\nsoftmax,softmax\n", "registers\nmany\n"):
@@ -167,3 +199,16 @@ def test_an_architecture_is_a_number(word):
     require_known(("90", "90a"))
     with pytest.raises(UsageError, match="is not a number such as 90"):
         require_known((word,))
+
+
+def test_every_form_has_rows_with_its_compiler_and_the_size_of_its_code():
+    """Made where the compilers are installed, for the architecture of the records."""
+    variants = {
+        f"{name}:{variant}"
+        for name, spec in CATALOGUE.kernels.items()
+        for variant in spec.variants
+        if spec.with_variant(variant).language != CUDA
+    }
+    rows = [row for row in STORED if ":" in row.kernel]
+    assert variants == {row.kernel for row in rows if row.architecture == "90"}
+    assert all(row.compiler and row.code_bytes for row in rows)

@@ -1,13 +1,16 @@
-"""Numba-CUDA: `softmax.numba.py` is compiled to PTX by Numba, and to a cubin by nvJitLink, without a GPU.
+"""Numba-CUDA: `softmax.numba.py` is compiled by Numba, and linked to a cubin by nvJitLink, without a GPU.
 
 A launch passes its arguments in the order of the function's parameters; an array is C-contiguous and has the axes of
 the spec. `constants` of the launch are globals of the kernel's file that the function reads, such as `TILE`, and
-options of `cuda.compile` (`fastmath`, `launch_bounds`).
+options of `cuda.jit`: `fastmath`, `opt`, `lto`, `launch_bounds` (threads of a block) and its second one, `min_blocks`.
+As with Numba's own launcher, the linker compiles the code (`lto`); without it Numba's PTX is compiled to other code.
 """
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,7 +30,8 @@ from prism_bench.languages.language import (
 from prism_bench.libraries import Library
 from prism_bench.units import count_text
 
-_OPTIONS = ("fastmath", "launch_bounds", "opt")
+_OPTIONS = ("fastmath", "launch_bounds", "lto", "opt")
+_BLOCKS = "min_blocks"  # of a multiprocessor at once, which the registers of a thread have to allow
 
 
 class NumbaCuda(Language):
@@ -44,13 +48,15 @@ class NumbaCuda(Language):
         """Compile an instance to a cubin; of an array the card has seven words, and two more for each further axis."""
         function = _python_function(self.function_of(module, instance.function), instance)
         options, constants = _options_and_constants(instance)
+        optimised = options.pop("lto")
         try:
             cuda = _numba_cuda()
             types = tuple(_type(passed) for passed in instance.passed)
-            number = int(architecture.rstrip("af"))
-            ptx, _ = cuda.compile(with_globals(function, constants), types, cc=divmod(number, 10), output="ptx",
-                                  device=False, abi="numba", **options)  # fmt: skip
-            cubin = _linked(ptx, architecture)
+            capability = divmod(int(architecture.rstrip("af")), 10)
+            options |= {"output": "ltoir" if optimised else "ptx", "device": False, "abi": "numba"}
+            with _device_of(capability):
+                code, _ = cuda.compile(with_globals(function, constants), types, cc=capability, **options)
+            cubin = _linked(code, architecture)
         except SpecError:
             raise
         except Exception as error:  # whatever typing, lowering and the linker raise is about this kernel
@@ -97,10 +103,25 @@ def _numba_cuda() -> Any:
     return import_module("numba.cuda")
 
 
+@contextmanager
+def _device_of(capability: tuple[int, int]) -> Iterator[None]:
+    """Let functions of the device, which Numba compiles for the current GPU, be compiled where there is none."""
+    dispatcher: Any = import_module("numba.cuda.dispatcher")
+    current = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = current
+
+
 def _options_and_constants(instance: Instance) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the launch's constants as options of the compiler and globals of the file."""
-    options = {name: value for name, value in instance.constants.items() if name in _OPTIONS}
-    return options, {name: value for name, value in instance.constants.items() if name not in options}
+    options: dict[str, Any] = {name: value for name, value in instance.constants.items() if name in _OPTIONS}
+    constants = {name: value for name, value in instance.constants.items() if name not in (*options, _BLOCKS)}
+    if _BLOCKS in instance.constants:
+        options["launch_bounds"] = options.get("launch_bounds"), instance.constants[_BLOCKS]
+    return {"lto": True, **options}, constants
 
 
 def _cubin(found: Any) -> bytes:
@@ -128,13 +149,18 @@ def _type(passed: Passed) -> Any:
     return types.Array(scalar, passed.dimensions, "C") if passed.pointer else scalar
 
 
-def _linked(ptx: str, architecture: str) -> bytes:
-    """Return the cubin that nvJitLink makes of PTX: it is as new as the compiler, and other packages' ptxas is not."""
+def _linked(code: str | bytes, architecture: str) -> bytes:
+    """Return the cubin that nvJitLink makes of PTX (text) or of the linker's own language (bytes).
+
+    It is as new as the compiler, which other packages' ptxas is not.
+    """
     linker = import_module("cuda.bindings.nvjitlink")
-    handle = linker.create(2, [f"-arch=sm_{architecture.rstrip('af')}", "-O3"])
+    is_text = isinstance(code, str)
+    options = [f"-arch=sm_{architecture.rstrip('af')}", *(() if is_text else ("-lto",))]
+    data, kind = (code.encode(), linker.InputType.PTX) if is_text else (code, linker.InputType.LTOIR)
+    handle = linker.create(len(options), options)
     try:
-        data = ptx.encode()
-        linker.add_data(handle, linker.InputType.PTX, data, len(data), "kernel")
+        linker.add_data(handle, kind, data, len(data), "kernel")
         linker.complete(handle)
         cubin = bytearray(linker.get_linked_cubin_size(handle))
         linker.get_linked_cubin(handle, cubin)

@@ -32,7 +32,7 @@ _HIDDEN = ("global scratch", "profile scratch")  # pointers that every Triton ke
 _THREADS = 32  # of a warp
 _MULTIPLE = [["tt.divisibility", 16]]
 # NumPy since which an array of one element is no number, and Triton since which its interpreter does not need that.
-_STRICT, _SQUEEZES = (2, 5), (3, 9)
+_STRICT, _SQUEEZES = (2, 4), (3, 9)
 
 
 def _cdiv(dividend: int, divisor: int) -> int:
