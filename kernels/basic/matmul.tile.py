@@ -67,7 +67,8 @@ variant = Variant(
     rules=(),
     tune=Tune(tile=("auto", *TILES), occupancy=(0, 2)),
     more_edges=(
-        Workload(m=64, n=128, k=96), Workload(m=144, n=272, k=80, tile=TILES[0]),
+        Workload(m=64, n=128, k=96),
+        Workload(m=144, n=272, k=80, tile=TILES[0]),
         *(Workload(m=137, n=264, k=72, tile=tile) for tile in TILES),
     ),  # fmt: skip
 )
