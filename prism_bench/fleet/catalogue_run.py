@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
-from prism_bench import interrupts
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.errors import UsageError
 from prism_bench.fleet.board import FleetBoard
 from prism_bench.fleet.catalogue_work import CatalogueWork
 from prism_bench.fleet.describe import replacements
@@ -60,7 +59,7 @@ class FleetRun:
         An interrupt, or the loss of all workers, keeps what was measured in a record marked incomplete.
         """
         chosen = self._grouped_cases()
-        due, complete = Due(), True
+        due = Due()
         work = CatalogueWork(
             self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes, anchors=self._anchors(),
             keep=lambda: keep(work.record(complete=False)) if due() else None,
@@ -72,16 +71,7 @@ class FleetRun:
             lambda states: report(FleetProgress(states, work.finished(), len(chosen))),
         )  # fmt: skip
         try:
-            with interrupts.allowed():
-                dispatcher.run()
-        except KeyboardInterrupt:
-            complete = False
-            dispatcher.drain()
-            self.fleet.stop()
-        except BackendUnavailable:
-            if not work.has_results:
-                raise
-            complete = False
+            complete = dispatcher.run_or_stop(lambda: work.has_results)
         except Exception:
             if work.has_results:
                 keep(work.record(complete=False))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from prism_bench import interrupts
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
 from prism_bench.fleet.board import FleetBoard
 from prism_bench.fleet.fleet import LOOK_SECONDS, Fleet, JobMessage
@@ -108,7 +109,25 @@ class Dispatcher:
             if alone_since and (self._only_refused() or time.monotonic() - alone_since > REJOIN_SECONDS):
                 raise BackendUnavailable("no worker of the fleet is left; what was measured until then is kept")
 
-    def drain(self) -> None:
+    def run_or_stop(self, has_results: Callable[[], bool]) -> bool:
+        """Run, and return whether all work was done: an interrupt ends it early, as the loss of all workers does.
+
+        BackendUnavailable where workers are lost before there are results.
+        """
+        try:
+            with interrupts.allowed():
+                self.run()
+        except KeyboardInterrupt:
+            self._drain()
+            self.fleet.stop()
+            return False
+        except BackendUnavailable:
+            if not has_results():
+                raise
+            return False
+        return True
+
+    def _drain(self) -> None:
         """Take the events that have arrived already, of a run that ends early."""
         for message in self.fleet.messages(0.0):
             if message.future is None:

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prism_bench import interrupts
 from prism_bench.analysis.compare.comparison import by_name, by_workload, compare, undecided
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.verdict import VerdictRules
@@ -161,18 +160,7 @@ def measure_pairs(
         fleet, list(boards), schedule, work, block_seconds(schedule.left, len(boards)), again,
         lambda states: report(FleetProgress(states, work.finished, total)),
     )  # fmt: skip
-    complete = True
-    try:
-        with interrupts.allowed():
-            dispatcher.run()
-    except KeyboardInterrupt:
-        complete = False
-        fleet.stop()
-    except BackendUnavailable:
-        if not work.parts:
-            raise
-        complete = False
-    return work.records(complete)
+    return work.records(dispatcher.run_or_stop(lambda: bool(work.parts)))
 
 
 def groups_of(work: PairWork) -> list[CaseGroup]:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prism_bench import interrupts
 from prism_bench.analysis.compare.tuning import Searched
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
@@ -145,19 +144,7 @@ def tune_on(
         fleet, list(boards), schedule, work, block_seconds(schedule.left, len(boards)), again,
         lambda states: report(FleetProgress(states, work.finished(), len(work.cases))),
     )  # fmt: skip
-    complete = True
-    try:
-        with interrupts.allowed():
-            dispatcher.run()
-    except KeyboardInterrupt:
-        complete = False
-        dispatcher.drain()
-        fleet.stop()
-    except BackendUnavailable:
-        complete = False
-        if not work.finished():
-            raise
-    return work.result(complete)
+    return work.result(dispatcher.run_or_stop(lambda: work.finished() > 0))
 
 
 def groups_of(work: TuningWork, device: Device) -> list[CaseGroup]:

@@ -11,6 +11,7 @@ from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.fleet import BoardState
+from prism_bench.fleet.dispatch import Dispatcher
 from prism_bench.run.interleave import Build
 from prism_bench.run_record import encode
 from prism_bench.studies import fleet_pairs
@@ -73,10 +74,7 @@ def test_a_lost_job_is_measured_anew_as_a_whole_and_one_that_is_given_up_is_name
 def test_an_interrupt_keeps_the_jobs_that_have_ended(work, monkeypatch):
     record = measure(work.order(BOARD, [kernel(work, "triple")]), Channel())
 
-    class Interrupted:
-        def __init__(self, fleet, boards, schedule, work, *rest):
-            self.work = work
-
+    class Interrupted(Dispatcher):
         def run(self):
             self.work.event(BOARD, [], {"task": "triple"}, BoardState("x"))
             self.work.done(BOARD, [kernel(self.work, "triple")], record)
@@ -84,7 +82,8 @@ def test_an_interrupt_keeps_the_jobs_that_have_ended(work, monkeypatch):
 
     monkeypatch.setattr(fleet_pairs, "Dispatcher", Interrupted)
     stopped = []
-    a, b = measure_pairs(SimpleNamespace(stop=lambda: stopped.append(True)), [BOARD], work, lambda _: None)
+    fleet = SimpleNamespace(messages=lambda seconds: [], stop=lambda: stopped.append(True))
+    a, b = measure_pairs(fleet, [BOARD], work, lambda _: None)
     assert [True] == stopped
     assert not a.complete and not b.complete
     assert "triple[n=1000]" in {case.name for case in b.cases}

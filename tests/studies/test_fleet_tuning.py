@@ -12,6 +12,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.fleet import BoardState, boards_of, opened, parse
 from prism_bench.fleet.catalogue_run import SECONDS
+from prism_bench.fleet.dispatch import Dispatcher
 from prism_bench.host_plan import Device
 from prism_bench.saving import INTERVAL
 from prism_bench.studies import fleet_tuning
@@ -102,20 +103,19 @@ def test_an_interrupt_keeps_what_boards_have_sent(work, monkeypatch):
     (events, result), (later, _) = carried_out(work, first), carried_out(work, second)
     calls = []
 
-    class Interrupted:
-        def __init__(self, fleet, boards, schedule, work, *rest):
-            self.work = work
-
+    class Interrupted(Dispatcher):
         def run(self):
             self.work.done(BOARD, [first], result)
             raise KeyboardInterrupt
 
-        def drain(self):
-            calls.append("drain")
-            self.work.event(BOARD, [second], next(one for one in later if "found" in one), BoardState("x"))
+    def messages(seconds):
+        calls.append("drain")
+        work.event(BOARD, [second], next(one for one in later if "found" in one), BoardState("x"))
+        return []
 
     monkeypatch.setattr(fleet_tuning, "Dispatcher", Interrupted)
-    found = tune_on(SimpleNamespace(stop=lambda: calls.append("stop")), [BOARD], work, lambda _: None)
+    fleet = SimpleNamespace(messages=messages, stop=lambda: calls.append("stop"))
+    found = tune_on(fleet, [BOARD], work, lambda _: None)
     assert ["drain", "stop"] == calls
     assert not found.complete and () == found.left
     assert [True, False] == [one.settled for one in found.decisions], "the second has no new times"
