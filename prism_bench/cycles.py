@@ -1,4 +1,4 @@
-"""Cycle collector of Python, paused while much is read that holds no reference cycles."""
+"""Cycle collector of Python, paused while much is read that holds no reference cycles, or while a clock runs."""
 
 import gc
 from collections.abc import Generator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Generator[None]:
-    """Disable the cycle collector in the block: it would search all records and facts again and again."""
+    """Disable the cycle collector in the block, in which it would search everything again and again."""
     wanted = gc.isenabled()
     gc.disable()
     try:

@@ -59,12 +59,12 @@ class FleetRun:
         An interrupt, or the loss of all workers, keeps what was measured in a record marked incomplete.
         """
         chosen = self._grouped_cases()
-        due = Due()
+        due, anchors = Due(), self._anchors()
         work = CatalogueWork(
-            self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes, anchors=self._anchors(),
+            self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes, anchors=anchors,
             keep=lambda: keep(work.record(complete=False)) if due() else None,
         )  # fmt: skip
-        schedule = self._schedule(chosen)
+        schedule = self._schedule(chosen, anchors)
         seconds = block_seconds(schedule.left, len(self.boards))
         dispatcher = Dispatcher(
             self.fleet, list(self.boards), schedule, work, seconds, self._rejoined(),
@@ -97,13 +97,13 @@ class FleetRun:
         """Return the ceiling benchmarks that every board measures."""
         return anchor_cases(self.catalogue, islice(self.earlier, MOST_READ)) if self.backend == "cuda" else []
 
-    def _schedule(self, cases: Sequence[Case]) -> Schedule:
+    def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> Schedule:
         earlier, ceilings = list(islice(self.earlier, MOST_READ)), self._ceilings()
         costs, _ = costs_of(cases, self.settings, self.backend, earlier)
         seconds: Mapping[str, float] = costs.by_case([*cases, *ceilings], self.settings.processes)
         groups = [*ceiling_groups(ceilings, seconds), *grouped(cases, seconds)]
         bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, earlier)
-        overhead = job_overhead(bare, self._anchors(), self.settings.processes)
+        overhead = job_overhead(bare, anchors, self.settings.processes)
         return Schedule(groups, [board.key for board in self.boards], last_boards(earlier), overhead)
 
 

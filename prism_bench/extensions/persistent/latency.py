@@ -3,15 +3,14 @@
 The two never share the device: while a queue kernel runs, the other process's context has no work.
 """
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
 
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow
 from prism_bench.case import Case
+from prism_bench.cycles import no_collection
 from prism_bench.extensions.persistent.executor import Executor
 from prism_bench.extensions.persistent.record import GRAPH, LAUNCH, ItemSpread, ItemTimes
 
@@ -36,7 +35,7 @@ class LatencySamples:
 
     def take(self, one: Callable[[], None], many: Callable[[int], None], sizes: LatencySizes) -> None:
         """Time `one()`, an item from request to answer, and `many(count)`."""
-        with _undisturbed():
+        with no_collection():
             for _ in range(min(WARM_UP, sizes.answers)):
                 one()
             self.answers += [_seconds(one) for _ in range(sizes.answers)]
@@ -84,15 +83,3 @@ def _seconds(call: Callable[[], None]) -> float:
     before = perf_counter()
     call()
     return perf_counter() - before
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Disable the cycle collector while a clock runs."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
