@@ -1,5 +1,6 @@
 """Items of a study dealt over the GPUs of a host: a process for each place, whose table grows, and one table of all."""
 
+import argparse
 import os
 import signal
 import subprocess
@@ -61,6 +62,13 @@ class DealtStudy:
         where = WorkerEnvironment(self.module, variables={VISIBLE: gpu} if gpu else {})
         arguments = [*self.words, "--part", "--output", str(table), self.option, *items]
         return WorkerProcess(where, arguments, stdin=subprocess.DEVNULL)
+
+
+def passed_on(chosen: argparse.Namespace) -> list[str]:
+    """Return the options that each process of a study has from the command line."""
+    words = ["--seconds", str(chosen.seconds)]
+    words += ["--trust-source"] if chosen.trust_source else []
+    return words + (["--catalogue", str(chosen.catalogue)] if chosen.catalogue else [])
 
 
 def chosen_gpus(names: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, UsageError, unknown
-from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus
+from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus, passed_on
 from prism_bench.extensions.judge.hidden import hidden_cases
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
@@ -211,9 +211,7 @@ def _chosen_forms(catalogue: Catalogue, chosen: argparse.Namespace) -> list[Kern
 
 def _dealt(chosen: argparse.Namespace, found: Sequence[KernelSpec]) -> list[JudgedForm]:
     """Judge the forms that have no row yet in processes of the GPUs; what these wrote is kept also where one fails."""
-    words = ["--gpu", "--seconds", str(chosen.seconds), "--labels", *chosen.labels]
-    words += ["--trust-source"] if chosen.trust_source else []
-    words += ["--catalogue", str(chosen.catalogue)] if chosen.catalogue else []
+    words = ["--gpu", *passed_on(chosen), "--labels", *chosen.labels]
     study = DealtStudy(f"{__package__}.fairness", words, "--forms", chosen.output)
     gpus = chosen_gpus(chosen.gpus)
     kept = _read([chosen.output, *study.tables()]) if chosen.resume else []

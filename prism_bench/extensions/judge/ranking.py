@@ -13,7 +13,7 @@ import msgspec
 
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.errors import PrismBenchError, UsageError, unknown
-from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus
+from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus, passed_on
 from prism_bench.extensions.judge.judging import judge
 from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
@@ -122,9 +122,7 @@ def _dealt(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair
     """Judge the pairs that have no row yet in processes of the GPUs; what these wrote is kept also where one fails."""
     if not chosen.output or chosen.no_gpu:
         raise UsageError("--gpus needs --output, next to which each process writes its table, and no --no-gpu")
-    words = [str(chosen.folder), "--seconds", str(chosen.seconds)]
-    words += ["--trust-source"] if chosen.trust_source else []
-    words += ["--catalogue", str(chosen.catalogue)] if chosen.catalogue else []
+    words = [str(chosen.folder), *passed_on(chosen)]
     study = DealtStudy(f"{__package__}.ranking", words, "--tasks", chosen.output)
     gpus = chosen_gpus(chosen.gpus)
     kept = _read([chosen.output, *study.tables()]) if chosen.resume else []
