@@ -73,24 +73,27 @@ class KnownReference:
 
 
 def verify(
-    backend: Backend, case: Case, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None
-) -> list[Entry]:
+    backend: Backend, case: Case, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None, *,
+    random_poison: bool = False,
+) -> list[Entry]:  # fmt: skip
     """Run the case once per seed and compare every output whole; return an entry per seed and output.
 
-    `known` keeps the last seed's reference for another backend on the same case.
+    `known` keeps the last seed's reference for another backend on the same case. Outputs are poisoned with the usual
+    words before the first launch, unless `random_poison`, and at random before the others.
     """
     known = known or KnownReference()
     with backend.prepare(case, known.inputs(case, seeds[0])) as runnable:
-        return verify_prepared(backend, runnable, seeds, known)
+        return verify_prepared(backend, runnable, seeds, known, random_poison=random_poison)
 
 
 def verify_prepared(
-    backend: Backend, runnable: Runnable, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None
-) -> list[Entry]:
+    backend: Backend, runnable: Runnable, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None, *,
+    random_poison: bool = False,
+) -> list[Entry]:  # fmt: skip
     """Verify a runnable that exists already; it holds the last seed's inputs afterwards, `known` their reference."""
     golden, known = runnable.case.golden is not None, known or KnownReference()
     first, *others = seeds[:1] if golden else seeds
-    entries = _one_seed(backend, runnable, first, known)
+    entries = _one_seed(backend, runnable, first, known, random_poison=random_poison)
     for seed in others:
         entries += _one_seed(backend, runnable, seed, known, random_poison=True)
     return entries

@@ -20,6 +20,7 @@ from tests.report.synthetic import gpu_record
 
 pytest.importorskip("mkdocs", reason="needs the extra 'docs'")
 
+pytestmark = pytest.mark.xdist_group("docs")  # one worker builds them
 KINDS = ("index", "tutorial", "reference/python", "reference/catalogue/basic")
 
 
@@ -69,7 +70,7 @@ def browser():
         opened.close()
 
 
-def found_by_axe(site, browser, wanted, dark=False):
+def found_by_axe(site, browser, wanted, dark=False, colours=None):
     """The violations of the pages that are wanted; 404.html is made for a server's root and has no styles from disk."""
     folder = next(path for path in site if path.name == "tutorial.html").parent
     names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in site if path.name != "404.html")
@@ -78,25 +79,29 @@ def found_by_axe(site, browser, wanted, dark=False):
         for name in filter(wanted, names):
             opened(page, folder, name)
             page.wait_for_selector(".md-search")
-            found[name] = violations(page)
+            found[name] = violations(page, colours)
     return found
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_on_any_kind_of_page(site, browser, dark):
-    found = found_by_axe(site, browser, KINDS.__contains__, dark)
+    found = found_by_axe(site, browser, KINDS.__contains__, dark, dark or None)
     assert dict.fromkeys(sorted(KINDS), []) == found
 
 
 def test_axe_finds_nothing_on_a_written_page(site, browser):
-    found = found_by_axe(site, browser, lambda name: not name.startswith("reference/") and name not in KINDS)
+
+    def written(name):
+        return not name.startswith("reference/") and name not in KINDS
+
+    found = found_by_axe(site, browser, written, colours=False)
     assert len(found) > 20
     assert {} == {name: one for name, one in found.items() if one}
 
 
 @pytest.mark.thorough
 def test_axe_finds_nothing_on_a_generated_page(site, browser):
-    found = found_by_axe(site, browser, lambda name: name.startswith("reference/") and name not in KINDS)
+    found = found_by_axe(site, browser, lambda name: name.startswith("reference/") and name not in KINDS, colours=False)
     assert len(found) > 15
     assert {} == {name: one for name, one in found.items() if one}
 

@@ -47,9 +47,10 @@ def test_a_profile_names_kernel_bottleneck_and_time_at_any_width(width):
     assert all(any(line.startswith(row["case"].split("[")[0][:7]) for line in shown) for row in lines)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_an_inventory_names_kernel_verified_and_gaps_at_any_width(width):
-    shown = printed(items_table(inventory(CATALOGUE, None), None), width)
-    assert max(map(len, shown)) <= width
-    assert all(word in shown[1] for word in ("kernel", "verified", "timed", "gaps"))
-    assert any(line.startswith("softmax ") for line in shown)
+def test_an_inventory_names_kernel_verified_and_gaps_at_any_width():
+    table = items_table(inventory(CATALOGUE, None), None)
+    for width in WIDTHS:
+        shown = printed(table, width)
+        assert max(map(len, shown)) <= width
+        assert all(word in shown[1] for word in ("kernel", "verified", "timed", "gaps")), width
+        assert any(line.startswith("softmax ") for line in shown), width

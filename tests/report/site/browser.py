@@ -52,11 +52,21 @@ def settled(page):
     return page
 
 
-def violations(page):
-    """What axe-core finds wrong with the page: rule, number of elements, the first one."""
+def violations(page, colours=None):
+    """What axe-core finds wrong with the page: rule, number of elements, the first one.
+
+    The rules on colours take most of the time: `colours` chooses them alone, for a page whose elements were looked at
+    in the other scheme, or leaves the contrasts out, for a page that is coloured as others are.
+    """
     axe = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
     page.evaluate(axe)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    chosen = {
+        None: {},
+        True: {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}},
+        False: {"rules": {"color-contrast": {"enabled": False}}},
+    }
+    options = {"resultTypes": ["violations"], **chosen[colours]}
+    found = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
     return [(one["id"], len(one["nodes"]), one["nodes"][0]["html"][:120]) for one in found]
 
 
