@@ -57,8 +57,9 @@ def test_elements_are_made_when_they_are_seen(browser, heavy):
         assert [] == page.problems
 
 
+@pytest.mark.thorough  # a time: a machine that tests something next to it may be slower
 def test_something_is_seen_within_a_second(browser, heavy):
-    """The faster of two loads: a machine that builds or tests something next to it loses none of them by chance."""
+    """The faster of two loads."""
     found = {}
     with window(browser) as page:
         for name in KINDS:
