@@ -14,7 +14,7 @@ from prism_bench.report.site.page import Page as SitePage
 from prism_bench.report.site.search import FILE as SITE_INDEX
 from prism_bench.report.site.search import search_file
 from tests.docs.blocks import ROOT
-from tests.report.site.browser import installed, opened, violations, window
+from tests.report.site.browser import ALL_BUT_CONTRAST, ALL_RULES, installed, opened, rules_of, violations, window
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import gpu_record
 
@@ -70,7 +70,7 @@ def browser():
         opened.close()
 
 
-def found_by_axe(site, browser, wanted, dark=False, colours=None):
+def found_by_axe(site, browser, wanted, dark=False, rules=ALL_RULES):
     """The violations of the pages that are wanted; 404.html is made for a server's root and has no styles from disk."""
     folder = next(path for path in site if path.name == "tutorial.html").parent
     names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in site if path.name != "404.html")
@@ -79,13 +79,13 @@ def found_by_axe(site, browser, wanted, dark=False, colours=None):
         for name in filter(wanted, names):
             opened(page, folder, name)
             page.wait_for_selector(".md-search")
-            found[name] = violations(page, colours)
+            found[name] = violations(page, rules)
     return found
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_on_any_kind_of_page(site, browser, dark):
-    found = found_by_axe(site, browser, KINDS.__contains__, dark, dark or None)
+    found = found_by_axe(site, browser, KINDS.__contains__, dark, rules_of(dark))
     assert dict.fromkeys(sorted(KINDS), []) == found
 
 
@@ -94,14 +94,16 @@ def test_axe_finds_nothing_on_a_written_page(site, browser):
     def written(name):
         return not name.startswith("reference/") and name not in KINDS
 
-    found = found_by_axe(site, browser, written, colours=False)
+    found = found_by_axe(site, browser, written, rules=ALL_BUT_CONTRAST)
     assert len(found) > 20
     assert {} == {name: one for name, one in found.items() if one}
 
 
 @pytest.mark.thorough
 def test_axe_finds_nothing_on_a_generated_page(site, browser):
-    found = found_by_axe(site, browser, lambda name: name.startswith("reference/") and name not in KINDS, colours=False)
+    found = found_by_axe(
+        site, browser, lambda name: name.startswith("reference/") and name not in KINDS, rules=ALL_BUT_CONTRAST
+    )
     assert len(found) > 15
     assert {} == {name: one for name, one in found.items() if one}
 

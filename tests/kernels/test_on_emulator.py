@@ -15,10 +15,8 @@ from tests.built_in import CATALOGUE
 
 S0_COST = 4_000_000  # bytes and operations of an S0 case up to which it runs here too: some tenths of a second
 SANITIZED_BYTES = 1 << 19  # an edge that moves more is left to the other passes
-DRAWN, DRAWN_COST = (
-    range(100, 130),
-    400_000,
-)  # seeds that no author has seen; cost of a case that is drawn for each
+DRAWN = range(100, 130)  # seeds that no author has seen
+DRAWN_COST = 400_000  # of a case that is drawn for each of them
 SANITIZED_LARGE = 3  # edges of each kernel in the sanitizers' pass, the largest first; the smallest comes besides
 
 

@@ -12,7 +12,7 @@ from prism_bench.extensions.judge.page import page_html
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.extensions.judge.view import verdict_json
 from tests.extensions.judge.verdicts import RIGHT, TIMES, WRONG
-from tests.report.site.browser import keep, violations, window
+from tests.report.site.browser import keep, rules_of, violations, window
 from tests.report.site.conftest import browser  # noqa: F401
 
 HERE = Path(__file__).parent
@@ -70,6 +70,6 @@ def test_pages_have_no_violations(browser, tmp_path: Path, dark: bool) -> None: 
         for width in (1440, 400):
             with window(browser, width=width, dark=dark, bypass_csp=True) as page:
                 page.goto((tmp_path / f"{name}.html").as_uri())
-                assert [] == violations(page, dark or None) + page.problems
+                assert [] == violations(page, rules_of(dark)) + page.problems
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
                 keep(page, f"judge-{name}-{width}")

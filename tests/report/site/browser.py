@@ -10,6 +10,10 @@ CHROMIUM = "PRISM_BENCH_CHROMIUM"  # names the browser where it has another name
 SCREENSHOTS = "PRISM_BENCH_SCREENSHOTS"  # a folder to keep a picture of every page in
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HERE = Path(__file__).parent
+# The rules of axe-core that a page is held against: the contrasts of its texts take most of the time.
+ALL_RULES = {}
+COLOUR_RULES = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+ALL_BUT_CONTRAST = {"rules": {"color-contrast": {"enabled": False}}}
 OVERLAPS, CONTRASTS = ((HERE / name).read_text("utf-8") for name in ("overlaps.js", "contrasts.js"))
 
 
@@ -52,22 +56,17 @@ def settled(page):
     return page
 
 
-def violations(page, colours=None):
-    """What axe-core finds wrong with the page: rule, number of elements, the first one.
+def rules_of(dark):
+    """All rules in the light, and in the dark, where a page has the same elements, those on colours."""
+    return COLOUR_RULES if dark else ALL_RULES
 
-    The rules on colours take most of the time: `colours` chooses them alone, for a page whose elements were looked at
-    in the other scheme, or leaves the contrasts out, for a page that is coloured as others are.
-    """
+
+def violations(page, rules=ALL_RULES):
+    """What axe-core finds wrong with the page: rule, number of elements, the first one."""
     axe = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
     page.evaluate(axe)
-    chosen = {
-        None: {},
-        True: {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}},
-        False: {"rules": {"color-contrast": {"enabled": False}}},
-    }
-    options = {"resultTypes": ["violations"], **chosen[colours]}
-    found = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
-    return [(one["id"], len(one["nodes"]), one["nodes"][0]["html"][:120]) for one in found]
+    found = page.evaluate("(options) => axe.run(document, options)", {"resultTypes": ["violations"], **rules})
+    return [(one["id"], len(one["nodes"]), one["nodes"][0]["html"][:120]) for one in found["violations"]]
 
 
 def keep(page, name: str):

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.report.site import build_site
 from prism_bench.report.site.page import MENU
 from tests.built_in import CATALOGUE
-from tests.report.site.browser import OVERLAPS, keep, opened, violations, window
+from tests.report.site.browser import ALL_BUT_CONTRAST, COLOUR_RULES, OVERLAPS, keep, opened, violations, window
 
 pytestmark = pytest.mark.xdist_group("heavy site")  # one worker builds it
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
@@ -67,23 +67,23 @@ def test_something_is_seen_within_a_second(browser, heavy):
     assert {} == {name: taken for name, taken in found.items() if taken > PAINT}
 
 
-def found_by_axe(browser, site, dark, colours):
+def found_by_axe(browser, site, dark, rules):
     """What axe finds on a page of every kind, by its name."""
     pytest.importorskip("axe_playwright_python", reason="it brings axe-core")
     with window(browser, dark=dark, bypass_csp=True) as page:
-        found = {name: violations(opened(page, site, name), colours) for name in KINDS}
+        found = {name: violations(opened(page, site, name), rules) for name in KINDS}
     return {name: one for name, one in found.items() if one}
 
 
 def test_axe_finds_nothing_on_a_full_page(browser, heavy):
     """The colours are those of the pages in `test_axe`."""
-    assert {} == found_by_axe(browser, heavy, dark=False, colours=False)
+    assert {} == found_by_axe(browser, heavy, dark=False, rules=ALL_BUT_CONTRAST)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_no_faint_text_on_a_full_page(browser, heavy, dark):
-    assert {} == found_by_axe(browser, heavy, dark, colours=True)
+    assert {} == found_by_axe(browser, heavy, dark, COLOUR_RULES)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
