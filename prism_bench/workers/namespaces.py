@@ -19,7 +19,8 @@ _NEW_NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 _NEW_USER = 0x10000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _DETACH = 2
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
+_KEEP_RIGHTS = 1 << 2  # SECBIT_NO_SETUID_FIXUP: a change of user takes no capability away
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -36,8 +37,10 @@ def main(text: str, *command: str) -> None:
     os.close(reading)
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     _make_root(jail)
-    _become_nobody()
     child = os.fork()
+    if not child:
+        _count_apart()
+    _become_nobody()
     if child:
         os.write(writing, os.waitpid(child, 0)[1].to_bytes(4, "little"))
         os._exit(0)
@@ -51,6 +54,11 @@ def _enter_namespaces() -> None:
     if user == 0 and _LIBC.unshare(_NEW_NAMESPACES) == 0:
         return
     _check(_LIBC.unshare(_NEW_USER | _NEW_NAMESPACES), "unshare")
+    _name_user(user, group)
+
+
+def _name_user(user: int | str, group: int | str) -> None:
+    """Name the host's user and group nobody in this process's new user namespace."""
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{NOBODY} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{NOBODY} {group} 1")
@@ -112,6 +120,21 @@ def _kept_flags(place: Path) -> int:
     for held, flag in ((os.ST_NODEV, _NO_DEVICES), (os.ST_NOEXEC, 8), (os.ST_NOATIME, 1024), (os.ST_RELATIME, 1 << 21)):
         found |= flag if flags & held else 0
     return found
+
+
+def _count_apart() -> None:
+    """Become nobody in an own user namespace, in which the limit of processes counts this jail's alone.
+
+    Otherwise the kernel counts what all jails of root have together, since all have one user. Before Linux 5.14 it
+    does so in any case. What the user namespace gives goes with the command that is executed next.
+    """
+    if os.getuid() == 0:
+        _LIBC.prctl(_PR_SET_SECUREBITS, _KEEP_RIGHTS, 0, 0, 0)  # some systems refuse a user namespace without rights
+        _become_nobody()
+        if _LIBC.unshare(_NEW_USER) == 0:
+            _LIBC.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)  # a change of user gives its files in /proc to root
+            with suppress(OSError):  # without /proc: the kernel names the user nobody then, too
+                _name_user(NOBODY, NOBODY)
 
 
 def _become_nobody() -> None:

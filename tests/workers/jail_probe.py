@@ -41,6 +41,17 @@ def processes() -> str:
     return str(len(children))
 
 
+def held(count: str) -> str:
+    """Hold so many processes until somebody writes to this one, and return how many."""
+    children = [subprocess.Popen(["sleep", "60"]) for _ in range(int(count))]
+    print("held", flush=True)
+    sys.stdin.readline()
+    for child in children:
+        child.kill()
+        child.wait()
+    return count
+
+
 def memory() -> str:
     return str(len(bytearray(3 << 30)))
 
@@ -73,7 +84,7 @@ def fill(size: str) -> str:
 PROBES: dict[str, Callable[..., str]] = {
     probe.__name__: probe
     for probe in (
-        user, read, listing, write, connect, variable, processes, memory, signal_to, system_call, fill,
+        user, read, listing, write, connect, variable, processes, held, memory, signal_to, system_call, fill,
         threads_of_numpy,
     )
 }

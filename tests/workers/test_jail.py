@@ -104,6 +104,20 @@ def test_a_jail_bounds_memory_files_and_processes() -> None:
 
 
 @needs_jail
+def test_each_jail_has_its_own_number_of_processes() -> None:
+    jail = Jail(Jail.over(FOLDER).readable, processes=20)
+    variables = jail.variables({"PYTHONPATH": f"{FOLDER}{os.pathsep}{environment()['PYTHONPATH']}"})
+    command = jail.command("jail_probe", ["held=12"], "namespaces")
+    running = [
+        subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    first = [one.stdout.readline() for one in running if one.stdout]  # each holds its processes by then
+    assert ["held\n"] * 3 == first
+    assert [{"held=12": "12"}] * 3 == [json.loads(one.communicate("go on\n")[0]) for one in running]
+
+
+@needs_jail
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_refused_system_calls_are_refused(jail_calls: dict[str, str], name: str) -> None:
     numbers = refused_numbers(platform.machine())
