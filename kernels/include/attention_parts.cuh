@@ -68,9 +68,10 @@ struct PartsRing {
         advance();
     }
 
-    /// This warp has read the tile.
+    /// This warp has read the tile, and its lanes the factors: an arrival is about what its own thread did before.
     template <bool OF_VALUES>
     __device__ void release() const {
+        if (OF_VALUES) __syncwarp();
         if (warp_lane() == 0) arrive_at(barrier<OF_VALUES>() + FREE);
     }
 };
