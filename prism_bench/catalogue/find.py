@@ -9,6 +9,7 @@ from types import ModuleType
 from prism_bench import project
 from prism_bench.catalogue.catalogue import Catalogue, Problem
 from prism_bench.catalogue.implementations import implementations, with_implementation
+from prism_bench.catalogue.kept_checks import KeptChecks
 from prism_bench.catalogue.load import check_spec, check_variant, load_spec, problem_of
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.files import GENERATED, default_folder, family_of
@@ -19,8 +20,9 @@ from prism_bench.spec_modules import catalogue_package, execute, module_name
 
 @dataclass
 class _Found:
-    """Specs by name, and problems, in the order in which they were found."""
+    """Specs by name, and problems, in the order in which they were found. Of a `checked` catalogue no case is built."""
 
+    checked: bool = False
     kernels: dict[str, KernelSpec] = field(default_factory=dict[str, KernelSpec])
     problems: list[Problem] = field(default_factory=list[Problem])
 
@@ -28,7 +30,8 @@ class _Found:
         """Add a spec that contradicts neither itself nor the others; raise an error otherwise."""
         if spec.name in self.kernels:
             raise SpecError(f"kernel '{spec.name}' is in family '{self.kernels[spec.name].family}' too")
-        check_spec(spec)
+        if not self.checked:
+            check_spec(spec)
         self.kernels[spec.name] = spec
 
     def add_forms(self, spec: KernelSpec, path: Path, module_of: Callable[[Path], str]) -> None:
@@ -36,7 +39,8 @@ class _Found:
         for name, file in implementations(path):
             try:
                 spec = with_implementation(spec, name, file, module_of(file))
-                check_variant(spec, name)
+                if not self.checked:
+                    check_variant(spec, name)
                 self.kernels[spec.name] = spec
             except (Exception, SystemExit) as error:  # whatever a file raises must not stop the others
                 self.problems.append(problem_of(file, error))
@@ -51,7 +55,8 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     root = Path(folder) if folder else default_folder()
     if not root.is_dir():
         raise UsageError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
-    found = _Found()
+    checks = KeptChecks(root)
+    found = _Found(checks.has_passed())
     with catalogue_package(root) as package:
         for path in _pairs(root, "py"):
             try:
@@ -63,6 +68,8 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     found.problems += list(_forms_without_spec(root, found))
     found.problems += list(_sources_without_spec(root, found))
     aliases = _aliases(found)
+    if not found.problems:
+        checks.keep()
     return Catalogue(root, found.kernels, tuple(found.problems), aliases)
 
 
