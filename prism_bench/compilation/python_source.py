@@ -3,6 +3,7 @@
 import ast
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.files import family_folder, first_in, shared_with
@@ -40,9 +41,9 @@ def _reached(path: Path, folders: Sequence[Path], seen: set[Path]) -> Iterator[t
             yield from _reached(found, folders, seen)
 
 
-def _imported(text: str) -> Iterator[str]:
-    """Yield the last parts of the names of what a file imports relatively: `rows` of `..include.rows`."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            yield (node.module or "").rpartition(".")[2]
-            yield from (alias.name for alias in node.names)
+@lru_cache(maxsize=512)
+def _imported(text: str) -> tuple[str, ...]:
+    """Return the last parts of the names of what a file imports relatively: `rows` of `..include.rows`."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and node.level]
+    named = [[(node.module or "").rpartition(".")[2], *(alias.name for alias in node.names)] for node in nodes]
+    return tuple(name for names in named for name in names)

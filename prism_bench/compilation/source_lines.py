@@ -1,6 +1,7 @@
 """Lines of a kernel's source that count: without comments, blank lines and docstrings."""
 
 import ast
+from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.compilation.code_text import without_comments
@@ -22,10 +23,12 @@ def source_lines(source: Path) -> tuple[int, int] | None:
     return counts[0], sum(counts[1:])
 
 
+@lru_cache(maxsize=512)  # a site asks for the same files on many pages
 def _of_cuda(text: str) -> int:
     return len(without_comments(text).splitlines())
 
 
+@lru_cache(maxsize=512)
 def _of_python(text: str) -> int:
     """Return the lines of all decorated functions; comments and blank lines have no node."""
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
