@@ -4,9 +4,8 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
-
-import numpy as np
 
 import prism_bench
 from prism_bench.errors import CacheUnavailable
@@ -47,7 +46,7 @@ def _folder() -> Path:
 
 def _state_of(root: Path) -> str:
     """Return a digest of all Python files of the catalogue, and of size and time of those of this package."""
-    digest = hashlib.sha256(f"{sys.version} {np.__version__}".encode())
+    digest = hashlib.sha256(f"{sys.version} {version('numpy')}".encode())
     for path in _python_files(root):
         digest.update(f"{path.relative_to(root)} ".encode() + hashlib.sha256(path.read_bytes()).digest())
     package = Path(prism_bench.__file__).parent
