@@ -45,7 +45,7 @@ from tests.extensions.judge.museum_table import MuseumRow, read_rows, summed_up
 
 HERE = Path(__file__).parent
 TASKS, REPOSITORY = HERE / "tasks", HERE.parents[2]
-SECONDS = {"judge": 150.0, "referee": 120.0, "naive": 20.0}
+SECONDS = {"judge": 300.0, "referee": 240.0, "naive": 20.0}
 SOON = CellLimits(compile_seconds=20)
 LAUNCH_SECONDS = 6.0
 PROCESSES = MuseumProcesses()

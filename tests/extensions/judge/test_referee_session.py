@@ -64,6 +64,22 @@ def test_two_runners_serve_all_cases_of_a_submission(case: Case) -> None:
     assert 3 == len(started), "one to ask for the device, one to time, one to repeat"
 
 
+def test_launches_of_the_tasks_own_kernel_are_repeated_by_no_other_process(case: Case) -> None:
+    started: list[FakeDevice] = []
+
+    def start() -> NearRunner:
+        started.append(FakeDevice())
+        return NearRunner(started[-1])
+
+    session = RefereeSession(start, open_backend, Random(5), RULES, state=lambda facts: MachineState())
+    for kind in ("kernel", "submission"):
+        assert [case] == session.run(Contestant("add", kind, [case], ContestantCode(b"honest", {"add": "add"})))
+    asked, own, timing, repeating = (one.outside["calls"] for one in started)
+    assert 0 == asked
+    assert own == timing >= RULES.blocks * (RULES.warmups + RULES.samples)
+    assert RULES.blocks * (RULES.warmups + RULES.samples) == repeating
+
+
 def test_edges_are_launched_on_a_gpu_too_and_have_no_time(case: Case) -> None:
     edge = next(one for one in edge_cases(case.spec, None) if one.edge)
     none = next(one for one in edge_cases(case.spec, None) if one.workload == Workload(n=0))

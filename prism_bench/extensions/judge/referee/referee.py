@@ -34,7 +34,8 @@ class RefereeRules:
     An untimed case has one block of `checks` launches. A launch may take `launch_seconds`. Of the outputs a share
     `whole` is compared with the reference in whole, drawn after each launch, and all where they have at most
     `small_bytes`; the others by their digest. Two clocks that disagree are compared `clock_tries` times, after pauses
-    that grow by `clock_pause` seconds.
+    that grow by `clock_pause` seconds. Without `repeats` no other process repeats the launches: code that is trusted
+    does the same in each.
     """
 
     blocks: int = 3
@@ -46,6 +47,7 @@ class RefereeRules:
     small_bytes: int = 1 << 20
     clock_tries: int = 5
     clock_pause: float = 0.2
+    repeats: bool = True
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class RefereedTimes:
 class Referee:
     """Judges cases of one submission, as a context. `random` draws what nobody can know before.
 
-    `start` starts a runner process: one that is timed, and one that repeats its launches. Both serve all cases, and end
-    with the first case that has a complaint.
+    `start` starts a runner process: one that is timed, and one that repeats its launches where the rules ask for it.
+    They serve all cases, and end with the first case that has a complaint.
     """
 
     def __init__(self, start: Callable[[], Runner], random: Random, rules: RefereeRules) -> None:
@@ -100,9 +102,10 @@ class Referee:
         self._runners, self._facts = [], None
 
     def _open(self) -> None:
-        """Start both runners, side by side, unless they are there."""
+        """Start the runners, side by side, unless they are there."""
         if not self._runners:
-            self._runners = [RunnerClient(self._start(), self._rules.launch_seconds) for _ in range(2)]
+            count = 2 if self._rules.repeats else 1
+            self._runners = [RunnerClient(self._start(), self._rules.launch_seconds) for _ in range(count)]
             for client in self._runners:
                 client.facts()
 
@@ -123,7 +126,7 @@ class Referee:
         return found
 
     def _judge(self, case: RefereedCase, found: RefereedTimes) -> None:
-        timing, repeating = self._runners
+        timing = self._runners[0]
         if not case.timed:
             self._block(timing, case, found, {})
             return
@@ -134,7 +137,8 @@ class Referee:
             if found.complaints:
                 return
         self._doubt_times(timing, case, found, self._facts)
-        self._replay(repeating, case, found, digests)
+        if self._rules.repeats:
+            self._replay(self._runners[1], case, found, digests)
 
     def _block(
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]]

@@ -1,7 +1,7 @@
 """A submission on a GPU: the machine's state before, every case by the referee, the machine's state after."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
@@ -83,10 +83,12 @@ class RefereeSession:
     def run(self, contestant: Contestant) -> list[Case]:
         """Judge and time every case of a contestant; return those that were right.
 
-        A submission's first case with a complaint is its last.
+        A submission's first case with a complaint is its last. The task's own kernel is no stranger's: no other process
+        repeats its launches.
         """
         right: list[Case] = []
-        with Referee(self._start, self._random, self._rules) as referee:
+        rules = replace(self._rules, repeats=contestant.kind == "submission")
+        with Referee(self._start, self._random, rules) as referee:
             for case in contestant.cases:
                 found = self._judged(referee, contestant, case)
                 if found and not found.complaints:
