@@ -20,11 +20,13 @@ def send(number=signal.SIGINT):
 
 @pytest.fixture(autouse=True)
 def usual_handlers():
-    """Ctrl-C may be ignored where the tests were started in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C may be ignored where the tests were started in the background, a hangup where nohup started them."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
+    assert usual == {number: signal.getsignal(number) for number in usual}
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def code_of(command):
