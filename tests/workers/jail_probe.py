@@ -14,6 +14,12 @@ def user() -> str:
     return f"{os.getuid()} {os.geteuid()}"
 
 
+def capabilities() -> str:
+    """Return the sets of capabilities that this process has, without the bound of what it may gain."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return " ".join(line.split()[1] for line in lines if line.startswith("Cap") and not line.startswith("CapBnd"))
+
+
 def read(path: str) -> str:
     return Path(path).read_text()[:40]
 
@@ -84,7 +90,19 @@ def fill(size: str) -> str:
 PROBES: dict[str, Callable[..., str]] = {
     probe.__name__: probe
     for probe in (
-        user, read, listing, write, connect, variable, processes, held, memory, signal_to, system_call, fill,
+        user,
+        capabilities,
+        read,
+        listing,
+        write,
+        connect,
+        variable,
+        processes,
+        held,
+        memory,
+        signal_to,
+        system_call,
+        fill,
         threads_of_numpy,
     )
 }

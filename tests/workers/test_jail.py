@@ -90,6 +90,13 @@ def test_a_jailed_process_reads_what_it_was_given_and_writes_to_its_own_scratch(
 
 
 @needs_jail
+def test_a_jailed_process_keeps_no_right_of_its_user_namespace(jail: Jail) -> None:
+    found = probed(jail, "capabilities", "read=/proc/self/uid_map")
+    assert {"0" * 16} == set(found["capabilities"].split())
+    assert "65534" == found["read=/proc/self/uid_map"].split()[0]
+
+
+@needs_jail
 def test_numpy_starts_no_thread_for_each_core(jail: Jail) -> None:
     assert probed(jail, "threads_of_numpy") == {"threads_of_numpy": "1"}
 
