@@ -60,6 +60,16 @@ def shared_with(source: Path) -> tuple[Path, ...]:
     return shared_folders(family_folder(source).parent)
 
 
+def hash_of_files(folder: Path, files: Iterable[Path]) -> str:
+    """Return a SHA-256 of those of the files below `folder` that are there, by path and content."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
 def cache_folder(name: str) -> Path:
     """Return the folder of one cache: below PRISM_BENCH_CACHE, else below the user's cache."""
     return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / name

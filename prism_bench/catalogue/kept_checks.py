@@ -2,14 +2,13 @@
 
 import hashlib
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 import prism_bench
 from prism_bench.errors import CacheUnavailable
-from prism_bench.files import cache_folder, default_folder, write_atomically
+from prism_bench.files import cache_folder, default_folder, hash_of_files, write_atomically
 
 _MOST = 16  # states of the catalogue that are remembered
 _passed: set[str] = set()  # in this process, whose cache may take no file
@@ -46,15 +45,9 @@ def _folder() -> Path:
 
 def _state_of(root: Path) -> str:
     """Return a digest of all Python files of the catalogue, and of size and time of those of this package."""
-    digest = hashlib.sha256(f"{sys.version} {version('numpy')}".encode())
-    for path in _python_files(root):
-        digest.update(f"{path.relative_to(root)} ".encode() + hashlib.sha256(path.read_bytes()).digest())
+    digest = hashlib.sha256(f"{sys.version} {version('numpy')} {hash_of_files(root, root.rglob('*.py'))}".encode())
     package = Path(prism_bench.__file__).parent
-    for path in _python_files(package):
+    for path in sorted(package.rglob("*.py")):
         found = path.stat()
         digest.update(f"{path.relative_to(package)} {found.st_size} {found.st_mtime_ns} ".encode())
     return digest.hexdigest()[:32]
-
-
-def _python_files(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.rglob("*.py"))

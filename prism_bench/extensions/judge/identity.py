@@ -1,11 +1,10 @@
 """Identity of what a verdict is on: the headers that a submission may include, and the task."""
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 
 from prism_bench.compilation.program import content_hash
-from prism_bench.files import shared_with
+from prism_bench.files import hash_of_files, shared_with
 from prism_bench.kernel import KernelSpec
 
 
@@ -20,7 +19,7 @@ def headers_hash(catalogue: Path) -> str:
     All of them count: what a stranger's source includes is followed in the jail alone, where it may name any file.
     """
     folder = headers_folder(catalogue)
-    return _hash_of(folder, (path for path in folder.rglob("*") if path.suffix != ".py")) if folder else ""
+    return hash_of_files(folder, (path for path in folder.rglob("*") if path.suffix != ".py")) if folder else ""
 
 
 def task_hash(spec: KernelSpec, catalogue: Path) -> str:
@@ -30,14 +29,5 @@ def task_hash(spec: KernelSpec, catalogue: Path) -> str:
         digest.update((file.read_bytes() if file.suffix == ".py" else content_hash(file).encode()) + b"\0")
     folder = headers_folder(catalogue)
     if folder:
-        digest.update(_hash_of(folder, folder.rglob("*.py")).encode())
-    return digest.hexdigest()
-
-
-def _hash_of(folder: Path, files: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        if path.is_file() and "__pycache__" not in path.parts:
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)} ".encode() + content)
+        digest.update(hash_of_files(folder, folder.rglob("*.py")).encode())
     return digest.hexdigest()
