@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.inputs import InputArray
 
 BASE = 1 << 20
+LAUNCHES = count(1)
 OVERHEAD, USUAL = 1e-6, 5e-3  # far more than a busy host's clock may stall by in a launch
 FACTS = FactsAnswer("a fake device", "fake-0", 4, 48 << 10, 90, 1 << 20, OVERHEAD, 0.0, 42)
 
@@ -149,9 +151,9 @@ def turns_the_clock_on(device: FakeDevice, a: int, b: int, c: int, n: int) -> No
 
 
 def differs_in_a_bit(device: FakeDevice, a: int, b: int, c: int, n: int) -> None:
-    """As atomic additions do: right, and never the same."""
+    """As atomic additions do: right, and never the same. Each launch of this process adds one bit more."""
     honest(device, a, b, c, n)
-    device.floats(c, n)[0] = np.nextafter(device.floats(c, n)[0], np.float32(np.random.default_rng().integers(2) * 99))
+    device.floats(c, n)[:1].view(np.uint32)[0] += next(LAUNCHES)
 
 
 def hangs(device: FakeDevice, *_: int) -> None:
