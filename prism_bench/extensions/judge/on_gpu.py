@@ -24,6 +24,7 @@ from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
 from prism_bench.workload import Workload
 
+_RUNNERS = 4  # of the task's own kernel, two of the submission, and one for the machine's state afterwards
 UNWATCHED = "races, accesses out of bounds, reads of memory that nothing wrote"
 
 
@@ -62,18 +63,20 @@ class OnGpu:
         launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them.
         """
         session = self._session
-        try:
-            own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
-            right = self._timed_own(task, own) if self._rivals else {}
-            chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
-            session.run(Contestant(spec.name, "submission", chosen, code))
-            self._watch_launches(Contestant(spec.name, "submission", [c for c in chosen if c.name in unwatched], code))
-            if session.findings.objections:
-                session.findings.times.clear()  # of the task's own kernel alone
-            elif self._rivals:
-                self._time_rivals(own)
-        finally:
-            session.close()
+        with session.ready(_RUNNERS if self._rivals else _RUNNERS - 1):
+            try:
+                own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
+                right = self._timed_own(task, own) if self._rivals else {}
+                chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
+                session.run(Contestant(spec.name, "submission", chosen, code))
+                unseen = [case for case in chosen if case.name in unwatched]
+                self._watch_launches(Contestant(spec.name, "submission", unseen, code))
+                if session.findings.objections:
+                    session.findings.times.clear()  # of the task's own kernel alone
+                elif self._rivals:
+                    self._time_rivals(own)
+            finally:
+                session.close()
         return session.findings
 
     def _watch_launches(self, contestant: Contestant) -> None:

@@ -1,6 +1,7 @@
 """The referee's side of a runner: questions with a limit of time, on a clock of this process."""
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Protocol, TypeVar
 
@@ -79,6 +80,24 @@ class RunnerProcess:
         self._worker.kill()
         self._worker.wait()
         self._worker.release()
+
+
+class ReadyRunners:
+    """Runners that are started before they are needed, `count` of them, as a context: those left over end with it."""
+
+    def __init__(self, start: Callable[[], Runner], count: int) -> None:
+        self._start = start
+        self._ready = deque(start() for _ in range(count))
+
+    def __call__(self) -> Runner:
+        return self._ready.popleft() if self._ready else self._start()
+
+    def __enter__(self) -> "ReadyRunners":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        while self._ready:
+            self._ready.pop().end()
 
 
 class RunnerClient:

@@ -1,6 +1,8 @@
 """The runner's device on a GPU: CuPy's driver calls, and the harness that times every other launch of this program."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +18,9 @@ from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.inputs import InputArray
+
+with suppress(ImportError):  # a process that is started ahead has it then; no device is opened by it
+    import_module("cupy")
 
 _CANARY_BYTES, _CANARY_KEY = 1 << 20, 7
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

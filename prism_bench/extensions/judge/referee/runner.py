@@ -5,6 +5,7 @@ Started as `python -m prism_bench.extensions.judge.referee.runner CHANNEL MODULE
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib import import_module
 
 import numpy as np
@@ -139,12 +140,17 @@ def main(descriptor: str, device: str) -> None:
     """Serve until there is nobody to ask."""
     end_with(int(descriptor))
     module, _, name = device.partition(":")
+    service = cache(partial(_opened, getattr(import_module(module), name)))  # by the first question, not before
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, lambda frame: service()(frame))
+
+
+def _opened(open_device: Callable[[], RefereeDevice]) -> Callable[[Frame[Question]], _Reply]:
+    """Return what answers questions about a device; where it does not open, the reason is every answer."""
     try:
-        reply = RunnerService(getattr(import_module(module), name)()).reply
+        return RunnerService(open_device()).reply
     except PrismBenchError as error:
         refusal = Refusal.of(error)
-        reply = lambda frame: (refusal, ())  # noqa: E731
-    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, reply)
+        return lambda frame: (refusal, ())
 
 
 if __name__ == "__main__":

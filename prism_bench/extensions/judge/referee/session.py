@@ -1,6 +1,7 @@
 """A submission on a GPU: the machine's state before, every case by the referee, the machine's state after."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
@@ -12,8 +13,9 @@ from prism_bench.case import Case, Device
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.judged_time import judged_time
-from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
+from prism_bench.extensions.judge.referee.client import ReadyRunners, Runner, RunnerClient
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
 from prism_bench.extensions.judge.referee.machine import (
     MachineState,
     device_turn,
@@ -27,7 +29,7 @@ from prism_bench.extensions.judge.referee.referee import Referee, RefereedCase, 
 from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.measure.plausibility import LaunchWork
-from prism_bench.run.verification import compare_outputs, complaint, passed
+from prism_bench.run.verification import KnownReference, compare_outputs, complaint, passed
 
 WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 TIMED = ("S0", "S1", "S2", HIDDEN)  # labels of cases; edges and golden data are compared alone
@@ -79,6 +81,16 @@ class RefereeSession:
     def device(self) -> Device:
         """The device, as launches ask for it."""
         return Device(self.facts.sm_count, self.facts.max_shared_bytes, self.facts.compute_capability)
+
+    @contextmanager
+    def ready(self, count: int) -> Iterator[None]:
+        """Start so many runners at once, inside a `with` block: starting takes seconds, and each is asked later."""
+        start = self._start
+        try:
+            with ReadyRunners(start, count) as self._start:
+                yield
+        finally:
+            self._start = start
 
     def run(self, contestant: Contestant) -> list[Case]:
         """Judge and time every case of a contestant; return those that were right.
@@ -165,16 +177,17 @@ class RefereeSession:
                 raise BackendUnavailable(f"no runner for the GPU: {error}") from None
 
     def _refereed(self, case: Case, code: ContestantCode) -> RefereedCase:
+        drawn, known = DrawnInputs(case), KnownReference()
+
         def words(seed: int, outputs: Mapping[str, np.ndarray]) -> str:
-            backend = self._reference()
-            entries = compare_outputs(backend, case, case.inputs(seed), outputs, seed)
+            entries = compare_outputs(self._reference(), case, drawn(seed), outputs, seed, known=known)
             return "" if passed(entries) else complaint(case, WHERE, entries)
 
         written = sum(case.sizes.elements(one.name)[1] * np.dtype(one.dtype).itemsize for one in case.spec.outputs)
         plan, cubins = case_plan(case, self.device, code)
         check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
-        return RefereedCase(plan, case.inputs, words, work, cubins, case.label in TIMED)
+        return RefereedCase(plan, drawn, words, work, cubins, case.label in TIMED)
 
     def _note_nothing(self, contestant: Contestant, case: Case) -> None:
         """Object to a submission that launches nothing where an output has elements that were no inputs.

@@ -1,0 +1,99 @@
+"""Inputs of a seed are drawn once, outputs that were right are not compared again, and runners start ahead."""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+import numpy as np
+import pytest
+
+from prism_bench.backends.numpy_reference import open_backend
+from prism_bench.case import Case
+from prism_bench.extensions.judge.referee import drawn_inputs, runner
+from prism_bench.extensions.judge.referee.client import ReadyRunners
+from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
+from prism_bench.extensions.judge.referee.machine import MachineState
+from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion, Question
+from prism_bench.extensions.judge.referee.session import RefereeSession
+from prism_bench.inputs import InputArray
+from prism_bench.workers.frames import Frame
+from tests.extensions.judge import fake_device, near_runner
+from tests.extensions.judge.fake_device import FakeDevice
+from tests.extensions.judge.near_runner import RULES, NearRunner, judged
+
+case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
+LAUNCHES = RULES.blocks * (RULES.samples + RULES.warmups)
+
+
+def test_what_two_processes_agree_on_is_drawn_and_compared_once(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    compared: list[int] = []
+
+    def inputs(self: Case, seed: int = 0) -> dict[str, InputArray]:
+        drawn.append(seed)
+        return self.correctness.inputs(seed)
+
+    def compare_outputs(
+        backend: object, case: Case, inputs: object, outputs: Mapping[str, np.ndarray], seed: int, known: object
+    ) -> Sequence[object]:
+        compared.append(seed)
+        return []
+
+    monkeypatch.setattr(Case, "inputs", inputs)
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.session.compare_outputs", compare_outputs)
+    assert [] == judged(case, "honest").objections
+    assert (LAUNCHES, LAUNCHES) == (len(drawn), len(compared))
+    assert sorted(set(drawn)) == sorted(drawn) == sorted(compared)
+
+
+def test_only_the_latest_inputs_are_kept(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = DrawnInputs(case)
+    monkeypatch.setattr(drawn_inputs, "KEPT_BYTES", 2 * sum(one.block.nbytes for one in inputs(1).values()))
+    first, second = inputs(1), inputs(2)
+    assert first is inputs(1)
+    inputs(3)
+    assert first is inputs(1)
+    assert second is not inputs(2)
+    assert np.array_equal(second["a"].block, inputs(2)["a"].block)
+
+
+def test_runners_are_started_ahead_and_those_left_over_end() -> None:
+    started: list[NearRunner] = []
+    ended: list[NearRunner] = []
+
+    class CountedRunner(NearRunner):
+        def __init__(self) -> None:
+            super().__init__(FakeDevice())
+            started.append(self)
+
+        def end(self) -> None:
+            ended.append(self)
+
+    session = RefereeSession(CountedRunner, open_backend, Random(1), RULES, state=lambda facts: MachineState())
+    assert (1, 1) == (len(started), len(ended)), "it asked for the device's facts"
+    with session.ready(3):
+        assert 4 == len(started)
+        session.close()
+        assert (4, 2) == (len(started), len(ended)), "one that was there answered"
+    assert (4, 4) == (len(started), len(ended))
+    session.close()
+    assert 5 == len(started)
+    with ReadyRunners(CountedRunner, 1) as runners:
+        assert [runners(), runners()] == started[5:]
+
+
+def test_a_process_opens_its_device_with_the_first_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is started ahead holds no memory of it meanwhile."""
+    opened: list[FakeDevice] = []
+
+    class Channel:
+        """Asks for the facts twice."""
+
+        def serve(self, decoder: object, reply: Callable[[Frame[Question]], tuple[Answer, object]]) -> None:
+            assert [] == opened
+            assert [fake_device.FACTS] * 2 == [reply(Frame(FactsQuestion()))[0] for _ in range(2)]
+
+    monkeypatch.setattr(runner, "end_with", lambda descriptor: None)
+    monkeypatch.setattr(runner.FrameChannel, "inherited", lambda descriptor: Channel())
+    monkeypatch.setattr(fake_device, "open_noted", lambda: opened.append(FakeDevice()) or opened[0], raising=False)
+    runner.main("0", f"{fake_device.__name__}:open_noted")
+    assert 1 == len(opened)
