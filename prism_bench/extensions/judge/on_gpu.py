@@ -1,13 +1,14 @@
 """A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from random import Random
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case, Device
 from prism_bench.compilation import compile_source
-from prism_bench.errors import CompilationFailed, PrismBenchError, ProfilerError
+from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ProfilerError
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.referee.client import RunnerProcess
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
@@ -64,6 +65,8 @@ class OnGpu:
         """
         session = self._session
         with session.ready(_RUNNERS if self._rivals else _RUNNERS - 1):
+            with suppress(BackendUnavailable):  # outputs that need it are listed as not judged
+                self._backend()  # opened while the runners start
             try:
                 own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
                 right = self._timed_own(task, own) if self._rivals else {}
