@@ -1,6 +1,8 @@
 """Barriers, deadlocks, spin-waits, the watchdog, the order of threads, and cooperative grids."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,25 @@ SOURCE = Path(__file__).parent / "kernels" / "scheduling.cu"
 ENTRIES = [
     line.split("void ")[1].split("(")[0] for line in SOURCE.read_text().split("\n") if line.startswith("__global__")
 ]
+# One library uses up what its process may write to; another one then has stacks all the same.
+LIMITED = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from prism_bench.emulator import compile_source
+
+fast, race = (compile_source(Path(sys.argv[1]), entries=["grid_meets"], mode=mode) for mode in ("fast", "race"))
+
+def launch(module, blocks):
+    y = np.zeros(blocks * 64, np.int32)
+    found = module.launch("grid_meets", blocks, 64, [y, np.int32(1)], cooperative=True).findings
+    print(found[0].kind if found else "0 findings")
+
+now = next(line for line in open("/proc/self/status") if line.startswith("VmData")).split()[1]
+resource.setrlimit(resource.RLIMIT_DATA, (int(now) * 1024 + (2 << 30), -1))
+for module, blocks in ((fast, 1000), (race, 100), (race, 1000), (fast, 100)):
+    launch(module, blocks)
+"""
 
 
 @pytest.fixture(scope="module", params=["fast", "race"])
@@ -125,6 +146,20 @@ def test_large_cooperative_grid_can_be_launched_again(module):
         y = np.arange(250 * 64, dtype=np.int32)
         assert module.launch("grid_meets", 250, 64, [y, np.int32(1)], cooperative=True).is_clean
         np.testing.assert_array_equal(y, (np.arange(16000) + 1) % 16000 + 1000)
+
+
+def test_grid_with_more_threads_than_stacks_stops_and_leaves_stacks_to_the_next(module):
+    for _ in range(2):
+        many = [np.zeros(1100 * 64, np.int32), np.int32(1)]
+        assert "too many threads" == only(module.launch("grid_meets", 1100, 64, many, cooperative=True)).kind
+        y = np.arange(250 * 64, dtype=np.int32)
+        assert module.launch("grid_meets", 250, 64, [y, np.int32(1)], cooperative=True).is_clean
+        np.testing.assert_array_equal(y, (np.arange(16000) + 1) % 16000 + 1000)
+
+
+def test_large_grid_takes_nothing_from_a_limit_of_memory_for_long():
+    ended = subprocess.run([sys.executable, "-c", LIMITED, str(SOURCE)], capture_output=True, text=True, check=True)
+    assert ["too many threads", "0 findings"] * 2 == ended.stdout.splitlines()
 
 
 def test_grid_barrier_needs_a_cooperative_launch(module):

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <vector>
 
 // Saves the callee-saved registers on the running stack, its top in *save, and continues from `load`.
@@ -133,9 +134,15 @@ struct StackArea {
         return stack;
     }
 
-    // Gives the memory of a large grid's stacks back to the system; their addresses stay.
+    // Gives the stacks of a large grid, which nobody runs on, back to the system; their addresses stay reserved. What may be
+    // written to counts against the process's limit, which other libraries' stacks share.
     void trim() {
-        if (made > most_kept) madvise(begin + most_kept * stack_bytes, (made - most_kept) * stack_bytes, MADV_DONTNEED);
+        if (made <= most_kept) return;
+        char* end = begin + most_kept * stack_bytes;
+        const size_t opened = (made + stacks_opened - 1) / stacks_opened * stacks_opened;
+        mmap(end, (opened - most_kept) * stack_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        free.erase(std::remove_if(free.begin(), free.end(), [end](char* stack) { return stack >= end; }), free.end());
+        made = most_kept;
     }
 
     void give_back(char* stack) { free.push_back(stack); }

@@ -75,6 +75,7 @@ inline void switch_from(void** save, Thread* thread) {
     if (thread && !has_stack(thread)) {
         add_finding("too many threads", "no memory for the stack of one more waiting thread; use a smaller grid");
         scheduler.stopped = true;
+        if (save == &scheduler.main_context) return;  // it is what runs
         thread = nullptr;
     }
     if (thread) become(thread);

@@ -5,7 +5,7 @@ workloads need none.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 
@@ -23,7 +23,7 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", re.MULTILINE)
 
 
 def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = None) -> SubmissionCard:
-    """Return the card of a spec for these cases as launched on `device`, by default what an emulator launches.
+    """Return the card of a spec for these cases as launched on an emulator, and on `device` where that is another way.
 
     A SpecError where a card cannot have what the spec has.
     """
@@ -36,9 +36,9 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = N
     axes = sorted({axis for case in cases for axis in case.workload})
     by_condition: dict[str, tuple[CardLaunch, ...]] = {}
     for case in cases:
-        condition, steps = _condition(case, axes), tuple(_launches(case, device or Device()))
-        if by_condition.setdefault(condition, steps) != steps:
-            raise SpecError("its launches differ by an axis that is neither a whole number nor a text")
+        for condition, steps in _on_both(case, _condition(case, axes), device):
+            if by_condition.setdefault(condition, steps) != steps:
+                raise SpecError("its launches differ by an axis that is neither a whole number nor a text")
     if len({msgspec.json.encode(steps) for steps in by_condition.values()}) == 1:
         launches = next(iter(by_condition.values()))
     else:
@@ -79,6 +79,18 @@ def _in_one_file(source: Path, seen: set[Path]) -> str:
 
     text = source.read_text()
     return _ONCE.sub("", _OTHER_KERNEL.sub(text_of, text)) if _OTHER_KERNEL.search(text) or len(seen) > 1 else text
+
+
+def _on_both(case: Case, condition: str, device: Device | None) -> Iterator[tuple[str, tuple[CardLaunch, ...]]]:
+    """Yield the launches on an emulator and on the device, each with its condition; once where they are the same."""
+    emulator = Device()
+    emulated = tuple(_launches(case, emulator))
+    launched = tuple(_launches(case, device)) if device else emulated
+    if emulated == launched or device is None or device.sm_count == emulator.sm_count:
+        yield condition, launched
+        return
+    yield f"{condition} and sm_count == {emulator.sm_count}", emulated
+    yield f"{condition} and sm_count == {device.sm_count}", launched
 
 
 def _launches(case: Case, device: Device) -> Iterable[CardLaunch]:
