@@ -45,10 +45,14 @@ class DeviceBytes:
         """Write an array of the device."""
         self._view(address, content.nbytes)[...] = content.reshape(-1).view(np.uint8)
 
+    def array(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
+        """Return an array of the device over the memory itself."""
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return self._view(address, size).view(dtype).reshape(shape)
+
     def read(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         """Return an array of the device's memory as a copy on the host."""
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return self._view(address, size).get().view(dtype).reshape(shape)
+        return self.array(address, dtype, shape).get()
 
     def _view(self, address: int, size: int) -> Any:
         return self._cupy.ndarray((size,), np.uint8, self._pointer(address, size))

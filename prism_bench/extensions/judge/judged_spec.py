@@ -11,8 +11,9 @@ from prism_bench.card import LaunchCard
 from prism_bench.case import Device
 from prism_bench.errors import SpecError, unknown
 from prism_bench.extensions.judge.expressions import CardExpression, CardFunction
-from prism_bench.extensions.judge.submission import IN_ENTRY, CardLaunch, Submission, extents_of
-from prism_bench.kernel import KernelSpec, Launch, Zero
+from prism_bench.extensions.judge.submission import IN_ENTRY, CardLaunch, CardMap, Submission, extents_of
+from prism_bench.kernel import KernelSpec, Launch, TensorMap, Zero
+from prism_bench.spec_parts import CUDA
 
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
 LARGEST_SCRATCH = 16 << 30  # bytes
@@ -40,7 +41,7 @@ class _Own:
     """What a card adds to a task."""
 
     def __init__(self, task: KernelSpec, submission: Submission) -> None:
-        self._task, self._card = task, submission.card
+        self._task, self._card, self._language = task, submission.card, submission.language
         scratch = {array.name for array in task.arrays if array.scratch}
         given = tuple(one for one in task.arguments if one.name not in scratch)
         self._refuse_doubled({one.name for one in given})
@@ -101,6 +102,7 @@ class _Own:
         return Launch(
             grid, block if any(block) else 0, shared, entry=entry, arguments=launch.arguments,
             cooperative=launch.cooperative, constants=launch.constants,
+            maps=tuple(_map(one, known) for one in launch.maps),
         )  # fmt: skip
 
     def _refuse_doubled(self, given: set[str]) -> None:
@@ -117,8 +119,18 @@ class _Own:
             for name in launch.arguments:
                 if name not in names:
                     raise unknown("argument of the task or the card", name, sorted(names))
+            for one in launch.maps:
+                if self._language != CUDA:
+                    raise SpecError(f"'{launch.entry}': tensor maps are for CUDA C++; {self._language} makes its own")
+                if one.argument not in launch.arguments or one.argument not in arrays:
+                    raise unknown(f"array that '{launch.entry}' takes", one.argument, arrays & {*launch.arguments})
             if launch.zero and launch.zero not in arrays:
                 raise unknown("buffer of the task or the card", launch.zero, sorted(arrays))
+
+
+def _map(one: CardMap, known: Mapping[str, Any]) -> TensorMap:
+    lines, *box = (CardExpression(str(text)).value(known) for text in (one.lines, *one.box))
+    return TensorMap(one.argument, lines, one.tf32, tuple(box))
 
 
 def _function(expression: CardExpression, name: str) -> CardFunction:

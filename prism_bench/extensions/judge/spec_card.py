@@ -13,7 +13,13 @@ import msgspec
 
 from prism_bench.case import Case, Device
 from prism_bench.errors import SpecError
-from prism_bench.extensions.judge.submission import MOST_LAUNCHES, CardLaunch, CardScratch, SubmissionCard
+from prism_bench.extensions.judge.submission import (
+    MOST_LAUNCHES,
+    CardLaunch,
+    CardMap,
+    CardScratch,
+    SubmissionCard,
+)
 from prism_bench.kernel import KernelSpec, Launch, Zero
 from prism_bench.spec_parts import CUDA
 from prism_bench.units import count_text
@@ -99,8 +105,6 @@ def _launches(case: Case, device: Device) -> Iterable[CardLaunch]:
         if isinstance(step, Zero):
             yield CardLaunch(zero=step.name)
         elif not step.is_empty:
-            if step.maps:
-                raise SpecError("it copies by tensor maps")
             yield _launch(step, spec)
 
 
@@ -109,6 +113,7 @@ def _launch(step: Launch, spec: KernelSpec) -> CardLaunch:
         step.entry or spec.entry, _whole(step.grid), _whole(step.block), step.shared,
         step.arguments or tuple(one.name for one in spec.arguments), cooperative=step.cooperative,
         constants=dict(map(_constant, step.constants.items())),
+        maps=tuple(CardMap(one.name, one.lines, one.box, one.tf32) for one in step.maps),
     )  # fmt: skip
 
 
@@ -141,17 +146,23 @@ def _toml(card: SubmissionCard) -> Iterable[str]:
         yield f"options = {_value(card.options)}"
     for launch in card.launch:
         yield "\n[[launch]]"
-        changed = {name: value for name, value in msgspec.structs.asdict(launch).items() if value != _DEFAULTS[name]}
-        yield from (f"{name} = {_value(value)}" for name, value in changed.items())
+        yield from (f"{name} = {_value(value)}" for name, value in _changed(launch).items())
     for name, scratch in card.scratch.items():
         yield f"\n[scratch.{name}]\nshape = {_value(scratch.shape)}\ndtype = {_value(scratch.dtype)}"
 
 
-_DEFAULTS = msgspec.structs.asdict(CardLaunch())
+def _changed(table: msgspec.Struct) -> dict[str, object]:
+    """Return the members that differ from what a card has without them."""
+    fields = {one.name: (getattr(table, one.name), one.default) for one in msgspec.structs.fields(table)}
+    return {name: value for name, (value, default) in fields.items() if value != default and value not in ({}, ())}
 
 
 def _value(value: object) -> str:
     """Return a value as TOML writes it, which is JSON's way for texts, numbers, truth values and lists of them."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, msgspec.Struct):
+        value = _changed(value)
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_value(name)} = {_value(one)}" for name, one in value.items()) + " }"
     return msgspec.json.encode(value).decode()

@@ -11,6 +11,7 @@ A submission is a TOML file, the card, with a source or a cubin next to it:
     shared = "4 * cols"
     arguments = ["x", "y", "cols"]   # the task's arguments, own sizes and own scratch, in order
     when = "cols > 32"               # left out where this is 0
+    maps = [{ argument = "x", lines = 64 }]  # arguments that are passed as tensor maps: box = [...], tf32 = true
 
     [sizes.parts]                    # numbers that the kernel takes
     value = "ceil_div(cols, 8192)"
@@ -42,6 +43,15 @@ _CONDITIONAL = re.compile(rb"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:if|elif)", re.DOT
 Extents = int | str | tuple[int | str, ...]
 
 
+class CardMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An array that a launch passes as a tensor map, by value (`prism_bench.kernel.TensorMap`)."""
+
+    argument: str
+    lines: int | str = 64
+    box: tuple[int | str, ...] = ()
+    tf32: bool = False
+
+
 class CardLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One launch, or with `zero` a buffer that is filled with zeros instead. `constants` are for Python's languages."""
 
@@ -54,6 +64,15 @@ class CardLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     zero: str = ""
     cooperative: bool = False
     constants: Mapping[str, bool | int | float | str] = {}
+    maps: tuple[CardMap, ...] = ()
+
+    def expressions(self) -> dict[str, int | str]:
+        """Return the texts of its expressions by their place."""
+        extents = {"grid": extents_of(self.grid), "block": extents_of(self.block)}
+        extents |= {f"map of {one.argument}": (one.lines, *one.box) for one in self.maps}
+        texts = {f"{what}[{index}]": one for what, among in extents.items() for index, one in enumerate(among)}
+        texts |= {"shared": self.shared, "when": self.when}
+        return texts | {f"entry {{{text}}}": text for text in IN_ENTRY.findall(self.entry)}
 
 
 class CardSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,10 +106,7 @@ class SubmissionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name, scratch in self.scratch.items():
             texts |= {f"scratch.{name}[{index}]": one for index, one in enumerate(scratch.shape)}
         for number, launch in enumerate(self.launch, 1):
-            extents = {"grid": extents_of(launch.grid), "block": extents_of(launch.block)}
-            texts |= {f"launch {number}: {w}[{i}]": one for w, among in extents.items() for i, one in enumerate(among)}
-            texts |= {f"launch {number}: shared": launch.shared, f"launch {number}: when": launch.when}
-            texts |= {f"launch {number}: entry {{{text}}}": text for text in IN_ENTRY.findall(launch.entry)}
+            texts |= {f"launch {number}: {place}": text for place, text in launch.expressions().items()}
         found: dict[str, CardExpression] = {}
         for place, text in texts.items():
             try:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.digests import digest_of
-from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
+from prism_bench.extensions.judge.referee.messages import MAP_TYPE, FactsAnswer, PlannedMap, StepPlan
 from prism_bench.inputs import InputArray
 
 BASE = 1 << 20
@@ -69,6 +70,13 @@ class FakeDevice(RefereeDevice):
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         return self.view(address, size).copy().view(dtype).reshape(shape)
 
+    def tensor_map(self, wanted: PlannedMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        if shape[-1] % 4:
+            raise SpecError("a tensor map needs rows of whole 16 bytes")
+        found = np.zeros(1, MAP_TYPE)
+        found["map"][0, :3] = address, wanted.lines, wanted.tf32
+        return found
+
     def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
         return lambda: self._code(self, *values)
 
@@ -94,6 +102,13 @@ class FakeDevice(RefereeDevice):
 def honest(device: FakeDevice, a: int, b: int, c: int, n: int) -> None:
     device.outside["calls"] += 1
     device.floats(c, n)[:] = device.floats(a, n) + device.floats(b, n)
+
+
+def takes_a_map(device: FakeDevice, a: np.ndarray, b: int, c: int, n: int) -> None:
+    """Its first argument is a tensor map, which has the address of the buffer and the lines of its boxes."""
+    address, lines, tf32 = map(int, a["map"][0, :3])
+    assert (3, 1) == (lines, tf32)
+    honest(device, address, b, c, n)
 
 
 def flushes_subnormals(device: FakeDevice, a: int, b: int, c: int, n: int) -> None:
@@ -170,6 +185,6 @@ KERNELS: dict[str, Callable[..., None]] = {
     for one in (
         honest, flushes_subnormals, skips_work_later, keeps_its_first_result, caches_by_address, writes_past_the_end,
         changes_an_input, leaves_work_behind, is_faster_than_an_empty_kernel, turns_the_clock_back, turns_the_clock_on,
-        differs_in_a_bit, hangs, faults,
+        differs_in_a_bit, takes_a_map, hangs, faults,
     )
 }  # fmt: skip

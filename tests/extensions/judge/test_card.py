@@ -10,7 +10,7 @@ from prism_bench.errors import PrismBenchError, SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.kernel import Launch, Zero
+from prism_bench.kernel import Launch, TensorMap, Zero
 
 HERE = Path(__file__).parent
 LAUNCH = 'entry = "attack"\ngrid = "ceil_div(n, 256)"\nblock = 256\narguments = ["a", "b", "c", "n"]\n'
@@ -159,12 +159,45 @@ when = "n > 100000"
         ("[scratch.k]\nshape = [1]\ndtype = 'U9'\n", "type of 'k'"),
         ("[[launch]]\nentry = 'x'\narguments = ['d']\n", "'d'"),
         ("[[launch]]\nzero = 'n'\n", "'n'"),
+        ("maps = [{ argument = 'n' }]\n", "array that 'attack' takes"),
+        ("maps = [{ argument = 'd' }]\n", "array that 'attack' takes"),
+        ("[[launch]]\nentry = 'x'\narguments = ['b']\nmaps = [{ argument = 'a' }]\n", "'x' takes 'a'.*: b"),
     ],
 )
 def test_a_card_that_does_not_fit_its_task_is_refused(tmp_path: Path, more: str, words: str) -> None:
     task = discover(HERE / "tasks").kernel("add")
     folder = written(tmp_path, f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}{more}")
     with pytest.raises(PrismBenchError, match=words):
+        judged_spec(task, read_submission(folder))
+
+
+def test_a_card_passes_arrays_as_tensor_maps(tmp_path: Path) -> None:
+    lines, box = "{ argument = 'a', lines = 'ceil_div(n, 100)', tf32 = true }", "{ argument = 'c', box = [8, 'n % 7'] }"
+    card = f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}maps = [{lines}, {box}]\n"
+    task = discover(HERE / "tasks").kernel("add")
+    spec = judged_spec(task, read_submission(written(tmp_path, card)))
+    (step,) = Case(spec, task.workloads["S0"], "S0").plan.steps(Device())
+    assert isinstance(step, Launch)
+    assert (TensorMap("a", 30, tf32=True), TensorMap("c", box=(8, 4))) == step.maps
+
+
+@pytest.mark.parametrize(
+    ("one", "words"), [("lines = 257", "1 to 256 lines, not 257"), ("box = [4, 'n']", "1 to 256 elements"),
+                       ("lines = 'open(n)'", "nothing that an expression"), ("swizzle = 1", "unknown field")],
+)  # fmt: skip
+def test_a_tensor_map_that_none_can_be_is_refused(tmp_path: Path, one: str, words: str) -> None:
+    task = discover(HERE / "tasks").kernel("add")
+    maps = f"maps = [{{ argument = 'a', {one} }}]\n"
+    with pytest.raises(SpecError, match=words):
+        spec = judged_spec(task, read_submission(written(tmp_path, f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}{maps}")))
+        Case(spec, task.workloads["S0"], "S0").plan.steps(Device())
+
+
+def test_python_makes_its_own_tensor_maps(tmp_path: Path) -> None:
+    task = discover(HERE / "tasks").kernel("add")
+    folder = written(tmp_path, f"source = 'mine.triton.py'\n[[launch]]\n{LAUNCH}maps = [{{ argument = 'a' }}]\n")
+    (folder / "mine.triton.py").touch()
+    with pytest.raises(SpecError, match="tensor maps are for CUDA C"):
         judged_spec(task, read_submission(folder))
 
 

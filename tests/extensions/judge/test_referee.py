@@ -21,7 +21,7 @@ from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState, quarantine_file
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
-from prism_bench.kernel import Launch
+from prism_bench.kernel import Launch, TensorMap
 from prism_bench.monitor.reading import DeviceReading, Process
 from prism_bench.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
@@ -224,6 +224,19 @@ def test_a_plan_has_no_reference_and_refuses_what_a_runner_cannot_launch(case: C
     (step,) = plan.steps
     assert ("_Z3add", (12, 1, 1), (256, 1, 1)) == (step.symbol, step.grid, step.block)
     assert 3000 == int.from_bytes(bytes.fromhex(step.parameters[3].value), "little")
+
+
+def test_a_buffer_is_passed_as_a_tensor_map(case: Case) -> None:
+    def with_map(wanted: TensorMap, n: int) -> Case:
+        spec = replace(case.spec, launch=lambda n: Launch(-(-n // 256), 256, maps=(wanted,)))
+        return Case(spec, Workload(n=n), "S0")
+
+    described = with_map(TensorMap("a", 3, tf32=True), 3000)
+    plan, _ = case_plan(described, Device(), ContestantCode(b"", {"add": "add"}))
+    assert [128, 8, 8, 8] == [one.size for one in plan.steps[0].parameters]
+    assert [] == judged(described, "takes_a_map").objections
+    (objection,) = judged(with_map(TensorMap("a"), 3001), "takes_a_map").objections
+    assert ("form", True) == (objection.rule, "rows of whole 16 bytes" in objection.words)
 
 
 def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(

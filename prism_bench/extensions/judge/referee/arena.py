@@ -52,12 +52,18 @@ class Arena:
         return self._places[name].size
 
     def values(self, parameters: Sequence[PlannedParameter]) -> list[int | np.generic | np.ndarray]:
-        """Return the values of a launch's parameters, a structure as an array of one."""
+        """Return the values of a launch's parameters, a structure or a tensor map as an array of one.
+
+        A SpecError for a buffer that no tensor map can describe.
+        """
         return [self._value(one) for one in parameters]
 
     def _value(self, one: PlannedParameter) -> int | np.generic | np.ndarray:
         if one.members:
             return np.array([tuple(map(self._value, one.members))], one.type)
+        if one.map:
+            place = self._places[one.buffer]
+            return self._device.tensor_map(one.map, place.address, place.plan.dtype, place.plan.shape)
         return self.address(one.buffer) if one.buffer else np.frombuffer(bytes.fromhex(one.value), one.dtype)[0]
 
     def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:

@@ -12,12 +12,14 @@ from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.backend import open_backend as open_cuda
 from prism_bench.backends.cuda.device_bytes import DeviceBytes
 from prism_bench.backends.cuda.harness import StreamNotHeld
-from prism_bench.backends.cuda.overlap import LaunchExtents, clustered_call
+from prism_bench.backends.cuda.overlap import FIRST_CAPABILITY, LaunchExtents, clustered_call, overlapping_call
+from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.compilation.symbols import variable_symbols
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.extensions.judge.referee.device import RefereeDevice
-from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, PlannedMap, StepPlan
 from prism_bench.inputs import InputArray
+from prism_bench.kernel import TensorMap
 
 with suppress(ImportError):  # a process that is started ahead has it then; no device is opened by it
     import_module("cupy")
@@ -123,6 +125,10 @@ class CudaRefereeDevice(RefereeDevice):
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         return self._bytes.read(address, np.dtype(dtype), shape)
 
+    def tensor_map(self, wanted: PlannedMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        array = self._bytes.array(address, np.dtype(dtype), shape)
+        return tensor_map(TensorMap("a tensor map", wanted.lines, wanted.tf32, wanted.box), array)
+
     def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
         arguments = tuple(np.uint64(one) if isinstance(one, int) else one for one in values)
 
@@ -130,9 +136,12 @@ class CudaRefereeDevice(RefereeDevice):
             function = self._functions[step.module, step.symbol]  # of the present module
             if step.shared:  # 48 KiB are for it and what the kernel declares, together, where this is not set
                 self._cupy.cuda.driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, step.shared)
+            extents, stream = LaunchExtents(step.grid, step.block, step.shared), lambda: self._harness.stream.ptr
+            if step.overlaps and self._backend.device.compute_capability >= FIRST_CAPABILITY:
+                overlapping_call(function.ptr, extents, arguments, stream)()
+                return
             if step.cluster != _NO_CLUSTER:
-                extents = LaunchExtents(step.grid, step.block, step.shared)
-                clustered_call(function.ptr, extents, step.cluster, arguments, lambda: self._harness.stream.ptr)()
+                clustered_call(function.ptr, extents, step.cluster, arguments, stream)()
                 return
             function(
                 step.grid, step.block, arguments, shared_mem=step.shared, enable_cooperative_groups=step.cooperative

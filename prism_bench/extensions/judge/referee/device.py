@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, PlannedMap, StepPlan
 from prism_bench.inputs import InputArray
 
 
@@ -61,6 +61,13 @@ class RefereeDevice(ABC):
     @abstractmethod
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Return an array of the device's memory as a copy on the host."""
+
+    @abstractmethod
+    def tensor_map(self, wanted: PlannedMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the tensor map of an array of the device's memory, as an array of one.
+
+        A SpecError where no map can describe it.
+        """
 
     @abstractmethod
     def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from prism_bench.workers.refusal import Refusal
 
+MAP_TYPE = np.dtype([("map", np.uint64, 16)])  # CUtensorMap
 Role = Literal["input", "inout", "output", "scratch"]
 
 
@@ -20,20 +21,31 @@ class BufferPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first_byte: int = 0
 
 
+class PlannedMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a buffer is described by a tensor map (`prism_bench.kernel.TensorMap`)."""
+
+    lines: int
+    box: tuple[int, ...] = ()
+    tf32: bool = False
+
+
 class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A parameter of a launch: the address of a buffer, or a number as its type and its bytes in hexadecimal.
 
-    With `members` it is a structure of those, as C lays it out.
+    With `members` it is a structure of those, as C lays it out; with `map` the buffer is passed as a tensor map.
     """
 
     buffer: str = ""
     dtype: str = ""
     value: str = ""
     members: tuple["PlannedParameter", ...] = ()
+    map: PlannedMap | None = None
 
     @property
     def type(self) -> np.dtype[Any]:
         """The type of what is passed: an address is a number of 64 bits."""
+        if self.map:
+            return MAP_TYPE
         if self.members:
             return np.dtype([(f"m{index}", one.type) for index, one in enumerate(self.members)], align=True)
         return np.dtype(np.uint64 if self.buffer else self.dtype)
@@ -47,7 +59,8 @@ class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A launch of a symbol of the machine code; with `zero` a buffer that is filled with zeros instead.
 
-    `module` is the number of the cubin. The grid counts clusters, where those have more than a block.
+    `module` is the number of the cubin. The grid counts clusters, where those have more than a block. One that
+    `overlaps` may begin before the last one has ended: no card asks for it, only the task's own kernel does.
     """
 
     symbol: str = ""
@@ -59,6 +72,7 @@ class StepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     zero: str = ""
     module: int = 0
     cluster: tuple[int, int, int] = (1, 1, 1)
+    overlaps: bool = False
 
 
 class CasePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

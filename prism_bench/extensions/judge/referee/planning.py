@@ -1,6 +1,6 @@
 """From a case to what a runner has to know of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -13,8 +13,15 @@ from prism_bench.case import Case, Device
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
-from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, PlannedParameter, Role, StepPlan
-from prism_bench.kernel import Launch, Zero
+from prism_bench.extensions.judge.referee.messages import (
+    BufferPlan,
+    CasePlan,
+    PlannedMap,
+    PlannedParameter,
+    Role,
+    StepPlan,
+)
+from prism_bench.kernel import Launch, TensorMap, Zero
 from prism_bench.spec_parts import CUDA
 
 _Triple = tuple[int, int, int]
@@ -23,14 +30,12 @@ _Triple = tuple[int, int, int]
 def case_plan(case: Case, device: Device, code: ContestantCode) -> tuple[CasePlan, tuple[bytes, ...]]:
     """Return the plan of a case, and the cubins that its steps name by number.
 
-    BackendUnavailable where it needs more than a runner has: tensor maps, other instructions, a compiler's own card.
+    BackendUnavailable where it needs more than a runner has: other instructions, a compiler's own card.
     """
     refusal = case.plan.refusal(device)
     if case.spec.language != CUDA and not code.instances:
         refusal = f"a kernel in {case.spec.language} has parameters that only its own compiler knows"
     steps = [one for one in case.plan.steps(device) if isinstance(one, Zero) or not one.is_empty]
-    if any(isinstance(one, Launch) and (one.maps or one.overlaps) for one in steps):
-        refusal = "tensor maps and launches that overlap are not for strangers' code"
     if refusal:
         raise BackendUnavailable(f"{case.name}: {refusal}")
     buffers = [
@@ -76,14 +81,15 @@ def _step(case: Case, step: Launch | Zero, symbols: Mapping[str, str]) -> StepPl
         raise SpecError(f"{case.name}: no machine code was made of '{entry}'")
     return StepPlan(
         symbols[entry], _three(step.grid), _three(step.block), step.shared, step.cooperative,
-        tuple(_parameter(case, name) for name in names),
+        tuple(_parameter(case, name, step.maps) for name in names), overlaps=step.overlaps,
     )  # fmt: skip
 
 
-def _parameter(case: Case, name: str) -> PlannedParameter:
+def _parameter(case: Case, name: str, maps: Sequence[TensorMap]) -> PlannedParameter:
     argument = case.spec.argument(name)
     if isinstance(argument, Array):
-        return PlannedParameter(buffer=name)
+        planned = [PlannedMap(one.lines, one.box, one.tf32) for one in maps if one.name == name]
+        return PlannedParameter(buffer=name, map=planned[0] if planned else None)
     return _number(argument.value(case.axes))
 
 

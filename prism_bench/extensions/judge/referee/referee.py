@@ -9,7 +9,7 @@ from time import sleep
 
 import numpy as np
 
-from prism_bench.errors import PrismBenchError
+from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.digests import digest_of
 from prism_bench.extensions.judge.referee.messages import CasePlan, FactsAnswer
@@ -123,6 +123,8 @@ class Referee:
             self._open()
             with turn():
                 self._judge(case, found)
+        except SpecError as error:
+            found.complaints.append(("form", f"{case.plan.name}: {error}"))
         except PrismBenchError as error:
             found.complaints.append(("outputs", f"{case.plan.name}: {error}"))
         if found.complaints:
