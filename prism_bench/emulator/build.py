@@ -10,7 +10,6 @@ from pathlib import Path
 
 from prism_bench import files
 from prism_bench.emulator.compiler import (
-    COMMON,
     HERE,
     INCLUDE,
     RUNTIME,
@@ -19,6 +18,7 @@ from prism_bench.emulator.compiler import (
     complaint,
     find_compiler,
     link_options,
+    runtime_options,
 )
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.locks import lock
@@ -119,8 +119,9 @@ def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
 
 def _runtime(compiler: Compiler, mode: str) -> Path:
     """Return the runtime's object file, built once per mode and compiler."""
-    built = cache_folder() / f"{mode}-{_digest(compiler.version, *COMMON, _own_content())}.runtime.o"
-    command = [compiler.command, *COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o"]
+    options = runtime_options(compiler)
+    built = cache_folder() / f"{mode}-{_digest(compiler.version, *options, _own_content())}.runtime.o"
+    command = [compiler.command, *options, "-c", str(RUNTIME / f"{mode}.cpp"), "-o"]
     return _once(built, lambda unit: _or_unavailable(compiler, [*command, str(unit)]))
 
 

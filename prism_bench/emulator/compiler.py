@@ -15,7 +15,7 @@ INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
 
 # CUDA sources pun types, count on wrapping integers, and contract nothing that the author did not write.
-COMMON = (
+_COMMON = (
     "-std=c++17 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-strict-aliasing -ffp-contract=off "
     "-fdata-sections -fno-math-errno -fno-trapping-math -fno-finite-loops -fno-stack-protector -Wno-attributes -w"
 ).split()
@@ -32,7 +32,8 @@ _KERNEL = {
 # as most shared ones are, would not be watched at all.
 _RACE_GCC = ("-fno-tree-sra", "-fno-ipa-reference-addressable", "--param", "tsan-distinguish-volatile=1")
 _RACE_CLANG = ("-mllvm", "-tsan-distinguish-volatile=1")
-_GCC = ("-fno-var-tracking",)  # places of variables for a debugger: a fifth of the compiler's time
+# A library with a unique symbol is never unloaded; places of variables for a debugger take a fifth of the time.
+_GCC = ("-fno-gnu-unique", "-fno-var-tracking")
 _LINK = {"fast": [], "race": [], "address": ["-fsanitize=address,undefined"]}
 MODES = tuple(_KERNEL)
 
@@ -82,11 +83,16 @@ def sanitizer_library() -> str:
     return os.path.realpath(asked)
 
 
+def runtime_options(compiler: Compiler) -> list[str]:
+    """Return the options that the runtime is compiled with in every mode."""
+    return [*_COMMON, *(() if compiler.is_clang else _GCC), "-O2", "-g1"]
+
+
 def compile_options(compiler: Compiler, mode: str) -> list[str]:
     """Return the options that a kernel's source is compiled with in a mode, without the include folders."""
     if compiler.is_clang:
-        return [*COMMON, *_KERNEL[mode], *(_RACE_CLANG if mode == "race" else ())]
-    return [*COMMON, *_KERNEL[mode], *_GCC, *(_RACE_GCC if mode == "race" else ())]
+        return [*_COMMON, *_KERNEL[mode], *(_RACE_CLANG if mode == "race" else ())]
+    return [*_COMMON, *_KERNEL[mode], *_GCC, *(_RACE_GCC if mode == "race" else ())]
 
 
 def link_options(compiler: Compiler, mode: str) -> list[str]:

@@ -107,3 +107,21 @@ def test_access_far_from_every_buffer_ends_the_launch_and_not_the_process(module
     (finding,) = module.launch("strided", 1, 32, [floats(32), floats(32), np.int32(2**25)]).findings
     assert finding.kind == "out of bounds"
     assert "far from every buffer" in finding.message
+
+
+def test_a_library_that_is_unloaded_leaves_no_memory_behind():
+    """It keeps what the last launch accessed, 12 bytes for each word of the buffers, for whoever asks."""
+    n = 1 << 20
+    x, y = floats(n), floats(n)
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) << 12
+
+    def launched_by_a_fresh_library():
+        fresh = compile_source(SOURCE, entries=["copied", "strided"], mode="race")
+        assert fresh.launch("copied", n // 256, 256, [x, y, np.int32(n)]).is_clean
+        return resident()
+
+    before = [launched_by_a_fresh_library() for _ in range(3)][-1]
+    after = [launched_by_a_fresh_library() for _ in range(5)][-1]
+    assert after - before < x.nbytes, "what one launch leaves is several times as much"

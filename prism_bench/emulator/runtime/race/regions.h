@@ -93,6 +93,13 @@ inline void close_regions() {
     regions = Regions{};
 }
 
+// What the last launch accessed can be asked for until the library is unloaded, or launches again.
+struct ClosedAtUnload {
+    ~ClosedAtUnload() { close_regions(); }
+};
+
+static ClosedAtUnload closed_at_unload;
+
 // The last region that begins at or before the address.
 inline Watch* region_before(const volatile char* at) {
     auto next = std::upper_bound(regions.globals.begin(), regions.globals.end(), at,
