@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.errors import CompilationFailed
-from prism_bench.sources.includes import Include, ProjectFiles, is_program, project_root
+from prism_bench.sources.includes import Include, ProjectFiles, is_program, need_a_host, project_root
 from prism_bench.sources.items import Item, items_of
 from prism_bench.sources.syntax import Macro, Node, Tree, line_of, nodes_of, parse
 
@@ -67,10 +67,10 @@ def device_side(
         Where the structure of a file is not clear; the message has the line in the way.
     """
     files = ProjectFiles(project_root(source), tuple(folders), tuple(folder.resolve() for folder in shared))
-    texts = files.reached(source)
-    if not files.need_a_host(texts):
+    texts = tuple(files.reached(source))
+    if not need_a_host(files, texts):
         return None
-    return _cut(source.resolve(), files, tuple(texts), tuple(sorted(set(entries))))
+    return _cut(source.resolve(), files, texts, tuple(sorted(set(entries))))
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.files import first_in
@@ -96,7 +97,10 @@ class ProjectFiles:
         """Return the project's file that a file in `folder` includes; None where it is no file of the project."""
         beside = first_in((folder,), include.name) if include.quoted else None
         further = None if include.is_for_devices else first_in(self.folders, include.name)
-        found = (beside or further or Path()).resolve()
+        there = beside or further
+        if there is None:
+            return None
+        found = there.resolve()
         is_own = found.is_file() and found.is_relative_to(self.root)
         return found if is_own and not any(found.is_relative_to(place) for place in self.shared) else None
 
@@ -126,12 +130,15 @@ class ProjectFiles:
                 self._reach(inner, found, seen)
         found[path] = text
 
-    def need_a_host(self, texts: Iterable[tuple[Path, str]]) -> bool:
-        """Return whether any of the files has a launch, a main function, or an include that no device has."""
-        return any(_LAUNCH.search(text) or self._foreign(path, text) for path, text in texts)
 
-    def _foreign(self, path: Path, text: str) -> bool:
-        return any(one.needs_a_host and not self.is_left(one, path.parent) for one in includes_in(text))
+@lru_cache(maxsize=256)  # the passes of a verification ask about the same few sources again and again
+def need_a_host(files: ProjectFiles, texts: tuple[tuple[Path, str], ...]) -> bool:
+    """Return whether any of the files has a launch, a main function, or an include that no device has."""
+    return any(
+        _LAUNCH.search(text)
+        or any(one.needs_a_host and not files.is_left(one, path.parent) for one in includes_in(text))
+        for path, text in texts
+    )
 
 
 def is_program(texts: Iterable[tuple[Path, str]]) -> bool:
