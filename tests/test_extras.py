@@ -58,6 +58,8 @@ import contextlib, importlib, io, json, pkgutil, sys, warnings
 from prism_bench.extras import EXTRAS
 from prism_bench.identity import COMMIT
 
+pytestmark = pytest.mark.xdist_group("extras")  # one worker runs the commands
+
 def ran(words):
     from prism_bench.cli import main
     out, err = io.StringIO(), io.StringIO()

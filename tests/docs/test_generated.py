@@ -12,6 +12,8 @@ from prism_bench.extensions.judge.defences import DEFENCES
 from prism_bench.metric import MEASURED
 from prism_bench.profilers.failures import FAILURES
 
+pytestmark = pytest.mark.xdist_group("generated pages")  # one worker writes them
+
 KINDS = errors.kinds()
 
 

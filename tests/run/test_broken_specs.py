@@ -12,6 +12,8 @@ SPEC = '''"""A kernel that is broken on purpose."""
 
 from prism_bench import In, KernelSpec, Launch, Out, Scalar, Size, Workload, elementwise
 
+pytestmark = pytest.mark.xdist_group("broken specs")  # one worker runs them
+
 
 def reference(x, factor):
     {reference}

@@ -18,6 +18,8 @@ from prism_bench.run.measuring import OUT_OF_MEMORY
 from prism_bench.run.places import measuring
 from prism_bench.workers import process
 
+pytestmark = pytest.mark.xdist_group("interleaved")  # one worker measures the pair
+
 TOYS = Path(__file__).parent.parent / "toys"
 QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samples=3, max_samples=3))
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.suites.planted import PLANTED, SECONDS, plant
 
+pytestmark = pytest.mark.xdist_group("asv commits")  # one worker measures both
+
 COLD, WALL = "times.Cold.track_cold_time", "times.Wall.track_wall_time"
 
 

@@ -13,6 +13,8 @@ from prism_bench import store
 from prism_bench.studies.asv_runs.handover import AsvProject, entered_run
 from tests.suites.planted import plant
 
+pytestmark = pytest.mark.xdist_group("nightly run")  # one worker makes it
+
 pytest.importorskip("asv")
 
 
