@@ -48,7 +48,7 @@ class Case:
         """The kernel's name, with its variant: `pixel_entropy` or `pixel_entropy:naive`."""
         return f"{self.spec.name}:{self.variant}" if self.variant else self.spec.name
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The case's identity: kernel, variant and every axis of the workload.
 

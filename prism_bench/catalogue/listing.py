@@ -56,14 +56,15 @@ class CaseListing:
         cases, filters = list(cases), list(filters)
         if not filters:
             return cases
-        kept: set[Case] = set()
-        for word in filters:
-            canonical = self.canonical(word)
-            matching = [case for case in cases if _matches(case, canonical)]
-            if not matching:
-                self.refuse_unknown(canonical)
-            kept |= set(matching)
-        return [case for case in cases if case in kept]
+        words, met, kept = dict.fromkeys(map(self.canonical, filters)), set[str](), list[Case]()
+        for case in cases:
+            named = words.keys() & {case.spec.name, case.kernel, case.spec.family, case.name}
+            met |= named
+            kept += [case] if named else []
+        for word in words:
+            if word not in met:
+                self.refuse_unknown(word)
+        return kept
 
     def canonical(self, word: str) -> str:
         """Return the word with an alias of a kernel, alone or before a variant, replaced by the kernel's name."""
@@ -111,7 +112,3 @@ def _edge_case(spec: KernelSpec, edge: Workload | Edge, variant: str | None) -> 
 def _regime_cases(spec: KernelSpec, variant: str | None) -> list[Case]:
     """Return the input regimes; their workloads are those of edges, which are checked already."""
     return [_edge_case(spec, edge, variant) for edge in regime_edges(spec)]
-
-
-def _matches(case: Case, word: str) -> bool:
-    return word in (case.spec.name, case.kernel, case.spec.family, case.name)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import unknown
 from prism_bench.kernel import KernelSpec
@@ -73,8 +74,11 @@ def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[Inv
         entries.setdefault(request.source, set()).update(map(str, request.instances))
     claimed: set[str] = set()
     results = {case.name: case for case in record.cases} if record else {}
+    cases: dict[str, list[Case]] = {}
+    for case in (*catalogue.cases(), *catalogue.edges()):
+        cases.setdefault(case.spec.name, []).append(case)
     items = [
-        _item(catalogue, spec, entries.get(spec.source_path or Path(), set()), results, claimed)
+        _item(spec, cases.get(spec.name, []), entries.get(spec.source_path or Path(), set()), results, claimed)
         for spec in catalogue.kernels.values()
     ]
     headers = sorted((catalogue.folder / "include").glob("*.cuh"))
@@ -103,7 +107,7 @@ def totals(items: list[InventoryItem]) -> Mapping[str, int]:
 
 
 def _item(
-    catalogue: Catalogue, spec: KernelSpec, entries: set[str],
+    spec: KernelSpec, cases: Sequence[Case], entries: set[str],
     results: Mapping[str, CaseResult], claimed: set[str],
 ) -> InventoryItem:  # fmt: skip
     instances = sorted(entries)
@@ -111,7 +115,6 @@ def _item(
     own = [name for name in _definitions(text) if name not in claimed]
     shared = {instance.split("<")[0] for instance in instances} - set(own) - claimed
     claimed.update(own, shared)
-    cases = [*catalogue.cases([spec.name]), *catalogue.edges([spec.name])]
     known = {case.name: results[case.name] for case in cases if case.name in results} if results else {}
     return InventoryItem(
         kernel=spec.name, family=spec.family, definitions=(*own, *sorted(shared)), launched=tuple(instances),

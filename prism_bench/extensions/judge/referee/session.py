@@ -84,7 +84,7 @@ class RefereeSession:
 
     @contextmanager
     def ready(self, count: int) -> Iterator[None]:
-        """Start so many runners at once, inside a `with` block: starting takes seconds, and each is asked later."""
+        """Start so many runners at once, inside a `with` block: starting takes seconds, and each answers later."""
         start = self._start
         try:
             with ReadyRunners(start, count) as self._start:
