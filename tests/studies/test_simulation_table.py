@@ -29,7 +29,14 @@ def counted(form):
     return sums
 
 
-@pytest.mark.parametrize("form", FORMS)
+def by_form(forms):
+    """Parameters for the forms; one test process counts all of a form."""
+    return pytest.mark.parametrize(
+        "form", [pytest.param(form, marks=pytest.mark.xdist_group(f"simulated {form}")) for form in forms]
+    )
+
+
+@by_form(FORMS)
 def test_next_to_no_pair_of_runs_has_a_false_change(form):
     """One in a hundred may; of all designs together, which share their suites, no more than chance allows."""
     allowed = binom.ppf(0.999, PAIRS, 0.01)
@@ -37,7 +44,7 @@ def test_next_to_no_pair_of_runs_has_a_false_change(form):
         assert counted(form)[design, 1.0]["pairs with a false one"] <= allowed, design
 
 
-@pytest.mark.parametrize("form", FORMS)
+@by_form(FORMS)
 def test_printed_intervals_cover_what_they_promise(form):
     """Cases of one pair of runs share its clocks and shifts, so chance is that of runs, not of cases."""
     for design in DESIGNS:
@@ -45,13 +52,14 @@ def test_printed_intervals_cover_what_they_promise(form):
         assert 0.92 <= count["covered"] / count["judged"] <= 0.985, design
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.startswith("offsets")])
+@by_form(form for form in FORMS if form.startswith("offsets"))
 @pytest.mark.parametrize(("ratio", "power"), [(1.05, 0.95), (1.10, 0.99)])
 def test_a_planted_change_is_found_while_processes_are_added(form, ratio, power):
     count = counted(form)[STORED, ratio]
     assert count["found"] >= binom.ppf(0.001, count["planted"], power)
 
 
+@pytest.mark.xdist_group("simulated offsets of 1 %")
 def test_few_processes_are_added_where_nothing_changed():
     count = counted("offsets of 1 %")[SEQUENTIAL, 1.0]
     assert count["processes"] / count["judged"] < 5.5
