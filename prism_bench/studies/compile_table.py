@@ -203,8 +203,8 @@ def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[C
             continue
         name = f"{row.entry} on sm_{row.architecture}"
         if row.spill_bytes > (old.spill_bytes if old else 0):
-            complaints.append(Complaint(row.kernel, f"{name} spills {row.spill_bytes} bytes, "
-                                                    f"{old.spill_bytes if old else 0} before"))  # fmt: skip
+            known = f"{old.spill_bytes} before" if old else "and is not in the table yet"
+            complaints.append(Complaint(row.kernel, f"{name} spills {row.spill_bytes} bytes, {known}"))
         if old and row.registers > REGISTER_GROWTH * old.registers + 2:
             complaints.append(
                 Complaint(row.kernel, f"{name} takes {count_text(row.registers, 'register')}, {old.registers} before")

@@ -84,8 +84,8 @@ def test_growth_within_the_allowance_is_a_compilers_own():
     [
         ([ROW], "spills 8 bytes, 0 before"),
         ([replace(ROW, spill_bytes=4)], "spills 8 bytes, 4 before"),
-        ([], "spills 8 bytes, 0 before"),
-        ([replace(ROW, architecture="80", spill_bytes=8)], "spills 8 bytes, 0 before"),
+        ([], "spills 8 bytes, and is not in the table yet"),
+        ([replace(ROW, architecture="80", spill_bytes=8)], "spills 8 bytes, and is not in the table yet"),
     ],
     ids=["new", "more", "an entry not stored", "another architecture"],
 )
