@@ -18,6 +18,8 @@ from prism_bench.errors import ExtraMissing
 from prism_bench.extras import EXTRAS, extras_named, host_special
 from prism_bench.identity import COMMIT
 
+pytestmark = pytest.mark.xdist_group("extras")  # one worker runs the commands
+
 HOUSE = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
 MOST_BYTES = 250e6
@@ -57,8 +59,6 @@ SCRIPT = """
 import contextlib, importlib, io, json, pkgutil, sys, warnings
 from prism_bench.extras import EXTRAS
 from prism_bench.identity import COMMIT
-
-pytestmark = pytest.mark.xdist_group("extras")  # one worker runs the commands
 
 def ran(words):
     from prism_bench.cli import main

@@ -8,11 +8,11 @@ from prism_bench.catalogue import discover
 from prism_bench.cli import main
 from prism_bench.run import Settings, run
 
+pytestmark = pytest.mark.xdist_group("broken specs")  # one worker runs them
+
 SPEC = '''"""A kernel that is broken on purpose."""
 
 from prism_bench import In, KernelSpec, Launch, Out, Scalar, Size, Workload, elementwise
-
-pytestmark = pytest.mark.xdist_group("broken specs")  # one worker runs them
 
 
 def reference(x, factor):
