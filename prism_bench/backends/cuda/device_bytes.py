@@ -48,11 +48,12 @@ class DeviceBytes:
     def array(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
         """Return an array of the device over the memory itself."""
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return self._view(address, size).view(dtype).reshape(shape)
+        return self._cupy.ndarray(shape, dtype, self._pointer(address, size))
 
     def read(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         """Return an array of the device's memory as a copy on the host."""
-        return self.array(address, dtype, shape).get()
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return self._view(address, size).get().view(dtype).reshape(shape)
 
     def _view(self, address: int, size: int) -> Any:
         return self._cupy.ndarray((size,), np.uint8, self._pointer(address, size))
