@@ -3,8 +3,11 @@
 import _ctypes
 import ctypes
 import os
+import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from prism_bench.emulator.report import ArgumentTraffic, Traffic
@@ -109,6 +112,37 @@ class _ArgumentTraffic(ctypes.Structure):
     ]
 
 
+class _Unloading:
+    """Unloads libraries between launches: the one that launched last handles the watchdog's signals of all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a library may be collected wherever this thread is
+        self._running, self._waiting = 0, deque[int]()
+
+    def unload(self, handle: int) -> None:
+        """Unload a library, once nothing is running."""
+        with self._lock:
+            self._waiting.append(handle)
+            self._unload_waiting()
+
+    @contextmanager
+    def launch(self) -> Iterator[None]:
+        """Keep all libraries loaded inside a `with` block."""
+        with self._lock:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._unload_waiting()
+
+    def _unload_waiting(self) -> None:
+        while self._waiting and not self._running:
+            _ctypes.dlclose(self._waiting.popleft())
+
+
+_UNLOADING = _Unloading()
 EMULATED = "emulated from "  # begins the line on standard error that names the library of a crash
 
 
@@ -121,7 +155,7 @@ class BuiltSource:
         self.path = path
         self._so = ctypes.CDLL(str(path))
         # A catalogue's worth of libraries would use up the process's mappings.
-        weakref.finalize(self, _ctypes.dlclose, self._so._handle).atexit = False
+        weakref.finalize(self, _UNLOADING.unload, self._so._handle).atexit = False
         for name, kind in (("finding", RawFinding), ("entry", _Entry), ("symbol", _Symbol)):
             getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.POINTER(kind)
         for name in ("entry_count", "symbol_count", "static_shared"):
@@ -179,7 +213,8 @@ class BuiltSource:
             shared_bytes=request.shared_bytes, seed=request.seed, patience_seconds=request.patience,
             arguments=arguments, buffers=buffers,
         )  # fmt: skip
-        count = self._so.cuda_cpu_launch(ctypes.byref(asked))
+        with _UNLOADING.launch():
+            count = self._so.cuda_cpu_launch(ctypes.byref(asked))
         return [RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]
 
     def traffic(self) -> Traffic | None:

@@ -34,6 +34,30 @@ for module, blocks in ((fast, 1000), (race, 100), (race, 1000), (fast, 100)):
     launch(module, blocks)
 """
 
+# A library launches and is given up while a thread launches by another, whose signals its handler gets from then on.
+SIDE_BY_SIDE = """
+import sys
+from pathlib import Path
+from threading import Thread
+import numpy as np
+from prism_bench.emulator import compile_source
+
+def module(entry):
+    return compile_source(Path(sys.argv[1]), entries=[entry], mode="fast")
+
+def waits(long):
+    print(long.launch("waits_for_ever", 1, 32, [np.zeros(1, np.int32)], patience=1).findings[0].kind)
+
+long = Thread(target=waits, args=[module("waits_for_ever")])
+short = module("early_exit")
+path = str(short.path)
+long.start()
+short.launch("early_exit", 1, 64, [np.zeros(64, np.int32)])
+del short
+long.join()
+print(path in Path("/proc/self/maps").read_text())
+"""
+
 
 @pytest.fixture(scope="module", params=["fast", "race"])
 def module(request):
@@ -160,6 +184,11 @@ def test_grid_with_more_threads_than_stacks_stops_and_leaves_stacks_to_the_next(
 def test_large_grid_takes_nothing_from_a_limit_of_memory_for_long():
     ended = subprocess.run([sys.executable, "-c", LIMITED, str(SOURCE)], capture_output=True, text=True, check=True)
     assert ["too many threads", "0 findings"] * 2 == ended.stdout.splitlines()
+
+
+def test_no_library_is_unloaded_while_another_one_runs():
+    ended = subprocess.run([sys.executable, "-c", SIDE_BY_SIDE, str(SOURCE)], capture_output=True, text=True)
+    assert (0, ["no progress", "False"]) == (ended.returncode, ended.stdout.splitlines()), ended.stderr
 
 
 def test_grid_barrier_needs_a_cooperative_launch(module):
