@@ -110,7 +110,7 @@ def test_access_far_from_every_buffer_ends_the_launch_and_not_the_process(module
 
 
 def test_a_library_that_is_unloaded_leaves_no_memory_behind():
-    """It keeps what the last launch accessed, 12 bytes for each word of the buffers, for whoever asks."""
+    """It keeps what the last launch accessed, 24 bytes for each word of the buffers, for whoever asks."""
     n = 1 << 20
     x, y = floats(n), floats(n)
 
