@@ -1,7 +1,7 @@
 """A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache, partial
 from random import Random
 
@@ -64,22 +64,18 @@ class OnGpu:
         launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them.
         """
         session = self._session
-        with session.ready(_RUNNERS if self._rivals else _RUNNERS - 1):
+        with session.ready(_RUNNERS if self._rivals else _RUNNERS - 1), closing(session):
             with suppress(BackendUnavailable):  # outputs that need it are listed as not judged
                 self._backend()  # opened while the runners start
-            try:
-                own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
-                right = self._timed_own(task, own) if self._rivals else {}
-                chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
-                session.run(Contestant(spec.name, "submission", chosen, code))
-                unseen = [case for case in chosen if case.name in unwatched]
-                self._watch_launches(Contestant(spec.name, "submission", unseen, code))
-                if session.findings.objections:
-                    session.findings.times.clear()  # of the task's own kernel alone
-                elif self._rivals:
-                    self._time_rivals(own)
-            finally:
-                session.close()
+            own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
+            right = self._timed_own(task, own) if self._rivals else {}
+            chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
+            session.run(Contestant(spec.name, "submission", chosen, code))
+            self._watch_launches(Contestant(spec.name, "submission", [c for c in chosen if c.name in unwatched], code))
+            if session.findings.objections:
+                session.findings.times.clear()  # of the task's own kernel alone
+            elif self._rivals:
+                self._time_rivals(own)
         return session.findings
 
     def _watch_launches(self, contestant: Contestant) -> None:

@@ -112,7 +112,7 @@ def test_a_kernel_that_is_right_and_not_repeatable_is_compared_in_whole(
     compared: list[Mapping[str, np.ndarray]] = []
     monkeypatch.setattr(
         "prism_bench.extensions.judge.referee.session.compare_outputs",
-        lambda backend, case, inputs, outputs, seed, known: compared.append(outputs) or [],
+        lambda backend, case, inputs, outputs, seed: compared.append(outputs) or [],
     )
     found = judged(case, "differs_in_a_bit")
     assert [] == found.objections

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import median
 from time import sleep
@@ -12,6 +12,7 @@ import numpy as np
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.digests import digest_of
+from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
 from prism_bench.extensions.judge.referee.messages import CasePlan, FactsAnswer
 from prism_bench.inputs import InputArray
 from prism_bench.measure.limits import Limits
@@ -54,13 +55,13 @@ class RefereeRules:
 class RefereedCase:
     """What is launched of the `cubins`, and how outputs are judged.
 
-    `complaint` compares those on the inputs of a seed, in words.
+    `complaint` compares those on inputs of a seed, in words.
     Of a case that is not `timed` every output is compared in whole.
     """
 
     plan: CasePlan
     inputs: Callable[[int], Mapping[str, InputArray]]
-    complaint: Callable[[int, Mapping[str, np.ndarray]], str]
+    complaint: Callable[[int, Mapping[str, InputArray], Mapping[str, np.ndarray]], str]
     work: LaunchWork = LaunchWork()
     cubins: tuple[bytes, ...] = ()
     timed: bool = True
@@ -122,7 +123,7 @@ class Referee:
         try:
             self._open()
             with turn():
-                self._judge(case, found)
+                self._judge(replace(case, inputs=DrawnInputs(case.inputs)), found)
         except SpecError as error:
             found.complaints.append(("form", f"{case.plan.name}: {error}"))
         except PrismBenchError as error:
@@ -190,7 +191,7 @@ class Referee:
         if odd:
             found.complaints.append(("outputs", f"{case.plan.name}: {odd[0]} changed after the launch had ended"))
             return
-        words = case.complaint(seed, outputs)
+        words = case.complaint(seed, case.inputs(seed), outputs)
         if words:
             found.complaints.append(("outputs", words))
         else:

@@ -15,7 +15,6 @@ from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.judged_time import judged_time
 from prism_bench.extensions.judge.referee.client import ReadyRunners, Runner, RunnerClient
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
 from prism_bench.extensions.judge.referee.machine import (
     MachineState,
     device_turn,
@@ -28,8 +27,9 @@ from prism_bench.extensions.judge.referee.planning import case_plan, check_param
 from prism_bench.extensions.judge.referee.referee import Referee, RefereedCase, RefereedTimes, RefereeRules
 from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
+from prism_bench.inputs import InputArray
 from prism_bench.measure.plausibility import LaunchWork
-from prism_bench.run.verification import KnownReference, compare_outputs, complaint, passed
+from prism_bench.run.verification import compare_outputs, complaint, passed
 
 WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 TIMED = ("S0", "S1", "S2", HIDDEN)  # labels of cases; edges and golden data are compared alone
@@ -177,17 +177,15 @@ class RefereeSession:
                 raise BackendUnavailable(f"no runner for the GPU: {error}") from None
 
     def _refereed(self, case: Case, code: ContestantCode) -> RefereedCase:
-        drawn, known = DrawnInputs(case), KnownReference()
-
-        def words(seed: int, outputs: Mapping[str, np.ndarray]) -> str:
-            entries = compare_outputs(self._reference(), case, drawn(seed), outputs, seed, known=known)
+        def words(seed: int, inputs: Mapping[str, InputArray], outputs: Mapping[str, np.ndarray]) -> str:
+            entries = compare_outputs(self._reference(), case, inputs, outputs, seed)
             return "" if passed(entries) else complaint(case, WHERE, entries)
 
         written = sum(case.sizes.elements(one.name)[1] * np.dtype(one.dtype).itemsize for one in case.spec.outputs)
         plan, cubins = case_plan(case, self.device, code)
         check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
-        return RefereedCase(plan, drawn, words, work, cubins, case.label in TIMED)
+        return RefereedCase(plan, case.inputs, words, work, cubins, case.label in TIMED)
 
     def _note_nothing(self, contestant: Contestant, case: Case) -> None:
         """Object to a submission that launches nothing where an output has elements that were no inputs.
