@@ -16,6 +16,7 @@ from prism_bench.units import count_text
 _TYPES = {1: 0, 2: 1, 4: 7}  # CUtensorMapDataType by bytes of an element: UINT8, UINT16, FLOAT32
 _TF32 = 11  # CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
 _BYTES = 128  # of a CUtensorMap
+MAP_TYPE = np.dtype([("map", np.uint64, _BYTES // 8)])  # of which a kernel takes one, by value
 _ALIGNED = 64
 _SWIZZLED, _PROMOTED = 3, 2  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B
 _PIECE = 16
@@ -56,7 +57,7 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
     )  # fmt: skip
     if status:
         raise SpecError(f"{wanted.name}: no tensor map of {buffer.dtype} {buffer.shape} (driver error {status})")
-    return memory[first : first + _BYTES].view([("map", np.uint64, _BYTES // 8)])
+    return memory[first : first + _BYTES].view(MAP_TYPE)
 
 
 def _numbers(kind: Any, values: Sequence[int]) -> Any:

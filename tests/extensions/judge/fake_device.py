@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from prism_bench.backends.cuda.tensor_map import MAP_TYPE
 from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.digests import digest_of
-from prism_bench.extensions.judge.referee.messages import MAP_TYPE, FactsAnswer, PlannedMap, StepPlan
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.inputs import InputArray
+from prism_bench.launch import TensorMap
 
 BASE = 1 << 20
 LAUNCHES = count(1)
@@ -70,7 +72,7 @@ class FakeDevice(RefereeDevice):
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         return self.view(address, size).copy().view(dtype).reshape(shape)
 
-    def tensor_map(self, wanted: PlannedMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    def tensor_map(self, wanted: TensorMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         if shape[-1] % 4:
             raise SpecError("a tensor map needs rows of whole 16 bytes")
         found = np.zeros(1, MAP_TYPE)

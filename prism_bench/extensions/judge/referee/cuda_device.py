@@ -17,9 +17,9 @@ from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.compilation.symbols import variable_symbols
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.extensions.judge.referee.device import RefereeDevice
-from prism_bench.extensions.judge.referee.messages import FactsAnswer, PlannedMap, StepPlan
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.inputs import InputArray
-from prism_bench.kernel import TensorMap
+from prism_bench.launch import TensorMap
 
 with suppress(ImportError):  # a process that is started ahead has it then; no device is opened by it
     import_module("cupy")
@@ -125,19 +125,19 @@ class CudaRefereeDevice(RefereeDevice):
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         return self._bytes.read(address, np.dtype(dtype), shape)
 
-    def tensor_map(self, wanted: PlannedMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-        array = self._bytes.array(address, np.dtype(dtype), shape)
-        return tensor_map(TensorMap("a tensor map", wanted.lines, wanted.tf32, wanted.box), array)
+    def tensor_map(self, wanted: TensorMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        return tensor_map(wanted, self._bytes.array(address, np.dtype(dtype), shape))
 
     def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
         arguments = tuple(np.uint64(one) if isinstance(one, int) else one for one in values)
+        extents, stream = LaunchExtents(step.grid, step.block, step.shared), lambda: self._harness.stream.ptr
+        overlaps = step.overlaps and self._backend.device.compute_capability >= FIRST_CAPABILITY
 
         def launch() -> None:
             function = self._functions[step.module, step.symbol]  # of the present module
             if step.shared:  # 48 KiB are for it and what the kernel declares, together, where this is not set
                 self._cupy.cuda.driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, step.shared)
-            extents, stream = LaunchExtents(step.grid, step.block, step.shared), lambda: self._harness.stream.ptr
-            if step.overlaps and self._backend.device.compute_capability >= FIRST_CAPABILITY:
+            if overlaps:
                 overlapping_call(function.ptr, extents, arguments, stream)()
                 return
             if step.cluster != _NO_CLUSTER:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from prism_bench.extensions.judge.referee.messages import FactsAnswer, PlannedMap, StepPlan
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.inputs import InputArray
+from prism_bench.launch import TensorMap
 
 
 class RefereeDevice(ABC):
@@ -63,7 +64,7 @@ class RefereeDevice(ABC):
         """Return an array of the device's memory as a copy on the host."""
 
     @abstractmethod
-    def tensor_map(self, wanted: PlannedMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    def tensor_map(self, wanted: TensorMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensor map of an array of the device's memory, as an array of one.
 
         A SpecError where no map can describe it.

@@ -5,9 +5,10 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from prism_bench.backends.cuda.tensor_map import MAP_TYPE
+from prism_bench.launch import TensorMap
 from prism_bench.workers.refusal import Refusal
 
-MAP_TYPE = np.dtype([("map", np.uint64, 16)])  # CUtensorMap
 Role = Literal["input", "inout", "output", "scratch"]
 
 
@@ -21,14 +22,6 @@ class BufferPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first_byte: int = 0
 
 
-class PlannedMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a buffer is described by a tensor map (`prism_bench.kernel.TensorMap`)."""
-
-    lines: int
-    box: tuple[int, ...] = ()
-    tf32: bool = False
-
-
 class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A parameter of a launch: the address of a buffer, or a number as its type and its bytes in hexadecimal.
 
@@ -39,7 +32,7 @@ class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dtype: str = ""
     value: str = ""
     members: tuple["PlannedParameter", ...] = ()
-    map: PlannedMap | None = None
+    map: TensorMap | None = None
 
     @property
     def type(self) -> np.dtype[Any]:

@@ -13,14 +13,7 @@ from prism_bench.case import Case, Device
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
-from prism_bench.extensions.judge.referee.messages import (
-    BufferPlan,
-    CasePlan,
-    PlannedMap,
-    PlannedParameter,
-    Role,
-    StepPlan,
-)
+from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, PlannedParameter, Role, StepPlan
 from prism_bench.kernel import Launch, TensorMap, Zero
 from prism_bench.spec_parts import CUDA
 
@@ -88,8 +81,7 @@ def _step(case: Case, step: Launch | Zero, symbols: Mapping[str, str]) -> StepPl
 def _parameter(case: Case, name: str, maps: Sequence[TensorMap]) -> PlannedParameter:
     argument = case.spec.argument(name)
     if isinstance(argument, Array):
-        planned = [PlannedMap(one.lines, one.box, one.tf32) for one in maps if one.name == name]
-        return PlannedParameter(buffer=name, map=planned[0] if planned else None)
+        return PlannedParameter(buffer=name, map=next((one for one in maps if one.name == name), None))
     return _number(argument.value(case.axes))
 
 
