@@ -60,7 +60,8 @@ class CaseListing:
         for case in cases:
             named = words.keys() & {case.spec.name, case.kernel, case.spec.family, case.name}
             met |= named
-            kept += [case] if named else []
+            if named:
+                kept.append(case)
         for word in words:
             if word not in met:
                 self.refuse_unknown(word)

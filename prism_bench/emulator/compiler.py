@@ -85,14 +85,17 @@ def sanitizer_library() -> str:
 
 def runtime_options(compiler: Compiler) -> list[str]:
     """Return the options that the runtime is compiled with in every mode."""
-    return [*_COMMON, *(() if compiler.is_clang else _GCC), "-O2", "-g1"]
+    return [*_common(compiler), "-O2", "-g1"]
 
 
 def compile_options(compiler: Compiler, mode: str) -> list[str]:
     """Return the options that a kernel's source is compiled with in a mode, without the include folders."""
-    if compiler.is_clang:
-        return [*_COMMON, *_KERNEL[mode], *(_RACE_CLANG if mode == "race" else ())]
-    return [*_COMMON, *_KERNEL[mode], *_GCC, *(_RACE_GCC if mode == "race" else ())]
+    race = _RACE_CLANG if compiler.is_clang else _RACE_GCC
+    return [*_common(compiler), *_KERNEL[mode], *(race if mode == "race" else ())]
+
+
+def _common(compiler: Compiler) -> list[str]:
+    return [*_COMMON, *(() if compiler.is_clang else _GCC)]
 
 
 def link_options(compiler: Compiler, mode: str) -> list[str]:

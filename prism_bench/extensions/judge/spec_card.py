@@ -89,14 +89,12 @@ def _in_one_file(source: Path, seen: set[Path]) -> str:
 
 def _on_both(case: Case, condition: str, device: Device | None) -> Iterator[tuple[str, tuple[CardLaunch, ...]]]:
     """Yield the launches on an emulator and on the device, each with its condition; once where they are the same."""
-    emulator = Device()
-    emulated = tuple(_launches(case, emulator))
-    launched = tuple(_launches(case, device)) if device else emulated
-    if emulated == launched or device is None or device.sm_count == emulator.sm_count:
-        yield condition, launched
-        return
-    yield f"{condition} and sm_count == {emulator.sm_count}", emulated
-    yield f"{condition} and sm_count == {device.sm_count}", launched
+    found = {one.sm_count: tuple(_launches(case, one)) for one in (Device(), device or Device())}
+    first, *others = found.values()
+    if all(one == first for one in others):
+        yield condition, first
+    else:
+        yield from ((f"{condition} and sm_count == {count}", steps) for count, steps in found.items())
 
 
 def _launches(case: Case, device: Device) -> Iterable[CardLaunch]:
@@ -153,8 +151,8 @@ def _toml(card: SubmissionCard) -> Iterable[str]:
 
 def _changed(table: msgspec.Struct) -> dict[str, object]:
     """Return the members that differ from what a card has without them."""
-    fields = {one.name: (getattr(table, one.name), one.default) for one in msgspec.structs.fields(table)}
-    return {name: value for name, (value, default) in fields.items() if value != default and value not in ({}, ())}
+    values = ((one, getattr(table, one.name)) for one in msgspec.structs.fields(table))
+    return {one.name: value for one, value in values if value not in (one.default, {})}
 
 
 def _value(value: object) -> str:
