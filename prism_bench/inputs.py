@@ -8,6 +8,7 @@ the host never holds gigabytes and both sides hold the same bits.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,18 +117,24 @@ def _kept_block(fill: Fill, dtype: str, rng: np.random.Generator, axes: Mapping[
     if not fill.is_common:
         return _block(fill, BLOCK, dtype, rng, axes)
     key = fill.meaning, str(dtype), repr(rng.bit_generator.state)
-    if key not in _KEPT:
+    with _LOCK:
+        kept = _KEPT.get(key)
+    if kept:
+        rng.bit_generator.state = kept[1]
+    else:
         block = _block(fill, BLOCK, dtype, rng, axes)
         block.flags.writeable = False  # several inputs share it
-        _KEPT[key] = block, rng.bit_generator.state
+        kept = block, rng.bit_generator.state
+    with _LOCK:
+        _KEPT[key] = kept
+        _KEPT.move_to_end(key)
         if len(_KEPT) > MOST_BLOCKS:
             _KEPT.popitem(last=False)
-    _KEPT.move_to_end(key)
-    block, rng.bit_generator.state = _KEPT[key]
-    return block
+    return kept[0]
 
 
 _KEPT: "OrderedDict[tuple[str, str, str], tuple[NDArray[Any], Any]]" = OrderedDict()
+_LOCK = Lock()  # threads may draw the next inputs
 
 
 def given(array: object, dtype: str) -> InputArray:

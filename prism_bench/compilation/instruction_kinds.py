@@ -37,7 +37,7 @@ _OPCODES: dict[Kind, str] = {
 }  # fmt: skip
 _KIND_OF: dict[str, Kind] = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _PREFIXES: tuple[tuple[str, Kind], ...] = (("UTMA", "barrier and async"), ("UTC", "tensor"))
-BULK_COPY = "UBLKCP"  # of bytes by their address: a barrier in memory, which threads poll, is all that shows its end
+MEMORY_BARRIER = "SYNCS"  # arrives at, or polls, a barrier in shared memory, which also shows the end of bulk copies
 PADDING = "NOP"  # behind the last instruction, up to the alignment of a function
 
 

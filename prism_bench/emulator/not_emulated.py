@@ -36,7 +36,7 @@ def not_emulated(path_or_text: Path | str, include_dirs: Iterable[Path | str] = 
 def entry_not_emulated(entry: str, path_or_text: Path | str, include_dirs: Iterable[Path | str] = ()) -> str | None:
     """Return why the emulator lacks an entry of a source that it can run: a name in it is in a device's branch alone.
 
-    `kernel<Thirds>` is such an entry where `struct Thirds` is within `#ifndef CPU_CUDA`.
+    `kernel<Thirds>` is such an entry where `struct Thirds` is within `#ifndef CPU_CUDA`, declared before it or not.
     """
     code = flat_code(path_or_text, tuple(map(Path, include_dirs)))
     for name in _NAME.findall(entry):
@@ -47,8 +47,9 @@ def entry_not_emulated(entry: str, path_or_text: Path | str, include_dirs: Itera
 
 @lru_cache(maxsize=1024)
 def _is_of_devices(name: str, code: str) -> bool:
-    word = re.compile(rf"\b{name}\b")
-    return bool(word.search(code)) and not word.search(_seen_by_cpu(code))
+    seen, word = _seen_by_cpu(code), rf"\b{name}\b"
+    definition = rf"\b(?:struct|class|union|enum)\s+{name}\b[^;{{}}()]*\{{"  # not a declaration ahead of it
+    return any(re.search(one, code) and not re.search(one, seen) for one in (word, definition))
 
 
 @lru_cache(maxsize=256)

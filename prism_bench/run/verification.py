@@ -180,6 +180,11 @@ def compare_outputs(
     return found
 
 
+def compared_in(backend: Backend, case: Case) -> ModuleType:
+    """Return the module of arrays, NumPy or the backend's, in which `compare_outputs` compares a case's outputs."""
+    return _place(backend, case)[0]
+
+
 def _place(backend: Backend, case: Case) -> tuple[ModuleType, ModuleType]:
     """Return the modules of arrays and of special functions with which the reference is evaluated."""
     elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)

@@ -170,11 +170,19 @@ def test_an_entry_that_only_devices_have_is_not_emulated() -> None:
     code = """
         template <class T> __global__ void k() {}
         struct Both {};
+        template <class E> struct Ahead;
+        template <class T> struct Passed {};
+        template <class E> struct Passed<Ahead<E>> { using Kind = E; };
         #ifndef CPU_CUDA
         struct Thirds { static constexpr bool FAST = true; };
+        template <class E>
+        struct Ahead : Passed<E> {
+        };
         #endif
         """
     assert entry_not_emulated("k<Thirds>", code) == "'Thirds' is in code for devices alone"
+    assert entry_not_emulated("k<Ahead<int>>", code) == "'Ahead' is in code for devices alone"
+    assert entry_not_emulated("k<Passed<int>>", code) is None
     assert entry_not_emulated("k<Both>", code) is None
     assert entry_not_emulated("k<true>", code) is None
     assert entry_not_emulated("k<Unknown>", code) is None, "what is nowhere is the card's fault"

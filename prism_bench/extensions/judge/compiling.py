@@ -70,7 +70,7 @@ def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
     carded = {
         one.instance: CardedCode(one.cubin, one.made.card) for one in parts if one.instance and one.made.card
     }  # fmt: skip
-    copies = any(one.made.bulk_copies for one in parts)
+    barriers = any(one.made.memory_barriers for one in parts)
     if carded:
-        return ContestantCode(instances=carded, has_bulk_copies=copies)
-    return ContestantCode(parts[0].cubin, parts[0].made.symbols, has_bulk_copies=copies)
+        return ContestantCode(instances=carded, has_memory_barriers=barriers)
+    return ContestantCode(parts[0].cubin, parts[0].made.symbols, has_memory_barriers=barriers)

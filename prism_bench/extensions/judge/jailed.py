@@ -15,7 +15,7 @@ import numpy as np
 from prism_bench.backends.host_code import code_of, host_module
 from prism_bench.compilation import compile_source
 from prism_bench.compilation.disassembly import listing_of
-from prism_bench.compilation.instruction_kinds import BULK_COPY, kind_of, opcode_of
+from prism_bench.compilation.instruction_kinds import MEMORY_BARRIER, kind_of, opcode_of
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.emulator import entry_not_emulated, not_emulated
 from prism_bench.emulator.buffers import DeviceBuffer
@@ -104,8 +104,8 @@ def _machine_code(question: MachineCodeQuestion) -> _Reply:
     """Compile, or find the entries of machine code that exists already."""
     made = compile_source(Path(question.source), question.entries, question.architecture, question.options)
     symbols = {entry: made.lowered[entry] for entry in question.entries}
-    kinds, precisions, copies = _census(made.path)
-    answer = MachineCodeAnswer(symbols, made.resources, kinds, precisions, made.log, bulk_copies=copies)
+    kinds, precisions, barriers = _census(made.path)
+    answer = MachineCodeAnswer(symbols, made.resources, kinds, precisions, made.log, memory_barriers=barriers)
     return answer, (np.frombuffer(made.cubin, np.uint8),)
 
 
@@ -119,20 +119,20 @@ def _instance_code(question: InstanceCodeQuestion) -> _Reply:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(code.cubin)
         file.flush()
-        kinds, precisions, copies = _census(Path(file.name))
+        kinds, precisions, barriers = _census(Path(file.name))
     symbols = {str(question.instance): code.card.entry}
-    answer = MachineCodeAnswer(symbols, resources, kinds, precisions, code.log, code.card, copies)
+    answer = MachineCodeAnswer(symbols, resources, kinds, precisions, code.log, code.card, barriers)
     return answer, (np.frombuffer(code.cubin, np.uint8),)
 
 
 def _census(cubin: Path) -> tuple[dict[str, int] | None, dict[str, int] | None, int]:
-    """Return the instructions of a cubin by kind, arithmetic by precision, bulk copies; None if nothing lists them."""
+    """Return the instructions of a cubin by kind, by precision, on barriers in memory; None if nothing lists them."""
     try:
         listed = [one for listing in listing_of(cubin).values() for one in listing.instructions]
     except BackendUnavailable:
         return None, None, 0
-    copies = sum(opcode_of(one).startswith(BULK_COPY) for one in listed)
-    return dict[str, int](Counter(map(kind_of, listed))), precision_census(listed), copies
+    barriers = sum(opcode_of(one).startswith(MEMORY_BARRIER) for one in listed)
+    return dict[str, int](Counter(map(kind_of, listed))), precision_census(listed), barriers
 
 
 def main(descriptor: str, *prepared: str) -> None:

@@ -37,7 +37,7 @@ class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fi
 
     An instance has the `card` by which its compiler has it launched.
     `kinds` counts the instructions of all entries by kind, `precisions` their arithmetic by precision; both are None
-    where no program lists them. `bulk_copies` counts copies that end with a barrier in memory alone (`UBLKCP`).
+    where no program lists them. `memory_barriers` counts instructions on barriers in shared memory (`SYNCS`).
     """
 
     symbols: dict[str, str]
@@ -46,7 +46,7 @@ class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fi
     precisions: dict[str, int] | None
     log: str = ""
     card: LaunchCard | None = None
-    bulk_copies: int = 0
+    memory_barriers: int = 0
 
 
 class LackingQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

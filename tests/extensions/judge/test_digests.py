@@ -1,5 +1,7 @@
 """The referee's own digest of outputs is the device's."""
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,14 @@ def test_a_device_and_the_host_have_the_same_digest(kernels, size: int) -> None:
     sums = np.zeros(1, np.uint64)
     kernels["digest"]((2,), (32,), (content, np.int64(size), sums, np.int32(0)))
     assert digest_of(content) == int(sums[0])
+
+
+@pytest.mark.parametrize("size", [0, 3, 8, 4099, 700_003])
+def test_arrays_of_another_module_have_the_same_digest(size: int) -> None:
+    other = ModuleType("other")  # as CuPy is, whose pieces are larger
+    vars(other).update(vars(np))
+    content = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    assert digest_of(content) == digest_of(content, other)
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 1001])

@@ -1,7 +1,9 @@
 """Inputs of a seed are drawn once, outputs that were right are not compared again, and runners start ahead."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
+from threading import Event
 
 import numpy as np
 import pytest
@@ -54,6 +56,41 @@ def test_only_the_latest_inputs_are_kept(case: Case, monkeypatch: pytest.MonkeyP
     assert first is inputs(1)
     assert second is not inputs(2)
     assert np.array_equal(second["a"].block, inputs(2)["a"].block)
+
+
+def test_what_is_expected_is_drawn_before_it_is_asked_for(case: Case) -> None:
+    drawn = {seed: Event() for seed in range(4)}
+
+    def draw(seed: int) -> Mapping[str, InputArray]:
+        drawn[seed].set()
+        if seed == 3:
+            raise ValueError("no such inputs")
+        return case.inputs(seed)
+
+    with DrawnInputs(draw) as inputs:
+        inputs.expect([0, 1, 2, 3])
+        assert all(drawn[seed].wait(30) for seed in (0, 1))
+        assert not drawn[2].is_set()
+        first = inputs(0)
+        assert drawn[2].wait(30)
+        assert first is inputs(0)
+        for seed in (1, 2):
+            assert np.array_equal(inputs(seed)["a"].block, case.inputs(seed)["a"].block)
+        with pytest.raises(ValueError, match="no such inputs"):
+            inputs(3)
+
+
+def test_of_large_outputs_those_of_a_blocks_first_launch_are_compared(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[int] = []
+    monkeypatch.setattr(near_runner, "RULES", replace(RULES, small_bytes=0, whole=0.0))
+    monkeypatch.setattr(
+        "prism_bench.extensions.judge.referee.session.compare_outputs",
+        lambda backend, case, inputs, outputs, seed: compared.append(seed) or [],
+    )
+    assert [] == judged(case, "honest").objections
+    assert RULES.blocks == len(set(compared)) == len(compared)
 
 
 def test_runners_are_started_ahead_and_those_left_over_end() -> None:

@@ -119,15 +119,15 @@ def test_what_is_not_understood_is_never_clean(case: Case, ending: bytes, object
 
 
 @pytest.mark.parametrize(
-    ("code", "copies", "words"),
+    ("code", "barriers", "words"),
     [("warns_of_a_race", False, "a warning: race: Warning: Race reported"),
-     ("races_in_shared_memory", True, "does not follow the barriers in memory that end bulk copies: race: Error")],
+     ("races_in_shared_memory", True, "does not follow all barriers in shared memory: race: Error")],
 )  # fmt: skip
 def test_a_race_that_may_be_none_is_not_judged_and_no_objection(
-    case: Case, code: str, copies: bool, words: str
+    case: Case, code: str, barriers: bool, words: str
 ) -> None:
     opened, cases = session(), [Case(case.spec, Workload(n=257), "edge")]
-    machine_code = ContestantCode(code.encode(), {"add": "add"}, has_bulk_copies=copies)
+    machine_code = ContestantCode(code.encode(), {"add": "add"}, has_memory_barriers=barriers)
     opened.watch(
         Contestant(code, "submission", cases, machine_code), LaunchWatch(near, checks=["racecheck", "memcheck"])
     )

@@ -19,10 +19,10 @@ class CardedCode:
 class ContestantCode:
     """Machine code for the device: of CUDA C++ its bytes and the symbol of each entry, else a cubin per instance.
 
-    It `has_bulk_copies` where instructions copy bytes by address until a barrier in memory.
+    It `has_memory_barriers` where instructions arrive at barriers in shared memory, or poll them.
     """
 
     cubin: bytes = b""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str])
     instances: Mapping[Instance, CardedCode] = field(default_factory=dict[Instance, CardedCode])
-    has_bulk_copies: bool = False
+    has_memory_barriers: bool = False

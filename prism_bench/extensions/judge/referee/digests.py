@@ -2,26 +2,29 @@
 
 import numpy as np
 
-_WORDS = 1 << 14  # at a time: they and what is computed of them stay in a core's cache
+from prism_bench.array_types import AnyArray, ArrayModule
+
+_WORDS = 1 << 14  # at a time on the host: they and what is computed of them stay in a core's cache
+_DEVICE_WORDS = 1 << 24  # at a time elsewhere: they fill a device, and what is computed of them has room
 _STEP, _TAIL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1342543DE82EF95)
 
 
-def digest_of(array: np.ndarray) -> int:
-    """Return the digest of an array's bytes: a sum over mixed words and their places, modulo 2**64."""
-    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    whole = content.size // 8 * 8
+def digest_of(array: AnyArray, xp: ArrayModule = np) -> int:
+    """Return the digest of the bytes of an array of `xp`: a sum over mixed words and their places, modulo 2**64."""
+    content = xp.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    whole, piece = content.size // 8 * 8, _WORDS if xp is np else _DEVICE_WORDS
     words, tail = content[:whole].view(np.uint64), content[whole:].astype(np.uint64)
-    steps = _STEP * np.arange(1, min(words.size, _WORDS) + 1, dtype=np.uint64)
+    steps = _STEP * xp.arange(1, min(words.size, piece) + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        places = np.arange(whole + 1, whole + tail.size + 1, dtype=np.uint64)
+        places = xp.arange(whole + 1, whole + tail.size + 1, dtype=np.uint64)
         found = _mixed(tail + _TAIL * places).sum(dtype=np.uint64)
-        for at in range(0, words.size, _WORDS):
-            some = words[at : at + _WORDS]
+        for at in range(0, words.size, piece):
+            some = words[at : at + piece]
             found += _mixed(some + (steps[: some.size] + _STEP * np.uint64(at))).sum(dtype=np.uint64)
         return int(found)
 
 
-def _mixed(values: np.ndarray) -> np.ndarray:
+def _mixed(values: AnyArray) -> AnyArray:
     """Return the output function of splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
     values = values + _STEP
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -9,6 +9,7 @@ from time import sleep
 
 import numpy as np
 
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.digests import digest_of
@@ -32,11 +33,11 @@ Turn = Callable[[], AbstractContextManager[None]]
 class RefereeRules:
     """How many blocks of samples are taken, each with its module, samples of a block, launches before them.
 
-    An untimed case has one block of `checks` launches. A launch may take `launch_seconds`. Of the outputs a share
-    `whole` is compared with the reference in whole, drawn after each launch, and all where they have at most
-    `small_bytes`; the others by their digest. Two clocks that disagree are compared `clock_tries` times, after pauses
-    that grow by `clock_pause` seconds. Without `repeats` no other process repeats the launches: code that is trusted
-    does the same in each.
+    An untimed case has one block of `checks` launches. A launch may take `launch_seconds`. Outputs of a block's first
+    launch are compared with the reference in whole, of the others a share `whole`, drawn after each launch, and all
+    where they have at most `small_bytes`; the rest by their digest. Two clocks that disagree are compared
+    `clock_tries` times, after pauses that grow by `clock_pause` seconds. Without `repeats` no other process repeats the
+    launches: code that is trusted does the same in each.
     """
 
     blocks: int = 3
@@ -56,15 +57,16 @@ class RefereedCase:
     """What is launched of the `cubins`, and how outputs are judged.
 
     `complaint` compares those on inputs of a seed, in words.
-    Of a case that is not `timed` every output is compared in whole.
+    Of a case that is not `timed` every output is compared in whole. `arrays` is the module whose arrays are compared.
     """
 
     plan: CasePlan
     inputs: Callable[[int], Mapping[str, InputArray]]
-    complaint: Callable[[int, Mapping[str, InputArray], Mapping[str, np.ndarray]], str]
+    complaint: Callable[[int, Mapping[str, InputArray], Mapping[str, AnyArray]], str]
     work: LaunchWork = LaunchWork()
     cubins: tuple[bytes, ...] = ()
     timed: bool = True
+    arrays: Callable[[], ArrayModule] = lambda: np
 
 
 @dataclass
@@ -93,6 +95,7 @@ class Referee:
         self._start, self._random, self._rules = start, random, rules
         self._runners: list[RunnerClient] = []
         self._facts: FactsAnswer | None = None
+        self._drawn: DrawnInputs
 
     def __enter__(self) -> "Referee":
         return self
@@ -122,8 +125,8 @@ class Referee:
         found = RefereedTimes()
         try:
             self._open()
-            with turn():
-                self._judge(replace(case, inputs=DrawnInputs(case.inputs)), found)
+            with turn(), DrawnInputs(case.inputs) as self._drawn:
+                self._judge(replace(case, inputs=self._drawn), found)
         except SpecError as error:
             found.complaints.append(("form", f"{case.plan.name}: {error}"))
         except PrismBenchError as error:
@@ -153,9 +156,12 @@ class Referee:
         """Take a block of samples, each on inputs that no launch has seen; their number is the rules' alone."""
         found.variables = client.load(case.plan, case.cubins, self._random.getrandbits(16)).variables
         first, count = (self._rules.warmups, self._rules.samples) if case.timed else (0, self._rules.checks)
-        for number in range(first + count):
-            seed = self._random.getrandbits(31)
+        seeds = [self._random.getrandbits(31) for _ in range(first + count)]
+        self._drawn.expect(seeds)
+        for number, seed in enumerate(seeds):
             seconds = self._launched(client, case, found, digests, seed=seed)
+            if not found.complaints and (number == 0 or self._is_whole(case)):
+                self._compare(client, case, found, seed=seed, digests=digests[seed])
             if found.complaints:
                 return
             if number >= first:
@@ -166,15 +172,13 @@ class Referee:
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]], *,
         seed: int,
     ) -> float:  # fmt: skip
-        """Launch on the inputs of a seed and compare; return the seconds by the device's clock."""
+        """Launch on the inputs of a seed and note the digests; return the seconds by the device's clock."""
         answer, wall = client.launch(case.inputs(seed), self._random.getrandbits(62))
         digests[seed] = answer.digests
         found.complaints += [("outputs", f"{case.plan.name}: {words}") for words in answer.broken]
         if not 0 < answer.seconds <= wall:
             words = f"the device's clock names {time_text(answer.seconds)} of {time_text(wall)} by the referee's"
             found.complaints.append(("clock", f"{case.plan.name}: {words}"))
-        if not found.complaints and found.compared.get(seed) != answer.digests and self._is_whole(case):
-            self._compare(client, case, found, seed=seed, digests=answer.digests)
         return answer.seconds
 
     def _is_whole(self, case: RefereedCase) -> bool:
@@ -186,8 +190,9 @@ class Referee:
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, *, seed: int, digests: Mapping[str, int]
     ) -> None:
         """Compare the outputs of the last launch in whole, and with the digests that the runner named."""
-        outputs = client.outputs()
-        odd = [name for name, array in outputs.items() if digest_of(array) != digests.get(name)]
+        xp = case.arrays()
+        outputs = {name: xp.asarray(array) for name, array in client.outputs().items()}
+        odd = [name for name, array in outputs.items() if digest_of(array, xp) != digests.get(name)]
         if odd:
             found.complaints.append(("outputs", f"{case.plan.name}: {odd[0]} changed after the launch had ended"))
             return
@@ -206,6 +211,7 @@ class Referee:
         """
         seeds = list(digests)
         self._random.shuffle(seeds)
+        self._drawn.expect(seeds)
         client.load(case.plan, case.cubins, self._random.getrandbits(16))
         for seed in seeds:
             again = dict[int, dict[str, int]]()
@@ -231,7 +237,7 @@ class Referee:
             digests, fresh = dict[int, dict[str, int]](), seed ^ 0x2A2A2A
             found.seconds.append(self._launched(client, case, found, digests, seed=fresh))
             found.seeds.append(fresh)
-            if not found.complaints and fresh not in found.compared:
+            if not found.complaints:
                 self._compare(client, case, found, seed=fresh, digests=digests[fresh])
             if found.complaints:
                 return

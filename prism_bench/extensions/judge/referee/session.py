@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.backends import Backend
 from prism_bench.case import Case, Device
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
@@ -29,7 +30,7 @@ from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.inputs import InputArray
 from prism_bench.measure.plausibility import LaunchWork
-from prism_bench.run.verification import compare_outputs, complaint, passed
+from prism_bench.run.verification import compare_outputs, compared_in, complaint, passed
 
 WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 TIMED = ("S0", "S1", "S2", HIDDEN)  # labels of cases; edges and golden data are compared alone
@@ -96,10 +97,10 @@ class RefereeSession:
         """Judge and time every case of a contestant; return those that were right.
 
         A submission's first case with a complaint is its last. The task's own kernel is no stranger's: no other process
-        repeats its launches.
+        repeats its launches, and of those with large outputs a block's first one is compared.
         """
         right: list[Case] = []
-        rules = replace(self._rules, repeats=contestant.kind == "submission")
+        rules = self._rules if contestant.kind == "submission" else replace(self._rules, repeats=False, whole=0.0)
         with Referee(self._start, self._random, rules) as referee:
             for case in contestant.cases:
                 found = self._judged(referee, contestant, case)
@@ -114,7 +115,7 @@ class RefereeSession:
         refereed = [one for case in contestant.cases if (one := self._launchable(case, contestant.code))]
         if refereed:
             seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
-            found = watch.watched(refereed, seed, turn, has_bulk_copies=contestant.code.has_bulk_copies)
+            found = watch.watched(refereed, seed, turn, has_memory_barriers=contestant.code.has_memory_barriers)
             self.findings.checked += found.checked
             self.findings.objections += found.objections
             self.findings.unjudged += found.unjudged
@@ -177,15 +178,18 @@ class RefereeSession:
                 raise BackendUnavailable(f"no runner for the GPU: {error}") from None
 
     def _refereed(self, case: Case, code: ContestantCode) -> RefereedCase:
-        def words(seed: int, inputs: Mapping[str, InputArray], outputs: Mapping[str, np.ndarray]) -> str:
+        def words(seed: int, inputs: Mapping[str, InputArray], outputs: Mapping[str, AnyArray]) -> str:
             entries = compare_outputs(self._reference(), case, inputs, outputs, seed)
             return "" if passed(entries) else complaint(case, WHERE, entries)
+
+        def arrays() -> ArrayModule:
+            return compared_in(self._reference(), case)
 
         written = sum(case.sizes.elements(one.name)[1] * np.dtype(one.dtype).itemsize for one in case.spec.outputs)
         plan, cubins = case_plan(case, self.device, code)
         check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
-        return RefereedCase(plan, case.inputs, words, work, cubins, case.label in TIMED)
+        return RefereedCase(plan, case.inputs, words, work, cubins, case.label in TIMED, arrays)
 
     def _note_nothing(self, contestant: Contestant, case: Case) -> None:
         """Object to a submission that launches nothing where an output has elements that were no inputs.

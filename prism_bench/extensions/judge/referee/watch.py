@@ -93,16 +93,16 @@ class LaunchWatch:
         self._start, self._rules, self._checks = start, rules or WatchRules(), checks
 
     def watched(
-        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_bulk_copies: bool = False
+        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_memory_barriers: bool = False
     ) -> WatchFindings:
         """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
 
-        Races in code that `has_bulk_copies` are in doubt.
+        Races in code that `has_memory_barriers` are in doubt.
         """
         found = WatchFindings()
         with ThreadPoolExecutor(len(self._checks)) as pool:
             for run in pool.map(lambda check: self._run(check, cases, seed, turn), self._checks):
-                _note(run, [one.plan.name for one in cases], found, has_bulk_copies=has_bulk_copies)
+                _note(run, [one.plan.name for one in cases], found, has_memory_barriers=has_memory_barriers)
         return found
 
     def _run(self, check: str, cases: Sequence[RefereedCase], seed: int, turn: Turn) -> WatchRun:
@@ -162,10 +162,12 @@ def _marked(log: bytes, marks: Sequence[tuple[int, str]]) -> bytes:
     return b"".join([*parts, log[begin:]])
 
 
-def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_bulk_copies: bool) -> None:
+def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_memory_barriers: bool) -> None:
     """Add what a run of a check found: whatever the tool counted is an objection or in doubt, understood or not."""
     checked = run.read()
-    doubtful = [one for one in checked.findings if one.check == "racecheck" and (has_bulk_copies or _is_warning(one))]
+    doubtful = [
+        one for one in checked.findings if one.check == "racecheck" and (has_memory_barriers or _is_warning(one))
+    ]
     sure = [one for one in checked.findings if one not in doubtful]
     objections = list(_objections(run.check, sure, names))
     if checked.counted and not checked.findings:
@@ -178,7 +180,7 @@ def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_bulk
         CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
         for name in names if name in unlike or name in clean
     ]  # fmt: skip
-    reason = _doubt(doubtful, has_bulk_copies=has_bulk_copies) or _incomplete(run, checked, len(names))
+    reason = _doubt(doubtful, has_memory_barriers=has_memory_barriers) or _incomplete(run, checked, len(names))
     if objections:
         return
     if reason:
@@ -211,11 +213,11 @@ def _is_warning(finding: SanitizerFinding) -> bool:
     return finding.message.startswith("Warning")
 
 
-def _doubt(findings: Sequence[SanitizerFinding], *, has_bulk_copies: bool) -> str:
+def _doubt(findings: Sequence[SanitizerFinding], *, has_memory_barriers: bool) -> str:
     """Return the first finding that is in doubt, and why it is."""
     if not findings:
         return ""
-    why = "the tool does not follow the barriers in memory that end bulk copies" if has_bulk_copies else "a warning"
+    why = "the tool does not follow all barriers in shared memory" if has_memory_barriers else "a warning"
     return f"{why}: {_words(findings[0])}"
 
 
