@@ -100,10 +100,18 @@ class Language(ABC):
         A BackendUnavailable names the extra where it is not installed.
         """
         if not self.library.is_installed():
-            raise BackendUnavailable(f"{self.title} is not installed (pip install 'prism-bench[{self.library.extra}]')")
+            raise BackendUnavailable(f"{self.title} is not installed ({self._command})")
         own = self.library.installed_version() or "unknown"
         parts = ", ".join(f"{name} {_version_of(distribution)}" for name, distribution in self.parts.items())
         return f"{own} ({parts})" if parts else own
+
+    def incomplete(self, words: object) -> BackendUnavailable:
+        """Return the error of a compiler that lacks a part: no kernel can be compiled, and none is at fault."""
+        return BackendUnavailable(f"{self.title} lacks a part of its compiler ({self._command}): {words}")
+
+    @property
+    def _command(self) -> str:
+        return f"pip install 'prism-bench[{self.library.extra}]'"
 
     def function_of(self, module: ModuleType, name: str) -> Any:
         """Return the kernel function called `name`; a SpecError where the module has none."""

@@ -17,6 +17,7 @@ from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
 from prism_bench.languages import build, build_request, building, language
+from prism_bench.languages.child import real_module
 from prism_bench.languages.language import Language
 from prism_bench.languages.loaders import numba as numba_loader
 from prism_bench.libraries import Library
@@ -64,6 +65,33 @@ def test_what_is_not_installed_names_its_extra(name, monkeypatch):
     monkeypatch.setattr(type(language(name).library), "is_installed", lambda _: False)
     with pytest.raises(BackendUnavailable, match=rf"pip install 'prism-bench\[{name}\]'"):
         language(name).require_installed()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "where", "error"),
+    [("tile", "cuda.tile.compilation.export_kernel", FileNotFoundError("'tileiras' compiler not found")),
+     ("numba", "numba.cuda.compile", ImportError("libNVVM is not available"))],
+    indirect=["suffix"],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiler_without_one_of_its_parts_is_no_kernels_fault(suffix, where, error, monkeypatch):
+    def absent(*given, **named):
+        raise error
+
+    monkeypatch.setattr(where, absent)
+    (case,) = discover(CATALOGUE).cases([f"scaled:{suffix}"], ("S0",))
+    (instance,) = case.plan.instances(Device(compute_capability=90))
+    with pytest.raises(BackendUnavailable, match=rf"lacks a part of its compiler \(pip.*{suffix}\]'\): .*{error}"):
+        language(suffix).compile(real_module(case.spec.source_file), instance, "90")
+
+
+def test_a_cute_dsl_without_a_compiler_is_not_there(monkeypatch):
+    monkeypatch.setattr(Library, "is_installed", lambda self: True)
+    monkeypatch.setattr(sys.modules[type(language("cute")).__module__], "_is_there", lambda wheel: False)
+    with pytest.raises(
+        BackendUnavailable, match=r"CuTe DSL lacks a part .*bench\[cute\].*cu12 nor .*cu13"
+    ):
+        language("cute").require_installed()
 
 
 def test_reading_the_catalogue_imports_no_compiler():

@@ -51,8 +51,11 @@ class CuteDsl(Language):
 
     def require_installed(self) -> str:
         """Return the version, with the CUDA that the compiler was built for: `4.8.1 (cu13)`; both make other code."""
-        built = [name for name in _BUILDS if _is_there(f"nvidia-cutlass-dsl-libs-{name}")]
-        return f"{super().require_installed()} ({', '.join(built) or 'no compiler'})"
+        own, wheels = super().require_installed(), {name: f"nvidia-cutlass-dsl-libs-{name}" for name in _BUILDS}
+        built = [name for name, wheel in wheels.items() if _is_there(wheel)]
+        if not built:
+            raise self.incomplete(f"neither {' nor '.join(wheels.values())} is there")
+        return f"{own} ({', '.join(built)})"
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
         """Compile the kernel that a host function launches; the card has its pointers and scalars."""

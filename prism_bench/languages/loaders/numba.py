@@ -59,6 +59,8 @@ class NumbaCuda(Language):
             cubin = _linked(code, architecture)
         except SpecError:
             raise
+        except ImportError as error:  # NVVM or nvJitLink, which are packages of their own
+            raise self.incomplete(error) from error
         except Exception as error:  # whatever typing, lowering and the linker raise is about this kernel
             raise CompilationFailed(_words(function, instance, error)) from error
         return MachineCode(cubin, _card(cubin, instance, architecture))
