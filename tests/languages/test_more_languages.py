@@ -88,9 +88,7 @@ def test_a_compiler_without_one_of_its_parts_is_no_kernels_fault(suffix, where, 
 def test_a_cute_dsl_without_a_compiler_is_not_there(monkeypatch):
     monkeypatch.setattr(Library, "is_installed", lambda self: True)
     monkeypatch.setattr(sys.modules[type(language("cute")).__module__], "_is_there", lambda wheel: False)
-    with pytest.raises(
-        BackendUnavailable, match=r"CuTe DSL lacks a part .*bench\[cute\].*cu12 nor .*cu13"
-    ):
+    with pytest.raises(BackendUnavailable, match=r"CuTe DSL lacks a part .*bench\[cute\].*cu12 nor .*cu13"):
         language("cute").require_installed()
 
 
