@@ -130,17 +130,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Judge the forms, print each and the rate; 1 where an honest one was rejected, 3 where some have no answer."""
     chosen, begin = _parser().parse_args(arguments), perf_counter()
     try:
-        rows, lacking = _rows(chosen)
-    except (PrismBenchError, OSError, msgspec.ValidationError) as error:
+        return _reported(chosen, *_rows(chosen), begin=begin)
+    except (PrismBenchError, OSError, msgspec.DecodeError) as error:
         print(error, file=sys.stderr)
         return error.exit_code if isinstance(error, PrismBenchError) else 2
+
+
+def _reported(chosen: argparse.Namespace, rows: list[JudgedForm], lacking: int, *, begin: float) -> int:
+    """Write table and summary where an output is chosen, print the rate, and return the exit code."""
     counts = Counter(row.outcome for row in rows)
     if chosen.output and rows:
         write_table(rows, chosen.output)
     if not chosen.part:
         _print_summary(rows, counts, lacking)
         if chosen.output and rows:
-            write_summary(chosen.output, "catalogue", {**counts, "without an answer": lacking}, perf_counter() - begin)
+            answers = {**counts, "without an answer": lacking}
+            write_summary(chosen.output, "catalogue", answers, perf_counter() - begin, chosen.tables or ())
     return 1 if counts["rejected"] else NOT_ALL if lacking else 0
 
 
@@ -178,13 +183,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _rows(chosen: argparse.Namespace) -> tuple[list[JudgedForm], int]:
     """Return all rows, and how many forms have none."""
-    if chosen.tables:
-        return _read(chosen.tables), 0
     if chosen.gpus and not chosen.output:
         raise UsageError("--gpus needs --output, next to which each process writes its table")
     catalogue = of_project(chosen.catalogue)
     found = _chosen_forms(catalogue, chosen)
-    if not chosen.gpus:
+    if chosen.tables:
+        rows = _read(chosen.tables)
+    elif not chosen.gpus:
         kept = _read([chosen.output] if chosen.resume else [])
         rows = _judged_all(chosen, catalogue, _lacking(found, kept), kept)
     else:

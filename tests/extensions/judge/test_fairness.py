@@ -1,5 +1,6 @@
 """Honest kernels of a catalogue pass the judge: `scripts/judge_catalogue` tries all, these tests a few."""
 
+import json
 import os
 import signal
 import subprocess
@@ -133,14 +134,23 @@ def test_a_study_goes_on_and_its_parts_are_put_together(
     assert main([*parted[0], "--output", str(first)]) == main([*parted[1], "--output", str(second)]) == 0
     assert main([*parted[0], "--output", str(first), "--resume"]) == 0
     assert sorted(names) == sorted(asked), "a form that has a row is not judged again"
-    assert main(["--tables", str(first), str(second), "--output", str(tmp_path / "all.csv")]) == 0
+    together = ["--catalogue", str(TASKS), "--output", str(tmp_path / "all.csv"), "--tables", str(first)]
+    summary = json.loads(first.with_suffix(".json").read_text())
+    first.with_suffix(".json").write_text(json.dumps(summary | {"devices": ["a GPU"], "seconds": 2.5}))
+    assert main([*together, str(second)]) == 0
     assert f"false rejections: 0 of {len(names)} submissions" in capsys.readouterr().out.splitlines()[-1]
     assert len(names) + 1 == len((tmp_path / "all.csv").read_text().splitlines())
+    whole = json.loads((tmp_path / "all.csv").with_suffix(".json").read_text())
+    assert "a GPU" in whole["devices"]
+    assert ({"right": len(names), "without an answer": 0}, True) == (whole["counts"], whole["seconds"] >= 2.5)
+    assert main(together) == 3, "the other half has no answer"
     rejected = first.read_text().replace("right", "rejected", 1)
     first.write_text(rejected)
-    assert main(["--tables", str(first), str(second)]) == 1
+    assert main(["--catalogue", str(TASKS), "--tables", str(first), str(second)]) == 1
     first.write_text(rejected.replace("rejected", "liked"))
-    assert main(["--tables", str(first)]) == 2
+    assert main(["--catalogue", str(TASKS), "--tables", str(first)]) == 2
+    first.with_suffix(".json").write_text("{")
+    assert main([*together[:-1], str(second), str(first)]) == 2
 
 
 def test_a_signal_leaves_no_folder_behind(tmp_path: Path) -> None:
