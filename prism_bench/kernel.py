@@ -44,7 +44,8 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
     `reference` returns the output, or a tuple in the order of the outputs. `peers` are calls of a library
     of `libraries.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at` gives for other libraries
     why they are no peers: what they offer instead.
-    `arithmetic` names the ceiling of the operations: `fp32`, `tensor` or `fp64`.
+    `arithmetic` names the ceiling of the operations: `fp32`, `fp64`, `tensor` (half or bfloat16 on tensor cores),
+    `tf32`, `float8`, or `three_tf32` and `three_bfloat16` (FP32 as three and six such products).
     `least_precision` is for `prism-bench judge`: arithmetic below it, such as `tf32` below `fp32`, is refused.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.

@@ -147,7 +147,7 @@ spec = KernelSpec(
                 tile=("auto", "Turned", *tensor_tile.WARP_WIDE),
                 rules=(Rule("a tile that fits shared memory", possible_tf32),),
             ),
-            arithmetic="tensor",
+            arithmetic="tf32",
             tolerance=normwise(1e-3, magnitude, lambda k: k),
             peers={"torch": in_tf32(torch_product), "nvmath": Peer(nvmath_tf32, prepares=True)},
             looked_at={"quack": "operands of 16 and 8 bits only"},
@@ -173,7 +173,7 @@ spec = KernelSpec(
                 tile=("auto", "Thirds", "Square", "Compact"),
                 rules=(Rule("a tile that fits shared memory", possible_triples),),
             ),
-            arithmetic="tensor",
+            arithmetic="three_bfloat16",
             tolerance=product(magnitude=magnitude, depth=lambda k: k + 16),
             edges=(
                 *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
@@ -192,7 +192,7 @@ spec = KernelSpec(
             tune=Tune(
                 tile=("auto", "Square", "Compact"), rules=(Rule("a tile that fits shared memory", possible_tf32),)
             ),
-            arithmetic="tensor",
+            arithmetic="three_tf32",
             tolerance=normwise(1e-5, magnitude, lambda k: k),
             edges=(
                 *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),

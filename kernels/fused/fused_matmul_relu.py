@@ -32,7 +32,7 @@ from prism_bench.peer import Peer
 
 from ..include import lt_products
 from ..include.bfloat import wide
-from ..include.fused_product import ELEMENTS, operand, widest
+from ..include.fused_product import ELEMENTS, arithmetic_of, operand, widest
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE, on_bfloats
@@ -107,7 +107,7 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
         "rules": (TENSOR_RULE,),
         "requires": required,
         "launch": tensor_launch(element),
-        "arithmetic": "tensor",
+        "arithmetic": arithmetic_of(precision),
         "tolerance": normwise(bound, magnitude, lambda k: k),
         "peer_tolerance": normwise(bound),
         "peers": {"torch": Peer(peer, work=NARROW if precision == "float16" else None, viewed=viewed)}

@@ -137,7 +137,7 @@ def forms(
         ),
         "float32": Variant(
             "FP32 operands: three TF32 products by wgmma on compute capability 9.0, else the ordinary cores",
-            arguments=arguments(shape, "float32"), launch=launcher_fp32(f"{entry}_fp32"), arithmetic="tensor",
+            arguments=arguments(shape, "float32"), launch=launcher_fp32(f"{entry}_fp32"), arithmetic="three_tf32",
             tolerance=normwise(1e-5), peers={"torch": peer}, looked_at=NO_FLOATS, only_labels=("S0", "S1"),
             budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),), edges=float_ladder(sized),
         ),

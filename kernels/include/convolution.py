@@ -267,7 +267,7 @@ def on_tensor_cores(name: str, reference: Callable[..., Any], peer: Callable[...
     return channels(
         name, reference, peer, "on the tensor cores: operands rounded to TF32, FP32 sums", launch=launch_tf32(name),
         tolerance=normwise(1e-3, magnitude_channels, lambda group_in, k_rows, k_cols: group_in * k_rows * k_cols + 1),
-        arithmetic="tensor", budgets=(),
+        arithmetic="tf32", budgets=(),
     )  # fmt: skip
 
 

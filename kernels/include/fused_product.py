@@ -43,6 +43,11 @@ def tensor_edges(precision: str, rows: str, cols: str, depth: str) -> tuple[Work
     return tuple(Workload(**{rows: 136, cols: 272, depth: 48, "tile": tile}) for tile in tiles)
 
 
+def arithmetic_of(precision: str) -> str:
+    """Return the kind of arithmetic of a product on the tensor cores, as a spec names its ceiling."""
+    return "tensor" if precision in ("float16", "bfloat16") else precision
+
+
 def linear_of_thirds(launch: Callable[..., Any], magnitude: Callable[..., Any], **turned: Any) -> Variant:
     """The variant of a linear layer in sums of three bfloat16; `turned` belong to the edge in the other layout.
 
@@ -58,7 +63,7 @@ def linear_of_thirds(launch: Callable[..., Any], magnitude: Callable[..., Any], 
         rules=(TENSOR_RULE,),
         requires=required,
         launch=launch,
-        arithmetic="tensor",
+        arithmetic=arithmetic_of(precision),
         tolerance=normwise(1e-5, magnitude, lambda inputs: inputs + 1),
         golden=(),
         edges=(

@@ -53,4 +53,5 @@ SCALED = Variant(
         *(Workload(m=m, n=n, k=k, tile="Streamed") for m, n, k in ((128, 256, 128), (1, 4, 16), (300, 520, 1040))),
     ),
     budgets=(Budget("peer_ratio", at_least=0.9, label="S1"), Budget("peer_ratio", at_least=0.9, label="S2")),
+    arithmetic="float8",
 )  # fmt: skip

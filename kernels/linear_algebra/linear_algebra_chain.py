@@ -277,7 +277,7 @@ spec = KernelSpec(
             "two launches, operands on the tensor cores as sums of three bfloat16", requires=required, bytes_moved=None,
             launch=by_rows(part(tensor_layer, operands=TRIPLES)), rules=(*RULES, TENSOR_RULE, ONE_BLOCK_ROWS),
             edges=(*HALF["edges"][:5], Workload(rows=136, cols=264, inputs=72, tile="Thirds")), golden=(),
-            arguments=arguments("float32", FINITE), arithmetic="tensor"),
+            arguments=arguments("float32", FINITE), arithmetic="three_bfloat16"),
         "half": Variant(
             "half-precision operands on the tensor cores, a launch for every step", launch=half_baseline,
             rules=(*RULES, TENSOR_RULE), bytes_moved=bytes_moved(2), before="linear_algebra_chain:half_full", **HALF,

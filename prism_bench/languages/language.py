@@ -107,7 +107,7 @@ class Language(ABC):
 
     def incomplete(self, words: object) -> BackendUnavailable:
         """Return the error of a compiler that lacks a part: no kernel can be compiled, and none is at fault."""
-        return BackendUnavailable(f"{self.title} lacks a part of its compiler ({self._command}): {words}")
+        return BackendUnavailable(f"{self.title}: a part of the compiler is missing ({self._command}): {words}")
 
     @property
     def _command(self) -> str:

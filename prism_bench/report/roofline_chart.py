@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
-from prism_bench.analysis.bounds.roofline import attainable, plotted, ridge, roofs
+from prism_bench.analysis.bounds.roofline import ARITHMETIC, attainable, plotted, ridge, roofs
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.summary import SummaryRow, rows_of
 from prism_bench.measure.limits import Limits
@@ -70,7 +70,7 @@ def _draw_roofs(axes: Axes, limits: Limits) -> list[tuple[float, float]]:
     for name, rate in roofs(limits).items():
         if name != "fp32":
             axes.axhline(rate, color=INK["muted"], linewidth=0.9, linestyle=(0, (4, 3)))
-        words = f"{'FP32' if name == 'fp32' else name} {rate_text(rate, 'FLOP/s')}"
+        words = f"{ARITHMETIC.get(name, name)} {rate_text(rate, 'FLOP/s')}"
         _on_roof(axes, right, rate, words)
     return drawn
 

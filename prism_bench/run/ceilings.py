@@ -38,16 +38,19 @@ def ceiling_cases(catalogue: Catalogue) -> list[Case]:
 def anchor_cases(catalogue: Catalogue, earlier: Iterable[RunRecord]) -> list[Case]:
     """Return those ceiling benchmarks that every board of a fleet measures, so that its own limits are known.
 
-    They are the quickest of each kind in the newest of the `earlier` records of such boards that has all kinds, and
-    those that prove caches cold. Without such a record they are all.
+    They are the quickest of each kind in the newest of the `earlier` records of such boards that has the kind, and
+    those that prove caches cold. Of a kind that no record has they are all.
     """
-    ceilings = ceiling_cases(catalogue)
+    ceilings, chosen = ceiling_cases(catalogue), set[str]()
     kinds = {case.spec.ceiling for case in ceilings}
     for record in earlier:
-        found = _quickest(record)
-        if kinds == {case.spec.ceiling for case in ceilings if case.name in found}:
-            return [case for case in ceilings if case.name in found or _proves_cold(case)]
-    return ceilings
+        quickest = _quickest(record)
+        found = [case for case in ceilings if case.spec.ceiling in kinds and case.name in quickest]
+        chosen |= {case.name for case in found}
+        kinds -= {case.spec.ceiling for case in found}
+        if not kinds:
+            break
+    return [case for case in ceilings if case.name in chosen or case.spec.ceiling in kinds or _proves_cold(case)]
 
 
 def _proves_cold(case: Case) -> bool:

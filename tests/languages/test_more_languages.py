@@ -81,14 +81,14 @@ def test_a_compiler_without_one_of_its_parts_is_no_kernels_fault(suffix, where, 
     monkeypatch.setattr(where, absent)
     (case,) = discover(CATALOGUE).cases([f"scaled:{suffix}"], ("S0",))
     (instance,) = case.plan.instances(Device(compute_capability=90))
-    with pytest.raises(BackendUnavailable, match=rf"lacks a part of its compiler \(pip.*{suffix}\]'\): .*{error}"):
+    with pytest.raises(BackendUnavailable, match=rf"a part of the compiler is missing \(pip.*{suffix}\]'\): .*{error}"):
         language(suffix).compile(real_module(case.spec.source_file), instance, "90")
 
 
 def test_a_cute_dsl_without_a_compiler_is_not_there(monkeypatch):
     monkeypatch.setattr(Library, "is_installed", lambda self: True)
     monkeypatch.setattr(sys.modules[type(language("cute")).__module__], "_is_there", lambda wheel: False)
-    with pytest.raises(BackendUnavailable, match=r"CuTe DSL lacks a part .*bench\[cute\].*cu12 nor .*cu13"):
+    with pytest.raises(BackendUnavailable, match=r"CuTe DSL: a part .*bench\[cute\].*cu12 nor .*cu13"):
         language("cute").require_installed()
 
 

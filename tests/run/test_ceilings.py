@@ -18,6 +18,7 @@ ANCHORS = {
     "null[blocks=1]", "copy[n=536870912]", "fma[n=16777216,rounds=1024]", "read[n=1073741824]",
     "read[n=4194304]", "read:abreast[n=4194304]",
 }  # fmt: skip
+UNKNOWN = {"tensor_products[tiles=2,rounds=16]", "tensor_products[tiles=2112,rounds=1024]"}  # to the kept record
 
 
 def test_ceilings_of_memory_are_measured_at_all_sizes_and_in_all_patterns():
@@ -68,17 +69,18 @@ def changed(record, name, factor, board=None):
 
 
 def test_anchors_are_the_quickest_of_their_kind_and_proofs_of_cold_caches(kept):
-    assert ANCHORS == names(anchor_cases(CATALOGUE, [kept]))
+    assert ANCHORS | UNKNOWN == names(anchor_cases(CATALOGUE, [kept]))
     slow = changed(kept, "copy[n=536870912]", 2.0)
-    assert ANCHORS - {"copy[n=536870912]"} | {"copy[n=67108864]"} == names(anchor_cases(CATALOGUE, [slow]))
+    assert ANCHORS - {"copy[n=536870912]"} | {"copy[n=67108864]"} == names(anchor_cases(CATALOGUE, [slow])) - UNKNOWN
 
 
-def test_all_ceilings_are_anchors_where_no_record_has_them(kept):
+def test_all_ceilings_of_a_kind_are_anchors_where_no_record_has_it(kept):
     every = names(ceiling_cases(CATALOGUE))
     assert every == names(anchor_cases(CATALOGUE, []))
     without = replace(kept, cases=tuple(case for case in kept.cases if case.ceiling != "launch"))
-    assert every == names(anchor_cases(CATALOGUE, [without]))
-    assert ANCHORS == names(anchor_cases(CATALOGUE, [without, kept]))
+    empty = {case.name for case in ceiling_cases(CATALOGUE) if case.spec.ceiling == "launch"}
+    assert ANCHORS | UNKNOWN | empty == names(anchor_cases(CATALOGUE, [without]))
+    assert ANCHORS | UNKNOWN == names(anchor_cases(CATALOGUE, [without, kept]))
 
 
 def test_times_of_one_board_decide_which_is_quickest(kept):
@@ -87,7 +89,7 @@ def test_times_of_one_board_decide_which_is_quickest(kept):
     for name in ANCHORS:
         both = changed(both, name, 1.5, board="GPU-slow")
     cases = tuple(case if case.name in ANCHORS else replace(case, board=FIRST) for case in both.cases)
-    assert ANCHORS == names(anchor_cases(CATALOGUE, [replace(both, cases=cases)]))
+    assert ANCHORS | UNKNOWN == names(anchor_cases(CATALOGUE, [replace(both, cases=cases)]))
 
 
 def test_anchors_are_measured_without_their_edges_and_peers(tmp_path, monkeypatch):

@@ -242,7 +242,8 @@ class FusedSpec:
         return {
             "arguments": self._arguments(self.fused.main, precision),
             "rules": (self._shared("tensor_tile", "TENSOR_RULE"), *self._rules()),
-            "tolerance": self._tolerance(self.fused.main, precision), "arithmetic": "tensor",
+            "tolerance": self._tolerance(self.fused.main, precision),
+            "arithmetic": self._shared("fused_product", "arithmetic_of")(precision),
             "edges": (*edges, *self._shared("fused_product", "tensor_edges")(precision, rows, columns, depth)),
             "golden": (), "budgets": (), "requires": self._shared("tensor_tile", "required"),
             "only_labels": tuple(labels),

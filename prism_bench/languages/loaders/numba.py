@@ -59,7 +59,7 @@ class NumbaCuda(Language):
             cubin = _linked(code, architecture)
         except SpecError:
             raise
-        except ImportError as error:  # NVVM or nvJitLink, which are packages of their own
+        except ImportError as error:  # NVVM or nvJitLink, which are separate packages
             raise self.incomplete(error) from error
         except Exception as error:  # whatever typing, lowering and the linker raise is about this kernel
             raise CompilationFailed(_words(function, instance, error)) from error

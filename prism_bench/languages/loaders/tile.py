@@ -46,7 +46,7 @@ class CuTile(Language):
             hinted = _hinted(kernel, names, instance)
             export = import_module("cuda.tile.compilation").export_kernel
             export(hinted, [signature], output, gpu_code=target, output_format="cubin")
-        except FileNotFoundError as error:  # tileiras, which is a package of its own
+        except FileNotFoundError as error:  # tileiras, which is a separate package
             raise self.incomplete(error) from error
         except Exception as error:  # whatever its passes and tileiras raise is about this kernel
             raise CompilationFailed(_words(kernel, instance, error)) from error

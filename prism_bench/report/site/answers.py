@@ -119,9 +119,11 @@ def tuning_answer(choices: Sequence[Mapping[str, Any]], gain: float | None) -> s
 
 def machine_answer(limits: Limits) -> str:
     """Return what the machine reached: its ceilings and its launch overhead."""
-    units = {"bandwidth": ("copies", "B/s"), "read_bandwidth": ("reads", "B/s"), "fp32": ("computes", "FLOP/s")}
-    pieces = [f"{verb} {rate_text(limits.ceilings[name], unit)}{' in FP32' if name == 'fp32' else ''}"
-              for name, (verb, unit) in units.items() if name in limits.ceilings]  # fmt: skip
+    units = {"bandwidth": ("copies", "B/s", ""), "read_bandwidth": ("reads", "B/s", ""),
+             "fp32": ("computes", "FLOP/s", " in FP32"),
+             "tensor": ("multiplies half matrices at", "FLOP/s", "")}  # fmt: skip
+    pieces = [f"{verb} {rate_text(limits.ceilings[name], unit)}{where}"
+              for name, (verb, unit, where) in units.items() if name in limits.ceilings]  # fmt: skip
     overhead = limits.floors.get("cold_time")
     pieces += [f"launches an empty kernel in {time_text(overhead)}"] if overhead else []
     return f"This run's machine {_listed(pieces)}." if pieces else ""

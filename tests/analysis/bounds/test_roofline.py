@@ -2,7 +2,16 @@
 
 import pytest
 
-from prism_bench.analysis.bounds.roofline import attainable, intensity, least_times, peak_of, ridge, roofs
+from prism_bench.analysis.bounds.roofline import (
+    ARITHMETIC,
+    attainable,
+    intensity,
+    least_times,
+    peak_of,
+    ridge,
+    roofs,
+)
+from prism_bench.catalogue import of_project
 from prism_bench.measure.limits import Limits
 from tests.report.synthetic import case_result
 
@@ -30,3 +39,13 @@ def test_tensor_work_stands_under_the_tensor_roof():
     assert peak_of(case_result("wmma", arithmetic="tensor"), LIMITS) == 700e12
     assert peak_of(case_result("dot", arithmetic="fp64"), LIMITS) is None, "no FP64 ceiling was measured"
     assert set(roofs(LIMITS)) == {"fp32", "tensor"}
+
+
+def test_products_of_three_parts_stand_under_a_sixth_of_the_roof_of_bfloat16():
+    assert peak_of(case_result("matmul", arithmetic="three_bfloat16"), LIMITS) == pytest.approx(700e12 / 6)
+    assert peak_of(case_result("matmul", arithmetic="three_tf32"), LIMITS) is None, "no TF32 ceiling was measured"
+
+
+def test_every_kind_of_arithmetic_in_the_catalogue_has_words():
+    kinds = {case.spec.arithmetic for case in of_project(None).cases()}
+    assert {"fp32", "tensor", "tf32", "float8", "three_bfloat16"} <= kinds <= set(ARITHMETIC)

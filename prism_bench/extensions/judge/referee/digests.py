@@ -5,7 +5,7 @@ import numpy as np
 from prism_bench.array_types import AnyArray, ArrayModule
 
 _WORDS = 1 << 14  # at a time on the host: they and what is computed of them stay in a core's cache
-_DEVICE_WORDS = 1 << 24  # at a time elsewhere: they fill a device, and what is computed of them has room
+_DEVICE_WORDS = 1 << 24  # at a time elsewhere: as many fill a device, and results of 128 MiB fit next to its buffers
 _STEP, _TAIL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1342543DE82EF95)
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from prism_bench.inputs import InputArray
 
 KEPT_BYTES = 512 << 20  # of a case's inputs, the latest
-AHEAD = 2  # seeds whose inputs are drawn before they are asked for
+AHEAD = 2  # seeds whose inputs are drawn before they are needed
 _Inputs = Mapping[str, InputArray]
 
 
@@ -28,7 +28,7 @@ class DrawnInputs:
         self._pool.shutdown(cancel_futures=True)
 
     def expect(self, seeds: Iterable[int]) -> None:
-        """Say which seeds are asked for next, in order."""
+        """Say which seeds come next, in order."""
         self._expected = deque(seeds)
         self._draw_ahead()
 

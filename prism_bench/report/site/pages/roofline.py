@@ -1,9 +1,10 @@
 """The roofline of the whole catalogue, as the newest run measured it."""
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.bounds.roofline import ARITHMETIC, plotted, roofs, unmeasured_peaks
+from prism_bench.analysis.bounds.roofline import ARITHMETIC, ceiling_of, plotted, roofs, unmeasured_peaks
 from prism_bench.analysis.summary import number
 from prism_bench.measure.limits import Limits
 from prism_bench.report.site.answers import roofline_answer
@@ -32,9 +33,10 @@ def page(context: SiteContext) -> Page:
 
 
 def _unmeasured(rows: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, int]:
-    """Return the kinds of arithmetic whose ceiling the run did not measure, with the number of their cases."""
-    return {words: sum(row["arithmetic"] == name for row in rows) for name, words in ARITHMETIC.items()
-            if name not in limits.ceilings}  # fmt: skip
+    """Return the kinds of arithmetic of cases whose ceiling the run did not measure, with the number of these cases."""
+    counts = Counter(row["arithmetic"] for row in rows)
+    return {words: counts[name] for name, words in ARITHMETIC.items()
+            if counts[name] and ceiling_of(name, limits) is None}  # fmt: skip
 
 
 def _drawn(row: Mapping[str, Any]) -> dict[str, Any]:
