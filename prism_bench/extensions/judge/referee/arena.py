@@ -95,6 +95,13 @@ class Arena:
             for name, place in self._places.items() if place.plan.role in _WRITTEN
         }  # fmt: skip
 
+    def shared(self) -> dict[str, str]:
+        """Return handles of copies of what launches write, by name, in hexadecimal; none where one cannot be shared."""
+        places = {name: place for name, place in self._places.items() if place.plan.role in _WRITTEN and place.size}
+        found = {name: self._device.share(place.address, place.size) for name, place in places.items()}
+        handles = {name: handle.hex() for name, handle in found.items() if handle is not None}
+        return handles if len(handles) == len(places) else {}
+
     def broken(self) -> Iterator[str]:
         """Yield in words what a launch may not have changed: canaries and inputs."""
         for name, place in self._places.items():

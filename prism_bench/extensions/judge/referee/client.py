@@ -24,6 +24,8 @@ from prism_bench.extensions.judge.referee.messages import (
     RunnerLaunchAnswer,
     RunnerLaunchQuestion,
     RunnerLoadQuestion,
+    ShareAnswer,
+    ShareQuestion,
 )
 from prism_bench.inputs import InputArray
 from prism_bench.workers.frames import Frame, FrameError
@@ -148,6 +150,11 @@ class RunnerClient:
         """Return the outputs of the last launch by name."""
         frame = self._ask(FetchQuestion(), (), FetchAnswer)
         return dict(zip(frame.message.names, frame.arrays, strict=True))
+
+    def shared(self) -> dict[str, bytes]:
+        """Return the handles of copies of the outputs of the last launch, by name; none where they are not shared."""
+        handles = self._ask(ShareQuestion(), (), ShareAnswer).message.handles
+        return {name: bytes.fromhex(handle) for name, handle in handles.items()}
 
     def _ask(
         self, question: Question, arrays: Sequence[np.ndarray], expected: type[_Expected], limit: float | None = None

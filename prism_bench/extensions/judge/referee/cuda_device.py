@@ -54,6 +54,7 @@ class CudaRefereeDevice(RefereeDevice):
         self._functions: dict[tuple[int, str], Any] = {}
         self._cubins, self._symbols = tuple[bytes, ...](), tuple[tuple[int, str], ...]()
         self._has_variables = False
+        self._shared: dict[int, Any] = {}  # copies by the address of what was copied
 
     def facts(self) -> FactsAnswer:
         device, bounds = self._backend.device, self._backend.bounds()
@@ -105,6 +106,7 @@ class CudaRefereeDevice(RefereeDevice):
 
     def free_all(self) -> None:
         self._memory.clear()
+        self._shared.clear()
         self._cupy.get_default_memory_pool().free_all_blocks()
 
     def fill(self, address: int, size: int, value: int) -> None:
@@ -124,6 +126,18 @@ class CudaRefereeDevice(RefereeDevice):
 
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         return self._bytes.read(address, np.dtype(dtype), shape)
+
+    def share(self, address: int, size: int) -> bytes | None:
+        runtime, memory = self._cupy.cuda.runtime, self._cupy.cuda.memory
+        try:
+            if address not in self._shared:
+                self._shared[address] = memory.Memory(size)  # not of the pool, whose other buffers it would show
+            copy = self._shared[address].ptr
+            runtime.memcpy(copy, address, size, runtime.memcpyDeviceToDevice)
+            self.synchronize()
+            return runtime.ipcGetMemHandle(copy)
+        except (memory.OutOfMemoryError, runtime.CUDARuntimeError):
+            return None  # the outputs go through the host then
 
     def tensor_map(self, wanted: TensorMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         return tensor_map(wanted, self._bytes.array(address, np.dtype(dtype), shape))

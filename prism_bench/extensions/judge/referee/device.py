@@ -63,6 +63,13 @@ class RefereeDevice(ABC):
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Return an array of the device's memory as a copy on the host."""
 
+    def share(self, address: int, size: int) -> bytes | None:
+        """Return the handle of a copy of these bytes that another process on the device can open, until `free_all`.
+
+        None where the device shares no memory.
+        """
+        return None
+
     @abstractmethod
     def tensor_map(self, wanted: TensorMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensor map of an array of the device's memory, as an array of one.

@@ -117,6 +117,10 @@ class FetchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
     """Return the outputs as the last launch left them."""
 
 
+class ShareQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Copy the outputs as the last launch left them to memory that another process on the device can open."""
+
+
 class FactsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """The device in words and numbers.
 
@@ -161,7 +165,13 @@ class FetchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
     names: tuple[str, ...]
 
 
-Question = FactsQuestion | RunnerLoadQuestion | RunnerLaunchQuestion | RepeatQuestion | FetchQuestion
-Answer = FactsAnswer | LoadAnswer | RunnerLaunchAnswer | RepeatAnswer | FetchAnswer | Refusal
+class ShareAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The driver's handle of each copy by name, in hexadecimal; none where the device shares no memory."""
+
+    handles: dict[str, str] = {}
+
+
+Question = FactsQuestion | RunnerLoadQuestion | RunnerLaunchQuestion | RepeatQuestion | FetchQuestion | ShareQuestion
+Answer = FactsAnswer | LoadAnswer | RunnerLaunchAnswer | RepeatAnswer | FetchAnswer | ShareAnswer | Refusal
 QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)

@@ -27,6 +27,8 @@ from prism_bench.extensions.judge.referee.messages import (
     RunnerLaunchAnswer,
     RunnerLaunchQuestion,
     RunnerLoadQuestion,
+    ShareAnswer,
+    ShareQuestion,
 )
 from prism_bench.inputs import InputArray
 from prism_bench.workers.channel import FrameChannel
@@ -61,6 +63,8 @@ class RunnerService:
                     return self._launched(frame.message, frame.arrays), ()
                 case RepeatQuestion(times=times):
                     return self._repeated(times), ()
+                case ShareQuestion():
+                    return ShareAnswer(self._loaded_arena().shared()), ()
                 case FetchQuestion():
                     outputs = self._loaded_arena().outputs()
                     return FetchAnswer(tuple(outputs)), list(outputs.values())
