@@ -12,10 +12,11 @@ from prism_bench.run_record import CaseResult
 if TYPE_CHECKING:
     import pandas
 
-# The kinds of arithmetic, each with an own ceiling, and their words.
-ARITHMETIC = {
-    "fp32": "FP32", "fp64": "FP64", "tensor": "half on tensor cores", "tf32": "TF32 on tensor cores",
-    "float8": "FP8 on tensor cores", "three_tf32": "FP32 as three TF32 products",
+# The kinds of arithmetic that each have a ceiling, and their words. What tensor cores reach is measured with half; in
+# records from before there were other kinds of products, `tensor` is all that they do.
+ARITHMETIC = {"fp32": "FP32", "tensor": "tensor cores", "fp64": "FP64"}
+PRODUCTS = {
+    "tf32": "TF32 on tensor cores", "float8": "FP8 on tensor cores", "three_tf32": "FP32 as three TF32 products",
     "three_bfloat16": "FP32 as six bfloat16 products",
 }  # fmt: skip
 # Kinds whose every product is so many of another kind; bfloat16 has the rate of half.
@@ -24,9 +25,9 @@ _AS_MANY = {"three_tf32": ("tf32", 3), "three_bfloat16": ("tensor", 6)}
 # Operations that a multiprocessor does in a clock at most, by compute capability, kind of arithmetic and title; a fused
 # multiply-add is two. NVIDIA's white papers on the A100 and H100, from their rates, multiprocessors and boost clocks.
 _PER_CLOCK = {
-    80: {"fp64": {"FP64": 64}, "tf32": {"TF32 tensor": 1024}, "tensor": {"FP16 tensor": 2048}},
-    90: {"fp64": {"FP64": 128}, "tf32": {"TF32 tensor": 2048}, "tensor": {"FP16 tensor": 4096},
-         "float8": {"FP8 tensor": 8192}},
+    80: {"fp64": {"FP64": 64}, "tensor": {"TF32 tensor": 1024, "FP16 tensor": 2048}, "tf32": {"TF32 tensor": 1024}},
+    90: {"fp64": {"FP64": 128}, "tensor": {"TF32 tensor": 2048, "FP16 tensor": 4096, "FP8 tensor": 8192},
+         "tf32": {"TF32 tensor": 2048}, "float8": {"FP8 tensor": 8192}},
 }  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def peak_of(case: CaseResult, limits: Limits) -> float | None:
 
 
 def ceiling_of(arithmetic: str, limits: Limits) -> float | None:
-    """Return operations per second that a kind of ARITHMETIC reaches at most; None where that was not measured."""
+    """Return operations per second that a kind of arithmetic reaches at most; None where that was not measured."""
     kind, products = _AS_MANY.get(arithmetic, (arithmetic, 1))
     peak = limits.ceilings.get(kind)
     return peak / products if peak else None

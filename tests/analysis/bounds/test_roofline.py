@@ -4,12 +4,14 @@ import pytest
 
 from prism_bench.analysis.bounds.roofline import (
     ARITHMETIC,
+    PRODUCTS,
     attainable,
     intensity,
     least_times,
     peak_of,
     ridge,
     roofs,
+    unmeasured_peaks,
 )
 from prism_bench.catalogue import of_project
 from prism_bench.measure.limits import Limits
@@ -48,4 +50,10 @@ def test_products_of_three_parts_stand_under_a_sixth_of_the_roof_of_bfloat16():
 
 def test_every_kind_of_arithmetic_in_the_catalogue_has_words():
     kinds = {case.spec.arithmetic for case in of_project(None).cases()}
-    assert {"fp32", "tensor", "tf32", "float8", "three_bfloat16"} <= kinds <= set(ARITHMETIC)
+    assert {"fp32", "tensor", "tf32", "float8", "three_bfloat16"} <= kinds <= {*ARITHMETIC, *PRODUCTS}
+
+
+def test_records_that_have_one_kind_of_products_keep_the_peaks_of_all():
+    known = {"compute_capability": 90, "sm_count": 132, "highest_sm_clock": 1.83e9}
+    assert {"TF32 tensor", "FP16 tensor", "FP8 tensor"} == set(unmeasured_peaks(known, Limits(), {"tensor"}))
+    assert ["TF32 tensor"] == list(unmeasured_peaks(known, LIMITS, {"tensor", "tf32"}))

@@ -22,8 +22,7 @@ def test_the_farthest_from_its_limit_is_first(site):
 
 def test_what_has_no_roof_is_named(site):
     text = read(site, "roofline").text
-    assert "This run measured no ceiling of half on tensor cores (3 cases):" in text
-    assert "FP64" not in text, "no case does its arithmetic"
+    assert "This run measured no ceiling of tensor cores (3 cases) and of FP64" in text
 
 
 def test_the_catalogue_begins_with_what_went_wrong_and_ends_with_the_unmeasured(site):

@@ -2,7 +2,7 @@
 // Points under the roofs that a run measured: names next to them, a zoom, and a place for pointer, finger and keyboard.
 (() => {
   const { make, chart, words, gap, readable } = prism.plot;
-  const NAMES = { fp32: "FP32", fp64: "FP64", tensor: "half on tensor cores", tf32: "TF32", float8: "FP8", three_tf32: "three TF32 products", three_bfloat16: "six bfloat16 products" };
+  const NAMES = { fp32: "FP32", fp64: "FP64", tensor: "tensor cores", tf32: "TF32", float8: "FP8", three_tf32: "three TF32 products", three_bfloat16: "six bfloat16 products" };
   const LOOKS = { S0: ["var(--paper)", 3.6], S1: ["var(--second)", 4.2], S2: ["var(--accent)", 4.8] };
   let clips = 0;
 

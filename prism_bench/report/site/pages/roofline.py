@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.bounds.roofline import ARITHMETIC, ceiling_of, plotted, roofs, unmeasured_peaks
+from prism_bench.analysis.bounds.roofline import ARITHMETIC, PRODUCTS, ceiling_of, plotted, roofs, unmeasured_peaks
 from prism_bench.analysis.summary import number
 from prism_bench.measure.limits import Limits
 from prism_bench.report.site.answers import roofline_answer
@@ -33,10 +33,13 @@ def page(context: SiteContext) -> Page:
 
 
 def _unmeasured(rows: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, int]:
-    """Return the kinds of arithmetic of cases whose ceiling the run did not measure, with the number of these cases."""
+    """Return the kinds of arithmetic whose ceiling the run did not measure, with the number of their cases.
+
+    Those of PRODUCTS only where there are cases.
+    """
     counts = Counter(row["arithmetic"] for row in rows)
-    return {words: counts[name] for name, words in ARITHMETIC.items()
-            if counts[name] and ceiling_of(name, limits) is None}  # fmt: skip
+    kinds = ARITHMETIC | {name: words for name, words in PRODUCTS.items() if counts[name]}
+    return {words: counts[name] for name, words in kinds.items() if ceiling_of(name, limits) is None}
 
 
 def _drawn(row: Mapping[str, Any]) -> dict[str, Any]:
