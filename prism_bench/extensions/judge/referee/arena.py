@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -14,7 +13,6 @@ CANARY_BYTES = 4096  # on either side of a buffer, at least
 CANARY = 0xC5
 SHIFT_BYTES = 256  # of which a buffer is moved by a random number
 MOST_SHIFTS = 64
-_WRITTEN = ("inout", "output")
 
 
 @dataclass(frozen=True)
@@ -85,19 +83,19 @@ class Arena:
         """Return the digests of what launches write, by name."""
         return {
             name: self._device.digest(place.address, place.size)
-            for name, place in self._places.items() if place.plan.role in _WRITTEN
+            for name, place in self._places.items() if place.plan.is_written
         }  # fmt: skip
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Return what launches write, by name, on the host."""
         return {
             name: self._device.read(place.address, place.plan.dtype, place.plan.shape)
-            for name, place in self._places.items() if place.plan.role in _WRITTEN
+            for name, place in self._places.items() if place.plan.is_written
         }  # fmt: skip
 
     def shared(self) -> dict[str, str]:
         """Return handles of copies of what launches write, by name, in hexadecimal; none where one cannot be shared."""
-        places = {name: place for name, place in self._places.items() if place.plan.role in _WRITTEN and place.size}
+        places = {name: place for name, place in self._places.items() if place.plan.is_written and place.size}
         found = {name: self._device.share(place.address, place.size) for name, place in places.items()}
         handles = {name: handle.hex() for name, handle in found.items() if handle is not None}
         return handles if len(handles) == len(places) else {}
@@ -112,7 +110,7 @@ class Arena:
                 yield f"it changed the input {name}"
 
     def _placed(self, plan: BufferPlan, shift: int) -> _BufferPlace:
-        size = prod(plan.shape) * np.dtype(plan.dtype).itemsize
+        size = plan.nbytes
         room = size + 2 * CANARY_BYTES + MOST_SHIFTS * SHIFT_BYTES
         first = self._device.allocate(room)
         return _BufferPlace(plan, first, room, first + CANARY_BYTES + shift * SHIFT_BYTES, size)
@@ -133,6 +131,5 @@ class BareArena(Arena):
                 self._device.fill(place.address, place.size, place.plan.first_byte)
 
     def _placed(self, plan: BufferPlan, shift: int) -> _BufferPlace:
-        size = prod(plan.shape) * np.dtype(plan.dtype).itemsize
-        first = self._device.allocate(max(1, size))
-        return _BufferPlace(plan, first, size, first, size)
+        first = self._device.allocate(max(1, plan.nbytes))
+        return _BufferPlace(plan, first, plan.nbytes, first, plan.nbytes)

@@ -1,5 +1,6 @@
 """Messages between the referee and the runner that launches a stranger's machine code: plain values, never objects."""
 
+from math import prod
 from typing import Any, Literal
 
 import msgspec
@@ -20,6 +21,16 @@ class BufferPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shape: tuple[int, ...]
     role: Role
     first_byte: int = 0
+
+    @property
+    def is_written(self) -> bool:
+        """Whether launches write it, and it is compared."""
+        return self.role in ("inout", "output")
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

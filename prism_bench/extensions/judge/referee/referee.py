@@ -183,8 +183,7 @@ class Referee:
         return answer.seconds
 
     def _is_whole(self, case: RefereedCase) -> bool:
-        written = [one for one in case.plan.buffers if one.role in ("output", "inout")]
-        size = sum(int(np.prod(one.shape, dtype=np.int64)) * np.dtype(one.dtype).itemsize for one in written)
+        size = sum(one.nbytes for one in case.plan.buffers if one.is_written)
         return not case.timed or size <= self._rules.small_bytes or self._random.random() < self._rules.whole
 
     def _compare(

@@ -1,7 +1,6 @@
 """Outputs in another process's memory on the same device, copied without the host."""
 
 from collections.abc import Mapping
-from math import prod
 
 import numpy as np
 
@@ -14,8 +13,8 @@ def copied_outputs(xp: ArrayModule, plan: CasePlan, handles: Mapping[str, bytes]
 
     Nothing where there is no handle, or where the driver opens or copies one of them not.
     """
-    outputs = [one for one in plan.buffers if one.role in ("inout", "output")]
-    if any(one.name not in handles for one in outputs if prod(one.shape)):
+    outputs = [one for one in plan.buffers if one.is_written]
+    if any(one.nbytes and one.name not in handles for one in outputs):
         return {}
     try:
         return {one.name: _copied(xp, one, handles.get(one.name)) for one in outputs}
