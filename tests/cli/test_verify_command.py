@@ -30,6 +30,14 @@ def test_json_holds_every_comparison_and_nothing_else(shell, toys):
     assert "backend numpy_reference" in found.err
 
 
+def test_a_variant_alone_is_verified_where_it_runs(shell, toys):
+    """A variant's reference is its kernel's: the backend of references has nothing to do."""
+    found = shell("verify", *toys, "double:by_adding", "--json")
+    assert 0 == found.code
+    assert {"ok"} == {case["status"] for case in found.json}
+    assert all(case["name"].startswith("double:by_adding[") for case in found.json)
+
+
 def test_a_wrong_kernel_ends_with_1_and_says_where(shell, toys, script):
     script({"double[n=1000]": {"wrong": True}})
     found = shell("verify", *toys, "--backend", "null")
