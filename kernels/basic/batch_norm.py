@@ -45,14 +45,15 @@ from ..include.batch_norm import (
 )
 
 MOST_BLOCKS = 2048
+COLUMN_BLOCKS = 512  # of 256 threads: about one wave, since the next step reads the moments of every share
 FEW_ROWS = {4: 32, 16: 128}  # values of a thread that keeps them all, and the rows of a matrix that this does for
 
 
 def shares_of(batch: int, channels: int, spatial: int) -> int:
-    """How many blocks share a channel's values when their moments are taken: two thousand in all, if possible."""
+    """How many blocks share a channel's values when their moments are taken, to fill the device."""
     if spatial > 1:
         return max(1, min(batch, MOST_BLOCKS // max(1, channels)))
-    return max(1, min(-(-batch // 128), MOST_BLOCKS // max(1, -(-channels // 128))))
+    return max(1, min(-(-batch // 128), COLUMN_BLOCKS // max(1, -(-channels // 128))))
 
 
 def launch_training(batch: int, channels: int, spatial: int, parts: int, shares: int) -> tuple[Launch, ...]:
