@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from prism_bench.analysis.gate.checks import Gate, GatePart
+from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.report.machine import machine_name
 from prism_bench.run_record import STATUSES
 from prism_bench.units import count_text
@@ -12,8 +12,10 @@ PARTS = {
     "run": "The run itself", "budgets": "Budgets", "baseline": "Against the baseline",
     "last": "Against the last record", "trend": "Trend",
 }  # fmt: skip
-_COMPARED = {"last": "the last run", "baseline": "the baseline"}
+_COMPARED = ("the last run", "an earlier run", "the baseline")
 _THAN = {"last": "when last measured", "baseline": "in the baseline"}  # a case's last run may be an earlier one
+_AGAINST = {"last": "the last measurement", "baseline": "the baseline"}
+UNDECIDED = "Undecided"  # leads the sentence of a gate that passes and of which most is open
 _SLOWER, _FASTER = ("slower", "degraded"), ("faster",)
 _Piece = tuple[str, str]  # the word that leads a sentence which begins with it, and the piece
 
@@ -21,7 +23,8 @@ _Piece = tuple[str, str]  # the word that leads a sentence which begins with it,
 def headline(gate: Gate) -> str:
     """Return the verdict as one sentence: `Worse: 2 cases slower than when last measured, 3 budgets missed.`, say.
 
-    The gravest comes first. Each comparison is named; a gate without concerns reports what became faster.
+    The gravest comes first. Each comparison is named; a gate without concerns reports what became faster, or that most
+    of a comparison is undecided.
     """
     if gate.exit_code == 2:
         return "Nothing could be judged."
@@ -31,14 +34,27 @@ def headline(gate: Gate) -> str:
     return f"{pieces[0][0]}: {', '.join(words for _, words in pieces)}."
 
 
+def is_undecided(gate: Gate) -> bool:
+    """Return whether the gate passes while a comparison leaves most of its cases open: that is no good news."""
+    return headline(gate).startswith(f"{UNDECIDED}:")
+
+
 def _untrusted(gate: Gate) -> list[_Piece]:
     found = [(part, check) for part in gate.parts for check in part.checks if check.gravity == "untrusted"]
     cases = {check.case for _, check in found if check.case}
-    against = {part.name for part, check in found if not check.case}
+    against = {_compared_with(part, check) for part, check in found if not check.case}
     pieces = [f"{count_text(len(cases), 'case')} cannot be trusted"] if cases else []
-    pieces += [f"the comparison with {words} cannot be trusted" for name, words in _COMPARED.items() if name in against]
+    pieces += [f"the comparison with {words} cannot be trusted" for words in _COMPARED if words in against]
     pieces += ["the run cannot be trusted"] if against - set(_COMPARED) else []
     return [("Untrusted", words) for words in pieces]
+
+
+def _compared_with(part: GatePart, check: GateCheck) -> str:
+    """Return which record the check of a comparison is about; the part's name where it compares none."""
+    if part.name != "last":
+        return _AGAINST["baseline"] if part.name == "baseline" else part.name
+    newest = next((one.against for one in part.checks if one.case), check.against)
+    return "the last run" if check.against == newest else "an earlier run"
 
 
 def _broken(gate: Gate) -> list[_Piece]:
@@ -66,21 +82,41 @@ def _well(gate: Gate) -> list[_Piece]:
     """Return what became faster, else what was compared and is the same; nothing where nothing was compared."""
     faster = [f"{count_text(len(cases), 'case')} faster than {words}" for words, cases in _changed(gate, _FASTER)]
     if faster:
-        return [("Better", words) for words in [*faster, "none slower"]]
-    pieces = [words for name, against in _THAN.items() if (words := _same(gate, name, against))]
+        left = _undecided(gate) - {case for _, cases in _changed(gate, _FASTER) for case in cases}
+        more = [f"{len(left)} undecided"] if left else []
+        return [("Better", words) for words in [*faster, "none slower", *more]]
+    pieces = [piece for name in _THAN if (piece := _same(gate, name))]
     level = any(check.answer == "level" and check.answered for part in _parts(gate, "trend") for check in part.checks)
-    pieces += ["no step in the trend"] if level else []
-    return [("No change", words) for words in pieces]
+    pieces += [("No change", "no step in the trend")] if level else []
+    return sorted(pieces, key=lambda piece: piece[0] != UNDECIDED)
 
 
-def _same(gate: Gate, name: str, against: str) -> str | None:
-    """Return how many cases are the same as in the record compared with, and how many are undecided."""
-    answers = [check.answer for part in _parts(gate, name) for check in part.checks if check.case]
-    same, undecided = (sum(answer in words for answer in answers) for words in (("same", "steady"), ("inconclusive",)))
-    if not same and not undecided:
+def _same(gate: Gate, name: str) -> _Piece | None:
+    """Return how many cases are the same as in the record compared with, and how many are undecided.
+
+    A comparison that decides fewer cases than it leaves open shows no change of none: it is undecided. The factor of
+    the baseline, which a case keeps as `steady`, decides nothing about a case that statistics leave open.
+    """
+    undecided = _answered(gate, name, ("inconclusive",))
+    same = len(_answered(gate, name, ("same", "steady")) - undecided)
+    if len(undecided) > same:
+        settled = f", {same} as fast" if same else ""
+        return UNDECIDED, f"{count_text(len(undecided), 'case')} compared with {_AGAINST[name]}{settled}"
+    if not same:
         return None
-    open_words = f", {undecided} undecided" if undecided else ""
-    return f"{count_text(same, 'case')} as fast as {against}{open_words}"
+    open_words = f", {len(undecided)} undecided" if undecided else ""
+    return "No change", f"{count_text(same, 'case')} as fast as {_THAN[name]}{open_words}"
+
+
+def _undecided(gate: Gate) -> set[str]:
+    """Return the cases that a comparison leaves open."""
+    return {case for name in _THAN for case in _answered(gate, name, ("inconclusive",))}
+
+
+def _answered(gate: Gate, name: str, answers: Collection[str]) -> set[str]:
+    """Return the cases that have one of the answers in the part of that name."""
+    checks = (check for part in _parts(gate, name) for check in part.checks)
+    return {check.case for check in checks if check.case and check.answer in answers}
 
 
 def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[str]]]:

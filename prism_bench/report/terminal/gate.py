@@ -9,7 +9,7 @@ from rich.text import Text
 
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import Gate, GateCheck
-from prism_bench.report.gate.words import answers, headline, origin, title
+from prism_bench.report.gate.words import answers, headline, is_undecided, origin, title
 from prism_bench.report.terminal.fitting import alike, names_text
 
 _STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow", "well": "green"}
@@ -18,7 +18,7 @@ _MOST_NOTES = 5
 
 def view(gate: Gate) -> RenderableType:
     """Return what `check` prints, not cropped so that commands stay whole; names are text, never markup."""
-    style = "bold red" if gate.concerns else "bold yellow" if gate.exit_code else "bold green"
+    style = "bold red" if gate.concerns else "bold yellow" if gate.exit_code or is_undecided(gate) else "bold green"
     return Group(
         Text.assemble((headline(gate), style), f"  {origin(gate)}"), _parts(gate),
         *[line for check in gate.concerns for line in _concern(gate, check)], *_notes(gate),

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from prism_bench.analysis.gate.checks import GatePart
+from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.report.gate import json_view
+from prism_bench.report.gate.words import headline, is_undecided
 from prism_bench.report.terminal.gate import view
-from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, gate_of, many
+from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, OK, gate_of, many
 
 
 def shown(gate, width=120):
@@ -58,6 +59,55 @@ def test_silence_has_its_reason():
 )
 def test_the_sentence(checks, sentence):
     assert shown(gate_of(*checks)).startswith(sentence)
+
+
+def against(name, **answers):
+    """A part that compares, with so many cases of each answer."""
+    words = [word for word, count in answers.items() for _ in range(count)]
+    checks = [
+        GateCheck(f"k{number}[n=1]", "cold_time", word, "note" if word == "inconclusive" else "well")
+        for number, word in enumerate(words)
+    ]
+    return GatePart(name, tuple(checks))
+
+
+def test_what_statistics_leave_open_is_never_as_fast():
+    """Nothing that is undecided is counted as the same, and what is mostly undecided is no green sentence."""
+    told = {
+        "Undecided: 3 cases compared with the last measurement.": [against("last", inconclusive=3)],
+        "Undecided: 2 cases compared with the baseline, 1 as fast.": [against("baseline", same=1, inconclusive=2)],
+        "No change: 3 cases as fast as when last measured, 1 undecided.": [against("last", same=3, inconclusive=1)],
+        "Better: 1 case faster than when last measured, none slower, 3 undecided.": [
+            against("last", faster=1, inconclusive=3)
+        ],
+        "Undecided: 2 cases compared with the baseline, 5 cases as fast as when last measured.": [
+            against("baseline", inconclusive=2), against("last", same=5),
+        ],
+    }  # fmt: skip
+    assert list(told) == [headline(gate_of(OK, more=parts)) for parts in told.values()]
+    assert [True, True, False, False, True] == [is_undecided(gate_of(OK, more=parts)) for parts in told.values()]
+
+
+def test_a_case_that_keeps_the_factor_is_not_decided_by_it():
+    part = against("baseline", inconclusive=3)
+    steady = tuple(replace(check, answer="steady", gravity="well", metric="hot_time") for check in part.checks)
+    both = gate_of(OK, more=[replace(part, checks=(*part.checks, *steady))])
+    assert "Undecided: 3 cases compared with the baseline." == headline(both)
+
+
+def test_a_case_of_several_metrics_is_one_case():
+    part = against("last", same=1)
+    twice = replace(part, checks=(*part.checks, replace(part.checks[0], metric="hot_time")))
+    assert "No change: 1 case as fast as when last measured." == headline(gate_of(OK, more=[twice]))
+
+
+def test_an_earlier_run_that_cannot_be_trusted_is_not_called_the_last_one():
+    newest = replace(against("last", same=1).checks[0], against="b")
+    doubt = GateCheck(None, None, "control", "untrusted", "9 of 300 cases differ", against="a")
+    parts = [GatePart("last", (newest, doubt))]
+    assert "Untrusted: the comparison with an earlier run cannot be trusted." == headline(gate_of(OK, more=parts))
+    parts = [GatePart("last", (newest, replace(doubt, against="b")))]
+    assert "Untrusted: the comparison with the last run cannot be trusted." == headline(gate_of(OK, more=parts))
 
 
 def test_programs_get_every_check_and_the_commands():

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from prism_bench.analysis.gate.checks import Gate
 from prism_bench.analysis.headline import HeadlineRow
-from prism_bench.report.gate.words import answers, title
+from prism_bench.report.gate.words import answers, is_undecided, title
 from prism_bench.report.gate.words import headline as gate_headline
 from prism_bench.report.headline import chips, headline, tiles
 from prism_bench.report.machine import machine_name
@@ -40,9 +41,14 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
         "left_out": list(context.passed_by),
     }
     against_peers = headline_text(context.reading.against_peers, brief=True)
-    shown = {"tone": _TONES[context.gate.exit_code], "pills": _pills(context, rows), "lede": lede(context),
+    shown = {"tone": _tone(context.gate), "pills": _pills(context, rows), "lede": lede(context),
              "peers": against_peers, "peer_links": peer_links(context, against_peers.rows), "most": MOST}  # fmt: skip
     return Page("index", "Overview", view, shown)
+
+
+def _tone(gate: Gate) -> str:
+    """Return the tone of the sentence: that of a gate that passes is good only where something was decided."""
+    return "muted" if is_undecided(gate) else _TONES[gate.exit_code]
 
 
 def _pills(context: SiteContext, rows: Mapping[str, Sequence[AttentionRow]]) -> list[tuple[str, str, str | None]]:
