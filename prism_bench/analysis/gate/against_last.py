@@ -43,23 +43,35 @@ class Earlier:
 def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> GatePart:
     """Return the part of the gate that compares with the last comparable record below `runs`, case by case."""
     record, factor = reading.record, reading.promises.degraded
-    left = {case.name: case for case in reading.cases if _times(case)}
+    timed = replace(record, cases=tuple(case for case in reading.cases if _times(case)))
+    left = {case.name for case in timed.cases}
     if not left:
         return GatePart(NAME, silent="no case of this record has a time to compare")
     found: list[GateCheck] = []
     boards = KnownBoards(lambda: history, str(record.machine.get("id")), record.backend)
     for earlier in _earlier(record, history, runs):
-        checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, factor, boards)
+        checks = _of_left(_against(earlier, timed, noise, factor, boards), left)
         found += checks
-        left = {name: case for name, case in left.items() if all(check.case != name for check in checks)}
+        left -= {check.case for check in checks}
         if not left:
             break
     if not found:
         return GatePart(NAME, silent="no earlier record of this machine, backend and protocol")
     gone = [
-        GateCheck(name, None, "unmeasured", "note", "no earlier record that compares has a time of it") for name in left
-    ]
+        GateCheck(name, None, "unmeasured", "note", "no earlier record that compares has a time of it")
+        for name in (case.name for case in timed.cases) if name in left
+    ]  # fmt: skip
     return GatePart(NAME, (*found, *gone))
+
+
+def _of_left(checks: Sequence[GateCheck], left: Collection[str]) -> list[GateCheck]:
+    """Return the checks of the cases that no newer record has, with those on both records; none without such a case.
+
+    The control is that of all cases that both records share: without the others it has too few to show a machine that
+    changed.
+    """
+    own = [check for check in checks if check.case is None or check.case in left]
+    return own if any(check.case for check in own) else []
 
 
 def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlier]:
@@ -98,8 +110,6 @@ def _against(
            for check in _degraded(case, older, factor, {metric: later}) if not _in(check, slower)]  # fmt: skip
     known = {(check.case, check.metric) for check in far}
     checks = [check for check in compared if not _in(check, known)] + far
-    if not any(check.case for check in checks):
-        return []
     return [replace(check, against=earlier.record.commit) for check in checks]
 
 

@@ -9,6 +9,7 @@ from prism_bench.analysis.gate.against_last import last_part, once
 from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
 from prism_bench.analysis.reading import read
 from tests.analysis.gate.test_outcome import PATH
+from tests.analysis.measured_pairs import records
 from tests.report.synthetic import MACHINE, PROTOCOL, case_result, measurement, record_of
 
 
@@ -138,6 +139,19 @@ def of_code(*seconds, seed):
         for n, one in enumerate(seconds)
     ]  # fmt: skip
     return record_of(*cases)
+
+
+def test_the_control_of_an_older_record_is_that_of_all_its_cases(asked):
+    """A case that only an older record has is not well where that record's control shows another machine."""
+    old, new = records([*[1.05] * 9, *[1.0] * 291], sass=("aa", "aa"))
+    slow, fast = (case_result("q", code={"sass": sass, "launches": 1},
+                              measurements=(measurement("cold_time", seconds, noise=0.003, seed=5),))
+                  for sass, seconds in (("q1", 2e-5), ("q2", 1e-5)))  # fmt: skip
+    older = replace(old, commit="a" * 40, cases=(*old.cases, slow))
+    part = asked(older, replace(new, commit="b" * 40), replace(new, cases=(*new.cases, fast)))
+    assert {(None, "control", "a" * 40)} == {(one.case, one.answer, one.against) for one in part.checks if one.grave}
+    assert {"b" * 40} == {one.against for one in part.checks if one.answer == "same"}
+    assert 301 == len([one for one in part.checks if one.case])
 
 
 def test_a_host_that_launches_later_makes_no_kernel_degraded(asked):
