@@ -133,8 +133,7 @@ def _degraded(one: Slowdown) -> Finding:
     """Report a case that takes longer than the baseline by more than the factor."""
     rule = f"median over the baseline's {one.ratio:.3g}, the rule is at most {one.limit:.3g}"
     message = f"{metric_words(one.metric)}: {rule}"
-    ratio = one.ratio / one.limit if one.ratio and one.limit else None
-    return Finding("bad", "degraded", one.case, message, one.metric, ratio)
+    return Finding("bad", "degraded", one.case, message, one.metric, one.ratio)
 
 
 def metric_words(metric: str) -> str:

@@ -115,6 +115,12 @@ def test_without_the_record_the_medians_are_asked(tmp_path):
     assert "the baseline's record old.json.gz is not kept here; only its medians were compared" == part.silent
 
 
+def test_a_degraded_case_has_the_ratio_that_its_message_has(tmp_path):
+    part = judged(recorded(2, softmax=9e-5, matmul=7e-5))
+    (found,) = [check for check in part.checks if check.answer == "degraded"]
+    assert f"median over the baseline's {found.ratio:.3g}, the rule is at most 1.5" in found.message
+
+
 def test_a_broken_record_of_the_baseline_is_named(tmp_path):
     place = tmp_path / OLD.machine["id"] / "old.json.gz"
     place.parent.mkdir()
