@@ -109,6 +109,7 @@ class Causes:
         self._bounds = numpy.searchsorted(history.points["record"].to_numpy(), places)
         self._cases, self._codes = codes(history, "case"), codes(history, "code")
         known, self._builds = categories(history, "code"), categories(history, "build")
+        self._boards = categories(history, "board")
         self._unknown = known.index("") if "" in known else -1
         self._compared: dict[tuple[int, int], _Words] = {}
         self._shared = SharedMoves(series, self._unknown)
@@ -141,7 +142,7 @@ class Causes:
         """Return what the records before and at `place` differ in that explains a step, by kind, in words."""
         old, new = int(series.records[place - 1]), int(series.records[place])
         found = dict(self._between(old, new))
-        if series.levels:
+        if series.levels or self._on_one_board(series, place):
             found.pop("device", None)  # what its boards differ by is taken out, and `_of_boards` has the rest
         before, after = int(series.codes[place - 1]), int(series.codes[place])
         known = series.key.subject == "kernel" and self._unknown not in (before, after)
@@ -155,6 +156,12 @@ class Causes:
             found.pop("toolchain", None)  # the machine code is the same: what else changed is the likelier cause
         software = self._records[old].software, self._records[new].software
         return found | _changed("library", software, _libraries(series, software))
+
+    def _on_one_board(self, series: CaseSeries, place: int) -> bool:
+        """Return whether one of both records' boards measured both runs: of merged records others may have changed."""
+        boards = {self._boards[int(series.boards[one])] for one in (place - 1, place)}
+        records = (self._records[int(series.records[one])] for one in (place - 1, place))
+        return len(boards) == 1 and all(boards <= set(facts.device.split("+")) for facts in records)
 
     def _build_change(self, series: CaseSeries, place: int) -> BuildChange | None:
         old, new = (BuildIdentity.read(self._builds[int(series.builds[one])]) for one in (place - 1, place))

@@ -5,12 +5,12 @@ window begins with the last records of the one before it: a step near its end is
 a window begins depends on nothing but the number of records before it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy
 
-from prism_bench.analysis.trend.series import Course, series_of
+from prism_bench.analysis.trend.series import Course, Ints, categories, series_of
 from prism_bench.analysis.trend.step import Key
 from prism_bench.store import History
 
@@ -50,18 +50,41 @@ def windows_of(history: History) -> Iterator[RecordWindow]:
             yield RecordWindow(machine, backend, number, places[begin:end], first - begin, end >= len(places))
 
 
-def courses(history: History, backend: str | None = None) -> Iterator[Course]:
+@dataclass(frozen=True, eq=False)
+class BoardCourse(Course):
+    """A course with the GPU of each run: the same number in `boards` for the same one, in every course of a history.
+
+    It is the point's own board, since a merged record has several; where that is unknown, or several boards measured
+    the case, what its record was measured on.
+    """
+
+    boards: Ints
+
+
+def courses(history: History, backend: str | None = None) -> Iterator[BoardCourse]:
     """Yield the course of every key with a trusted run, of one backend or of all; window is read after window."""
-    found: dict[Key, list[Course]] = {}
+    found: dict[Key, list[BoardCourse]] = {}
+    numbers: dict[str, int] = {}
     for window in windows_of(history):
         if backend not in (None, window.backend):
             continue
-        places = numpy.array(window.places, "i4")
-        for one in series_of(history.part(window.places)):
+        places, part = numpy.array(window.places, "i4"), history.part(window.places)
+        devices = _numbered((facts.device for facts in part.records), numbers)
+        known = _numbered(categories(part, "board"), numbers)
+        unknown = numbers.get("", -1)
+        for one in series_of(part):
             own = one.records >= window.shared
             if own.any():
-                found.setdefault(one.key, []).append(Course(one.key, places[one.records[own]], one.values[own]))
+                boards, within = known[one.boards[own]], one.records[own]
+                boards = numpy.where(boards == unknown, devices[within], boards)
+                found.setdefault(one.key, []).append(BoardCourse(one.key, places[within], one.values[own], boards))
     for key, parts in found.items():
-        yield Course(
-            key, numpy.concatenate([one.records for one in parts]), numpy.concatenate([one.values for one in parts])
-        )
+        yield BoardCourse(
+            key, numpy.concatenate([one.records for one in parts]), numpy.concatenate([one.values for one in parts]),
+            numpy.concatenate([one.boards for one in parts]),
+        )  # fmt: skip
+
+
+def _numbered(words: Iterable[str], numbers: dict[str, int]) -> Ints:
+    """Return the number of each word; a new one gets the next."""
+    return numpy.array([numbers.setdefault(word, len(numbers)) for word in words], "i4")

@@ -94,7 +94,7 @@ def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> R
     own = [one for one in context.series.get(cases[0], []) if one.key.subject == "kernel"] if cases else []
     for name in (metric, "cold_time"):
         of = next((one for one in own if one.key.metric == name), None)
-        values = recent(of, context.history.records, _RUNS) if of else []
+        values = recent(of, _RUNS) if of else []
         path = sparkline(values)
         if of and path:
             return {"path": path, "metric": of.key.metric, "runs": len(values), "low": min(values), "high": max(values)}

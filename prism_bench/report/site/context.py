@@ -15,10 +15,10 @@ from prism_bench.analysis.gate.against_last import NAME as LAST
 from prism_bench.analysis.gate.against_last import last_part, once
 from prism_bench.analysis.gate.checks import Gate, GatePart, gate
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.trend import Breakpoint, Course, Step, Trend, trend
+from prism_bench.analysis.trend import Breakpoint, Step, Trend, trend
 from prism_bench.analysis.trend.choice import chosen, kept_floors
 from prism_bench.analysis.trend.shifts import Shift, shifts
-from prism_bench.analysis.trend.windows import courses
+from prism_bench.analysis.trend.windows import BoardCourse, courses
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.raw_source import is_present
@@ -80,9 +80,9 @@ class SiteContext:
         return [one for one in reversed(self.trend.breakpoints) if one.backend == self.record.backend]
 
     @cached_property
-    def series(self) -> Mapping[str, list[Course]]:
+    def series(self) -> Mapping[str, list[BoardCourse]]:
         """The series of each case, those with a trusted time."""
-        found: dict[str, list[Course]] = {}
+        found: dict[str, list[BoardCourse]] = {}
         for one in courses(self.history, self.record.backend):
             found.setdefault(one.key.case, []).append(one)
         return found

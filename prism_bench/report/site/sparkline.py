@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
-from prism_bench.analysis.trend import Course
-from prism_bench.store.points import Facts
+from prism_bench.analysis.trend.windows import BoardCourse
 
 WIDTH, HEIGHT = 96, 22
 _CALM = 0.02  # relative: a series within this much of its middle is drawn as flat as it is
 
 
-def recent(series: Course, records: Sequence[Facts], most: int) -> list[float]:
+def recent(series: BoardCourse, most: int) -> list[float]:
     """Return the last values of the series that the GPU of the newest one measured: no line goes across GPUs."""
-    places = series.records.tolist()
-    newest = records[places[-1]].device if places else None
-    same = list(takewhile(lambda place: records[place].device == newest, reversed(places)))
+    boards = series.boards.tolist()[::-1]
+    same = list(takewhile(lambda board: board == boards[0], boards))
     return series.values[-min(most, len(same)) :].tolist() if same else []
 
 

@@ -28,6 +28,16 @@ def test_another_unit_excuses_no_new_code():
     assert "code" == the_step(new, facts=changed(device="GPU-2")).cause.kind  # nobody says what the unit does
 
 
+def test_a_merged_record_whose_other_unit_changed_excuses_no_case():
+    """The record's units are others, the case's own one is the same: the others share its step by chance."""
+    merged = {"device": from_night(NIGHT, "GPU-1+GPU-2", "GPU-1+GPU-3")}
+    facts = lambda night: {name: value(night) for name, value in merged.items()}  # noqa: E731
+    (step,) = steps_of_k(slower(), *still(step=1.1), facts=facts)
+    assert "unexplained" == step.cause.kind
+    (step,) = steps_of_k(slower(board=""), *still(step=1.1, board=""), facts=facts)
+    assert "device" == step.cause.kind
+
+
 def test_another_unit_explains_what_the_others_share_and_no_more():
     shared = {}
     for others in (1.0, 1.03, 1.1):

@@ -8,6 +8,7 @@ import pytest
 from prism_bench.report.site.sparkline import sparkline
 from tests.report.site.browser import opened, window
 from tests.report.site.pages import nights, read, site_of
+from tests.report.site.test_verdict import merged
 from tests.report.synthetic import case_result, record_of
 
 
@@ -55,8 +56,42 @@ def test_no_line_goes_across_gpus(tmp_path, monkeypatch):
     site = site_of(tmp_path, *runs)
     (row,) = json.loads((site / "catalogue.json").read_text())["kernels"]
     assert 2 == row["trend"]["nights"]
-    (script,) = (site / "data" / "pages" / "kernels").glob("k-*.js")
-    assert [1, 2] == json.loads(script.read_text().partition(", 0, ")[2].removesuffix(");\n"))["view"]["devices"]
+    assert {"k[n=100]": [1, 2]} == devices(site, "k")
+
+
+def devices(site, kernel):
+    """By case of the kernel's page, the runs from which on another GPU measured it."""
+    (script,) = (site / "data" / "pages" / "kernels").glob(f"{kernel}-*.js")
+    view = json.loads(script.read_text().partition(", 0, ")[2].removesuffix(");\n"))["view"]
+    return {one["name"]: one["devices"] for one in view["cases"]}
+
+
+def test_no_line_goes_across_the_gpus_of_merged_records(tmp_path, monkeypatch):
+    """Both records have the same two boards, and each kernel was on the other one in the second."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    orders = (("softmax", "matmul"), ("matmul", "softmax"), ("matmul", "softmax"))
+    days = [replace(merged(*order), created=f"2026-10-0{day}T22:14:05", commit=f"{day:040x}")
+            for day, order in enumerate(orders, 1)]  # fmt: skip
+    site = site_of(tmp_path, *days)
+    rows = {one["kernel"]: one["trend"] for one in json.loads((site / "catalogue.json").read_text())["kernels"]
+            if "variant" not in one}  # fmt: skip
+    assert [2, 2] == [rows[kernel]["nights"] for kernel in ("softmax", "matmul")]
+    cuts = {name: cuts for kernel in ("softmax", "matmul") for name, cuts in devices(site, kernel).items()}
+    broken = {case.name for case in days[0].cases if case.status != "ok"}
+    assert {name: [] if name in broken else [1] for name in cuts} == cuts and len(cuts) > len(broken & set(cuts))
+
+
+def test_a_case_that_stayed_on_its_gpu_keeps_its_line(tmp_path, monkeypatch):
+    """Of two cases on two boards, one moves to the other board: the record's boards are the same."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    record = record_of(*(case_result("k", workload={"n": n}, times={"cold_time": 1e-5}) for n in (1, 2, 3)))
+    runs = [
+        replace(
+            one, cases=tuple(replace(case, board=f"GPU-{board}") for case, board in zip(one.cases, on, strict=True))
+        )
+        for one, on in zip(nights(record, 2), ("aab", "abb"), strict=True)
+    ]
+    assert {"k[n=1]": [], "k[n=2]": [1], "k[n=3]": []} == devices(site_of(tmp_path, *runs), "k")
 
 
 def test_one_value_makes_no_line():

@@ -27,10 +27,10 @@
   }
 
   // The pieces of a history between its steps, or where there is none between GPUs: from, to (exclusive) and level.
-  function levels(own, steps) {
+  function levels(own, steps, devices) {
     const first = own[0][0], end = own.at(-1)[0] + 1;
     if (!steps.length) {
-      const cuts = [first, ...view.devices.filter((at) => at > first && at < end), end];
+      const cuts = [first, ...devices.filter((at) => at > first && at < end), end];
       return cuts.slice(0, -1).flatMap((from, index) => {
         const sorted = own.filter(([run]) => run >= from && run < cuts[index + 1]).map(([, value]) => value).sort((a, b) => a - b);
         return sorted.length ? [[from, cuts[index + 1], sorted[Math.floor(sorted.length / 2)]]] : [];
@@ -40,9 +40,9 @@
   }
 
   // A line through the points that is broken where another GPU measured.
-  function line(points, across, up) {
+  function line(points, across, up, devices) {
     return points.map(([run, value], index) => {
-      const broken = index && view.devices.some((at) => at > points[index - 1][0] && at <= run);
+      const broken = index && devices.some((at) => at > points[index - 1][0] && at <= run);
       return `${index && !broken ? "L" : "M"}${across(run).toFixed(1)} ${up(value).toFixed(1)}`;
     }).join("");
   }
@@ -55,7 +55,7 @@
     caption.hidden = own.length < 2;
     if (own.length < 2) return gap(figure, `${own.length ? `One run so far: ${words.time(own[0][1])}. A line needs a second one, and a step eleven.` : `No run has a ${named(metric)} of this case that can be trusted.`}${aside ? ` ${because[0].toUpperCase()}${because.slice(1)}.` : ""}`);
     const steps = chosen.steps.filter((step) => step.metric === metric && step.subject === "kernel").sort((a, b) => a.night - b.night);
-    const noise = view.noise[chosen.name]?.[metric], pieces = levels(own, steps);
+    const noise = view.noise[chosen.name]?.[metric], pieces = levels(own, steps, chosen.devices);
     const band = ([from, to, level]) => {
       const inside = own.filter(([run]) => run >= from && run < to).map(([, value]) => value);
       return noise ? [level * (1 - noise), level * (1 + noise)] : [Math.min(level, ...inside), Math.max(level, ...inside)];
@@ -76,14 +76,14 @@
       add("rect", { x: left, y: up(high), width: Math.max(1, right - left), height: Math.max(1, up(low) - up(high)), fill: "var(--second)", "fill-opacity": 0.22, class: "band" });
       add("path", { d: `M${left} ${up(piece[2])}H${right}`, stroke: "var(--accent)", "stroke-width": 1.2, class: "level" });
     }
-    for (const at of view.devices.filter((run) => run > first && run <= last)) {
+    for (const at of chosen.devices.filter((run) => run > first && run <= last)) {
       add("path", { d: `M${across(at - 0.5)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "1 3" });
       if (across(at + 0.5) - across(at - 0.5) > 80) say("another GPU", { x: across(at - 0.5) + 4, y: inner.bottom - 6, "font-size": 10 });
     }
-    if (other.length) add("path", { d: line(other, across, up), fill: "none", stroke: "var(--third)", "stroke-width": 1.2 });
+    if (other.length) add("path", { d: line(other, across, up, chosen.devices), fill: "none", stroke: "var(--third)", "stroke-width": 1.2 });
     const dots = (points, stroke) => add("path", { d: points.map(([run, value]) => `M${across(run).toFixed(1)} ${up(value).toFixed(1)}h0`).join(""), stroke, "stroke-width": points.length > 60 ? 3 : 6, "stroke-linecap": "round", class: "runs" });
     if (other.length && own.length <= 200) dots(other, "var(--third)");
-    add("path", { d: line(own, across, up), fill: "none", stroke: "var(--ink)", "stroke-width": 1.3, class: "history" });
+    add("path", { d: line(own, across, up, chosen.devices), fill: "none", stroke: "var(--ink)", "stroke-width": 1.3, class: "history" });
     if (own.length <= 200) dots(own, "var(--ink)");
     const processes = chosen.measurements.find((one) => one.metric === metric)?.processes.filter(([count]) => count).map((one) => quartiles(one)[2]) || [];
     if (processes.length > 1) add("path", { d: `M${across(chosen.night ?? last)} ${up(Math.min(...processes))}V${up(Math.max(...processes))}`, stroke: "var(--ink)", "stroke-width": 3, "stroke-opacity": 0.5 });

@@ -116,7 +116,7 @@ def _trend(context: SiteContext, shown: ShownCase | None) -> dict[str, Any] | No
     series = [one for one in context.series.get(shown.case.name, ()) if (one.key.metric, one.key.subject) in wanted]
     if not series:
         return None
-    values = recent(series[0], context.history.records, _NIGHTS)
+    values = recent(series[0], _NIGHTS)
     steps = [step for step in context.steps.get(shown.case.name, ()) if step.key == series[0].key]
     return {"label": shown.case.label, "nights": len(values), "line": sparkline(values),
             "low": min(values), "high": max(values),

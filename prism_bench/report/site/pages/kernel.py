@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from prism_bench.analysis.bounds.code_against import code_against
@@ -76,7 +75,7 @@ def _page(
              "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
     drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
              "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors), "largest": chosen,
-             "noise": _noise(context, shown_cases), "devices": _other_devices(context),
+             "noise": _noise(context, shown_cases),
              "cases": [drawn_case(context, *both) for both in zip(shown_cases, cases, strict=True)]}  # fmt: skip
     scripts = ("plot.js", "roofline.js", "kernel.js")
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", scripts, drawn=drawn if shown_cases else None,
@@ -134,11 +133,6 @@ def _noise(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, 
         if case in names:
             found.setdefault(case, {})[metric] = float(f"{floor.smallest_change:.4g}")
     return found
-
-
-def _other_devices(context: SiteContext) -> list[int]:
-    """Return the runs from which on another GPU measured: no line goes across them."""
-    return [night for night, (a, b) in enumerate(pairwise(context.own), start=1) if a.device != b.device]
 
 
 def _command(shown: ShownCase) -> str | None:
