@@ -78,7 +78,10 @@ def speedup_answer(rows: Sequence[HeadlineRow]) -> str:
 
 
 def compare_answer(newest: tuple[str, RecordComparison | str] | None, cases: int) -> str:
-    """Return what the newest run, of so many cases, is against the run before, or why no verdict can be given."""
+    """Return what the newest run, of so many cases, is against the run before, or why no verdict can be given.
+
+    It is about that pair alone: the overview also has the cases that only earlier runs have.
+    """
     if newest is None:
         return "There is no earlier run of this machine to compare the newest one with."
     name, found = newest
@@ -86,7 +89,8 @@ def compare_answer(newest: tuple[str, RecordComparison | str] | None, cases: int
         return f"The newest run does not compare with {name}: {found}."
     words = {"inconclusive": "undecided", "same": "the same"}
     counts = {"slower": 0, **{word: count for word, count in found.counts().items() if count}}
-    listed = ", ".join(f"{count or 'none'} {words.get(word, word)}" for word, count in counts.items())
+    listed = ", ".join(f"{count} {words.get(word, word)}" if count else f"none {word} than in that run"
+                       for word, count in counts.items())  # fmt: skip
     new = cases - len(found.cases)
     listed += f"; {count_text(new, 'case')} {'is' if new == 1 else 'are'} not in it" if new > 0 else ""
     if found.control.spoils(found.software):

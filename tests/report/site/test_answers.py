@@ -82,6 +82,9 @@ def test_the_newest_run_against_the_run_before():
     assert "The newest run against yesterday: 1 slower, 1 faster, 1 the same; 2 cases are not in it." == compare_answer(
         ("yesterday", compare(a, b)), 5
     )
+    a, b = records([0.7, 1.0])
+    words = "The newest run against yesterday: none slower than in that run, 1 faster, 1 the same."
+    assert words == compare_answer(("yesterday", compare(a, b)), 2)
     assert "There is no earlier run" in compare_answer(None, 5)
     assert "does not compare with yesterday: another device" in compare_answer(("yesterday", "another device"), 5)
 

@@ -1,17 +1,21 @@
-"""Five planted situations: the first screen of the overview alone gives the right answer."""
+"""Six planted situations: the first screen of the overview alone gives the right answer."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from tests.report.site.browser import keep, opened, window
 from tests.report.site.pages import Page, _moved, site_of
-from tests.report.synthetic import gpu_record
+from tests.report.synthetic import case_result, gpu_record
 
 VISIBLE = """() => [...document.querySelectorAll("h1, h2, p, li, dt, dd, td, th")]
     .filter((one) => { const box = one.getBoundingClientRect(); return box.height && box.bottom <= innerHeight; })
     .map((one) => one.innerText).join(" \\n ")"""
+IN_SIGHT = """(row) => { const box = row.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }"""
+ORDER = ("attention", "verdict", "better", "coverage", "against-peers", "languages", "machines")
 CASE = ("softmax", "S1")
+NARROW = 400
 
 
 def well():
@@ -46,20 +50,37 @@ def wrong(case):
     return replace(case, status="wrong", reason="y[3] is 1.5, reference 0.5", measurements=())
 
 
+def scattered(record, code):
+    """The record with other machine code of every case, whose processes are far apart."""
+    cases = [replace(case, code={**case.code, "sass": f"{code} {case.name}"}, measurements=tuple(
+        replace(one, processes=tuple(tuple(factor * sample for sample in samples)
+                                     for factor, samples in zip((0.7, 1.0, 1.4), one.processes, strict=False)))
+        for one in case.measurements)) for case in record.cases]  # fmt: skip
+    return replace(record, cases=tuple(cases))
+
+
+def two_runs(name):
+    """The records of the situation, a day apart."""
+    if name == "undecided":
+        return scattered(well(), "a"), scattered(later(), "b")
+    return well(), later(SITUATIONS[name][0])
+
+
 SITUATIONS = {
     "regression": (slower, "Worse: 1 case slower than when last measured.", "bad", ["slower 2.00x", "softmax"]),
     "improvement": (faster, "Better: 1 case faster than when last measured, none slower.", "good", ["faster", "0.50x"]),
     "untrusted": (doubtful, "Untrusted: 1 case cannot be trusted.", "bad", ["invalid", "exceeds the ceiling"]),
     "wrong kernel": (wrong, "Wrong: 1 case wrong.", "bad", ["softmax", "y[3] is 1.5, reference 0.5"]),
     "nothing": (None, "No change: 42 cases as fast as when last measured.", "good", ["42 same"]),
+    "undecided": (None, "Undecided: 42 cases compared with the last measurement.", "muted", ["42 inconclusive"]),
 }
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_first_screen_answers(browser, tmp_path, monkeypatch, name):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
-    change, sentence, tone, words = SITUATIONS[name]
-    site = site_of(tmp_path, well(), later(change))
+    _, sentence, tone, words = SITUATIONS[name]
+    site = site_of(tmp_path, *two_runs(name))
     with window(browser, 1440) as page:
         opened(page, site, "index")
         keep(page, f"situation-{name.replace(' ', '-')}")
@@ -68,6 +89,12 @@ def test_the_first_screen_answers(browser, tmp_path, monkeypatch, name):
         assert sentence == heading.inner_text()
         assert tone in heading.get_attribute("class")
         assert [] == [one for one in words if one not in seen], seen
+    with window(browser, NARROW) as page:
+        opened(page, site, "index")
+        keep(page, f"situation-{name.replace(' ', '-')}-narrow")
+        heading, box = page.locator("h1"), page.locator("h1").bounding_box()
+        assert sentence == heading.inner_text() and box["y"] + box["height"] < page.viewport_size["height"]
+        assert NARROW >= page.evaluate("document.documentElement.scrollWidth")
 
 
 def test_nothing_is_claimed_of_limits_that_were_not_measured(tmp_path):
@@ -76,3 +103,37 @@ def test_nothing_is_claimed_of_limits_that_were_not_measured(tmp_path):
     assert "none measured: times have no limit to be held against" in text
     assert "launch overhead and below" not in text
     assert "nothing to compare with yet" in text
+
+
+def test_coverage_follows_what_the_run_found(tmp_path):
+    text = (site_of(tmp_path, well(), later(faster)) / "index.html").read_text("utf-8")
+    sections = re.findall(r'<section id="([a-z-]+)"', text)
+    assert ["verdict", "better", "coverage", "against-peers"] == [one for one in sections if one in ORDER][:4]
+    assert text.index('id="coverage"') < text.index('class="tiles"') < text.index('id="against-peers"')
+
+
+def troubled():
+    """A record with more concerns of a kind, and more notes, than the overview shows at once."""
+    sound = {case.name: place for place, case in enumerate(well().cases)}
+    cases = [wrong(case) if (place := sound.get(case.name, 99)) < 14 else doubtful(case) if place < 18 else case
+             for case in gpu_record().cases]  # fmt: skip
+    skipped = [case_result(f"absent{n}", status="skipped", reason="no memory") for n in range(9)]
+    return replace(gpu_record(), cases=(*cases, *skipped), complete=False)
+
+
+def test_every_pill_leads_to_a_row_that_is_seen(browser, tmp_path, monkeypatch):
+    """Rows beyond the first ten and notes beyond six are folded: a pill opens what hides its row."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    site = site_of(tmp_path, troubled())
+    for width in (1440, NARROW):
+        with window(browser, width, reduced_motion="reduce") as page:
+            pills = opened(page, site, "index").locator(".chips a")
+            found = [(one.inner_text(), one.get_attribute("href")) for one in pills.all()]
+            assert len(found) > 4 and page.locator(".chips li").count() == len(found)
+            for words, href in found:
+                opened(page, site, "index").locator(f".chips a[href='{href}']").click()
+                row = page.locator(href)
+                row.wait_for(state="visible")
+                page.wait_for_function(IN_SIGHT, arg=row.element_handle())
+                kind = row.locator(".kind").inner_text().split()[0]
+                assert kind in words.replace("run cut short", "incomplete")
