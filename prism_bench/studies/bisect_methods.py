@@ -25,6 +25,7 @@ from prism_bench.studies.history_nodes import HistoryNode
 OFFSET = 0.01
 SIDE, ENDS = 2, 8  # processes: of a side by default, and of an end of the history for a threshold
 SURE, MOST = 0.95, 300
+SEVERAL = -1  # more commits than one are named, or others than the named one are still likely: never right
 
 
 @dataclass
@@ -44,15 +45,17 @@ class GeneratedHistory:
         return tuple((level + OFFSET * self.rng.standard_normal(processes)).tolist())
 
 
-Search = Callable[[GeneratedHistory], int | None]  # the commit that is named, None where none is
+Search = Callable[[GeneratedHistory], int | None]  # the commit that is named, or SEVERAL; None where none is
 
 
 def ours(history: GeneratedHistory) -> int | None:
-    """Return what `prism-bench bisect` names; None where it names nothing or several commits."""
+    """Return what `prism-bench bisect` names: a commit, `SEVERAL`, or None."""
     nodes = [HistoryNode((str(one),), str(one), CaseCode(str(one))) for one in range(history.commits)]
     found = bisected("", nodes, lambda node: (history.logs(0, SIDE), history.logs(node, SIDE)), SearchLimits())
-    culprits = found.posterior.culprits if found.ended == "decided" else ()
-    return culprits[0] if len(culprits) == 1 else None
+    culprits = found.posterior.culprits
+    if not culprits:
+        return None
+    return culprits[0] if len(culprits) == 1 and found.ended == "decided" else SEVERAL
 
 
 def git_bisect(history: GeneratedHistory, processes: int) -> int | None:

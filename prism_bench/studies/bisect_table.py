@@ -45,9 +45,10 @@ def cells(methods: Sequence[str], planted: int, clean: int) -> Iterator[BisectCe
 
 
 def row(cell: BisectCell) -> dict[str, str | int | float | None]:
-    """Return the cell's row: the share of histories in which the planted commit was named, another one, or none.
+    """Return the cell's row: the share of histories in which the planted commit was named, another answer, or none.
 
-    `lower` and `upper` bound the first of these with 95 %; in clean histories, the share in which any was named.
+    Several named commits are wrong, also where the planted one is among them. `lower` and `upper` bound the first of
+    these with 95 %; in clean histories, the share in which any was named.
     """
     search, right, wrong, costs = METHODS[cell.method][0], 0, 0, list[int]()
     for number in range(cell.histories):

@@ -2,14 +2,15 @@
 
 import csv
 import re
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
 import pytest
 
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.bisect_methods import ENDS, METHODS, SIDE, GeneratedHistory, version
+from prism_bench.studies import REPOSITORY, bisect_methods
+from prism_bench.studies.bisect_methods import ENDS, METHODS, SEVERAL, SIDE, GeneratedHistory, version
 from prism_bench.studies.bisect_table import COLUMNS, COMMITS, SLOWDOWNS, BisectCell, cells, row
 
 STORED = REPOSITORY / "reports" / "judgement" / "bisect.csv"
@@ -54,6 +55,31 @@ def test_a_row_counts_right_wrong_and_nothing():
     assert "" == clean["named_right"]
     assert 1 == pytest.approx(float(clean["named_wrong"]) + float(clean["nothing_named"]))
     assert float(clean["lower"]) < float(clean["named_wrong"]) < float(clean["upper"])
+
+
+class TwoSteps(GeneratedHistory):
+    """A history in which another commit, at two thirds, makes the case longer once more."""
+
+    def logs(self, commit, processes):
+        return tuple(log + 0.2 * (commit >= 2 * self.commits // 3) for log in super().logs(commit, processes))
+
+
+def test_two_named_commits_are_several():
+    assert SEVERAL == METHODS["ours"][0](TwoSteps(64, 20, 0.2, np.random.default_rng(1)))
+
+
+def test_a_search_that_names_a_commit_and_does_not_end_is_not_right(monkeypatch):
+    real = bisect_methods.bisected
+    monkeypatch.setattr(bisect_methods, "bisected", lambda *words: replace(real(*words), ended="most measurements"))
+    assert SEVERAL == METHODS["ours"][0](history(0.5))
+    assert None is METHODS["ours"][0](history(0.0))
+
+
+@pytest.mark.parametrize("slowdown", [0.0, 0.02])
+def test_several_named_commits_are_wrong(monkeypatch, slowdown):
+    monkeypatch.setitem(METHODS, "several", (lambda history: SEVERAL, ""))
+    found = row(BisectCell("several", 64, slowdown, 3))
+    assert ("1.0000", "0.0000") == (found["named_wrong"], found["nothing_named"])
 
 
 def test_all_methods_search_the_same_histories():
