@@ -225,6 +225,8 @@ def test_cases_are_every_workload_of_every_kernel_and_variant():
         (["double[n=100000]"], ["S0", "S1"], ["double[n=100000]"]),
         (["triple", "machine", "triple"], ["S0"], ["triple[n=1000]", "nothing[blocks=1]"]),
         (["triple"], ["S2"], []),
+        (["double[n=100000]"], ["S0"], ["double[n=100000]"]),
+        (["triple", "double:by_adding[n=100000]"], ["S0"], ["double:by_adding[n=100000]", "triple[n=1000]"]),
     ],
 )
 def test_filters_choose_by_kernel_alias_variant_family_or_case(filters, labels, expected):

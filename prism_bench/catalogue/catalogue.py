@@ -74,13 +74,18 @@ class Catalogue:
     def cases(self, filters: Iterable[str] = (), labels: Iterable[str] = LABELS) -> list[Case]:
         """Return every timed case of these labels that a filter names.
 
-        A filter is a kernel, an alias, `kernel:variant`, a family or the whole name of a case.
+        A filter is a kernel, an alias, `kernel:variant`, a family or the whole name of a case, which chooses that case
+        whatever its label.
         """
         labels = list(labels)
         for label in labels:
             if label not in LABELS:
                 raise unknown("label", label, LABELS)
-        return self.listing.filtered([case for case in self.listing.timed if case.label in labels], filters)
+        filters = list(filters)
+        named = {word for word in filters if word in self.listing.timed_by_name}
+        return self.listing.filtered(
+            [case for case in self.listing.timed if case.label in labels or case.name in named], filters
+        )
 
     def edges(self, filters: Iterable[str] = ()) -> list[Case]:
         """Return every edge and golden case that a filter names, verified but never timed."""
