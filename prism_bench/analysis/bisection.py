@@ -5,8 +5,10 @@ a node's time over that of node 0, with its variance. The hypotheses are: no cha
 changes before nodes i < j. A change has an unknown size with a normal prior, which is integrated out, so that the
 evidence of a hypothesis is a normal density in closed form (linear regression on step functions). The next node to
 measure is the one that divides the probability of the places most evenly; measured nodes gain precision by repetition.
+No measurement divides the places before a node that cannot be measured and before the next one: they are one place.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -35,8 +37,9 @@ class Posterior:
     """What is known of a history of `nodes` nodes after some measurements.
 
     `none` is the probability that nothing changed; `at[i]` that time changed before node i, in hypotheses of one or two
-    changes, so that the sum of `at` may exceed 1; `one[i]` the same for a single change. `spread[k]` is the variance of
-    the expected log ratio of node k over the hypotheses.
+    changes, so that the sum of `at` may exceed 1; `one[i]` the same for a single change. Before nodes that cannot be
+    measured it is 0: what may have changed there belongs to the next node. `spread[k]` is the variance of the expected
+    log ratio of node k over the hypotheses.
     """
 
     none: float
@@ -71,8 +74,11 @@ class _Fits:
     second: Floats
 
 
-def posterior(nodes: int, observations: list[Observation]) -> Posterior:
-    """Return the posterior of a history of `nodes` nodes; a node may have been observed more than once."""
+def posterior(nodes: int, observations: list[Observation], skip: Collection[int] = ()) -> Posterior:
+    """Return the posterior of a history of `nodes` nodes; a node may have been observed more than once.
+
+    The nodes `skip` cannot be measured; neither the first nor the last is among them.
+    """
     weight, moment = np.zeros(nodes), np.zeros(nodes)
     for observed in observations:
         weight[observed.node] += 1 / observed.variance
@@ -87,7 +93,23 @@ def posterior(nodes: int, observations: list[Observation]) -> Posterior:
     raw = np.exp(none - top), np.exp(logs[0] - top), np.exp(logs[1] - top)
     total = raw[0] + raw[1].sum() + raw[2].sum()
     one, two = raw[1] / total, raw[2] / total
-    return Posterior(float(raw[0] / total), one, two, _spread(one, two, single, double))
+    spread = _spread(one, two, single, double)
+    return Posterior(float(raw[0] / total), *_together(one, two, skip), spread)
+
+
+def _together(one: Floats, two: Floats, skip: Collection[int]) -> tuple[Floats, Floats]:
+    """Return the probabilities with those of the nodes `skip` added to the next node; two changes in there are one."""
+    if not skip:
+        return one, two
+    place = np.arange(one.size)
+    for node in sorted(skip, reverse=True):
+        place[node] = place[node + 1]
+    single, double = np.zeros_like(one), np.zeros_like(two)
+    np.add.at(single, place, one)
+    np.add.at(double, (place[:, None], place[None, :]), two)
+    single += np.diag(double)
+    np.fill_diagonal(double, 0.0)
+    return single, double
 
 
 def _one_change(weight: Floats, moment: Floats) -> _Fits:
@@ -129,6 +151,13 @@ def _spread(one: Floats, two: Floats, single: _Fits, double: _Fits) -> Floats:
     return np.maximum(square - mean**2, 0.0)
 
 
-def next_node(found: Posterior, observations: list[Observation]) -> int:
-    """Return the node to measure next: the last one first, then the one whose time the hypotheses differ in most."""
-    return 1 + int(np.argmax(found.spread[1:])) if observations else found.at.size - 1
+def next_node(found: Posterior, observations: list[Observation], skip: Collection[int] = ()) -> int:
+    """Return the node to measure next: the last one first, then the one whose time the hypotheses differ in most.
+
+    The nodes `skip` are never chosen.
+    """
+    if not observations:
+        return found.at.size - 1
+    spread = found.spread.copy()
+    spread[[0, *skip]] = -np.inf
+    return int(np.argmax(spread))

@@ -5,12 +5,13 @@ The state is written after every measurement, so that an interrupted search goes
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import fsum
 from pathlib import Path
 
 from prism_bench.analysis.bisection import Observation, Posterior, next_node, posterior
-from prism_bench.errors import UsageError
+from prism_bench.analysis.compare.estimate import OUTGROWN, Spread
+from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import Schema
 from prism_bench.studies.history_nodes import HistoryNode
 
@@ -29,12 +30,26 @@ class MeasuredNode:
 
 
 @dataclass(frozen=True)
+class FailedNode:
+    """A `node` between the ends that builds and cannot be measured, and the `reason`, such as a wrong output."""
+
+    node: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class BisectionState:
-    """What a search needs to go on: the case, the codes of the nodes in order, and what was measured."""
+    """What a search needs to go on: the case, the codes of the nodes in order, what was measured and what cannot be."""
 
     case: str
     codes: tuple[str, ...]
     measured: tuple[MeasuredNode, ...] = ()
+    failed: tuple[FailedNode, ...] = ()
+
+    @property
+    def skip(self) -> frozenset[int]:
+        """The nodes that cannot be measured."""
+        return frozenset(one.node for one in self.failed)
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,24 @@ class Bisection:
     measured: tuple[MeasuredNode, ...]
     posterior: Posterior
     ended: str
+    failed: tuple[FailedNode, ...] = ()
+
+    @property
+    def measurable(self) -> tuple[HistoryNode, ...]:
+        """The nodes without those that cannot be measured."""
+        failed = {one.node for one in self.failed}
+        return tuple(node for number, node in enumerate(self.nodes) if number not in failed)
+
+    def problem(self, node: int) -> str | None:
+        """Return why the node cannot be measured; None where it can."""
+        return next((one.reason for one in self.failed if one.node == node), None)
+
+    def suspects_before(self, node: HistoryNode) -> tuple[str, ...]:
+        """Return the commits before a node that cannot be measured: one of them may have changed its time, too."""
+        number = end = self.nodes.index(node)
+        while self.problem(number - 1):
+            number -= 1
+        return tuple(commit for one in self.nodes[number:end] for commit in one.commits)
 
     @property
     def culprits(self) -> tuple[HistoryNode, ...]:
@@ -76,50 +109,74 @@ Measure = Callable[[int], tuple[Logs, Logs]]  # of a node: log medians of node 0
 
 def bisected(
     case: str, nodes: Sequence[HistoryNode], measure: Measure, limits: SearchLimits, *,
-    state: Path | None = None, report: Callable[[Bisection], object] = lambda _: None,
+    state: Path | None = None, report: Callable[[Bisection], object] = lambda _: None, floor: Spread | None = None,
 ) -> Bisection:  # fmt: skip
     """Measure nodes until the culprits are known, nothing changed, or a limit is met.
 
     `state` is read where it exists and written after every measurement. `report` gets the search after every one.
-    A single node is an answer without measuring. Raise a UsageError where the state is of another history, a
-    ResultsError where it is damaged.
+    `floor` is the spread of a process that the machine's noise floor has. A node between the ends for which `measure`
+    raises a ResultsError is measured no more. A single node is an answer without measuring. Raise a UsageError where
+    the state is of another history, a ResultsError where it is damaged or the last node cannot be measured.
     """
     known = _resumed(state, case, nodes)
     end = None if limits.seconds is None else time.monotonic() + limits.seconds
-    found = _search(case, nodes, known.measured)
+    found = _search(known, nodes, floor)
     while True:
         if found.ended == "decided" or len(nodes) < 2:
             return found
-        if len(known.measured) >= limits.most or (end is not None and time.monotonic() >= end):
-            ended = "most measurements" if len(known.measured) >= limits.most else "time limit"
-            return Bisection(case, tuple(nodes), known.measured, found.posterior, ended)
-        node = next_node(found.posterior, observations(known.measured))
-        first, logs = measure(node)
-        known = BisectionState(case, known.codes, (*known.measured, MeasuredNode(node, first, logs)))
+        if len(known.measured) + len(known.failed) >= limits.most:
+            return replace(found, ended="most measurements")
+        if end is not None and time.monotonic() >= end:
+            return replace(found, ended="time limit")
+        node = next_node(found.posterior, observations(known.measured, floor), known.skip)
+        known = _with(known, node, measure)
         if state:
             SCHEMA.write(state, asdict(known))
-        found = _search(case, nodes, known.measured)
+        found = _search(known, nodes, floor)
         report(found)
 
 
-def _search(case: str, nodes: Sequence[HistoryNode], measured: tuple[MeasuredNode, ...]) -> Bisection:
-    found = posterior(len(nodes), observations(measured))
-    return Bisection(case, tuple(nodes), measured, found, "decided" if measured and found.decided else "")
+def _with(known: BisectionState, node: int, measure: Measure) -> BisectionState:
+    """Return what is known once the node was measured, or cannot be; the last node has to be measured."""
+    try:
+        first, logs = measure(node)
+    except ResultsError as error:
+        if node == len(known.codes) - 1:
+            raise
+        return replace(known, failed=(*known.failed, FailedNode(node, str(error))))
+    return replace(known, measured=(*known.measured, MeasuredNode(node, first, logs)))
 
 
-def observations(measured: Sequence[MeasuredNode]) -> list[Observation]:
-    """Return the measurements with their variances: that of a process, pooled over all of them, over their number.
+def _search(known: BisectionState, nodes: Sequence[HistoryNode], floor: Spread | None) -> Bisection:
+    found = posterior(len(nodes), observations(known.measured, floor), known.skip)
+    ended = "decided" if known.measured and found.decided else ""
+    return Bisection(known.case, tuple(nodes), known.measured, found, ended, known.failed)
 
-    A usual spread counts as a few degrees of freedom, so that two processes that agree by luck are not believed.
-    """
-    groups = [group for one in measured for group in (one.first, one.logs)]
-    squares = fsum((log - _mean(group)) ** 2 for group in groups for log in group)
-    freedom = sum(len(group) - 1 for group in groups)
-    variance = (USUAL_FREEDOM * USUAL**2 + squares) / (USUAL_FREEDOM + freedom)
+
+def observations(measured: Sequence[MeasuredNode], floor: Spread | None = None) -> list[Observation]:
+    """Return the measurements with their variances: that of a process, known from all of them, over their number."""
+    variance = _variance(measured, floor)
     return [
         Observation(one.node, _mean(one.logs) - _mean(one.first), variance * (1 / len(one.first) + 1 / len(one.logs)))
         for one in measured
     ]
+
+
+def _variance(measured: Sequence[MeasuredNode], floor: Spread | None) -> float:
+    """Return the variance of a process's log median, pooled over all measurements and the noise floor.
+
+    A usual spread counts as a few degrees of freedom, so that two processes that agree by luck are not believed. As in
+    `estimate`, processes that agree better than the noise floor take nothing off it, and where they differ by much more
+    the machine is noisier now and the stored spread does not count.
+    """
+    groups = [group for one in measured for group in (one.first, one.logs)]
+    squares = fsum((log - _mean(group)) ** 2 for group in groups for log in group)
+    freedom = sum(len(group) - 1 for group in groups)
+    usual = USUAL_FREEDOM * USUAL**2
+    if floor is None or not floor.freedom or squares > OUTGROWN * floor.variance * freedom:
+        return (usual + squares) / (USUAL_FREEDOM + freedom)
+    known = usual + floor.freedom * floor.variance
+    return max(floor.variance, (known + squares) / (USUAL_FREEDOM + floor.freedom + freedom))
 
 
 def _ratios(one: MeasuredNode) -> list[float]:

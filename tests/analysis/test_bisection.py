@@ -80,3 +80,21 @@ def test_repeating_a_node_makes_it_certain():
     noisy = [Observation(3, 0.02, 0.02**2)]
     assert posterior(4, noisy).none > 0.3
     assert posterior(4, noisy * 30).none < 0.01
+
+
+def test_a_node_that_cannot_be_measured_is_one_place_with_the_next():
+    seen = [Observation(4, 0.05, 0.01**2), Observation(1, 0.0, 0.01**2)]
+    whole, found = posterior(5, seen), posterior(5, seen, {2, 3})
+    assert 1 == pytest.approx(found.none + found.one.sum() + found.two.sum())
+    assert whole.one[2:].sum() == pytest.approx(found.one[4], abs=0.05)
+    assert [0, 0] == [found.at[node] for node in (2, 3)]
+    assert whole.none == found.none
+    assert found.at[4] > 0.97 > whole.at.max()
+
+
+def test_a_node_that_cannot_be_measured_is_not_next():
+    seen = [Observation(4, 0.05, 0.01**2)]
+    chosen = next_node(posterior(5, seen), seen)
+    left = {1, 2, 3} - {chosen}
+    assert next_node(posterior(5, seen, {chosen}), seen, {chosen}) in left
+    assert 4 == next_node(posterior(5, seen, {1, 2, 3}), seen, {1, 2, 3})

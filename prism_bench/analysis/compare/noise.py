@@ -70,10 +70,14 @@ class Noise:
 
     def misfit(self, record: RunRecord) -> str | None:
         """Return why this noise does not apply to the record's times; None where it does."""
+        return self.misfit_of(device_of(record), record.backend, record.protocol.get("version"))
+
+    def misfit_of(self, device: str, backend: str, protocol: int | None) -> str | None:
+        """Return why this noise does not apply to times of that device, backend and protocol; None where it does."""
         for word, own, other in (
-            ("device", self.device, device_of(record)),
-            ("backend", self.backend, record.backend),
-            ("protocol", self.protocol, record.protocol.get("version")),
+            ("device", self.device, device),
+            ("backend", self.backend, backend),
+            ("protocol", self.protocol, protocol),
         ):
             if own != other:
                 return f"the stored noise floor is of {word} {own}, not {other}: it is not used"

@@ -18,7 +18,7 @@ _SHORT = 10  # characters of a hash
 
 
 class NodeJson(TypedDict):
-    """A node: its commits, how probable a change before it is, and what was measured."""
+    """A node: its commits, how probable a change before it is, and what was measured or why it cannot be."""
 
     commits: list[str]
     measured: str
@@ -27,15 +27,18 @@ class NodeJson(TypedDict):
     ratio: float | None
     processes: int
     culprit: bool
+    problem: str | None
 
 
 class CulpritJson(TypedDict):
-    """Commits that changed the time, with the difference of machine code to the node before, entry by entry.
+    """Commits that changed the time, with the difference of machine code to the measurable node before, by entry.
 
-    `code_note` is why instructions are not listed, or what else changed.
+    `code_note` is why instructions are not listed, or what else changed. One of the commits `or_before`, which cannot
+    be measured, may have changed the time instead.
     """
 
     commits: list[str]
+    or_before: list[str]
     code_difference: list[EntryDifferenceJson]
     code_note: str | None
 
@@ -75,17 +78,21 @@ def _node(found: Bisection, number: int, subjects: Mapping[str, str]) -> NodeJso
         "ratio": None if size is None else exp(size),
         "processes": sum(len(one.logs) for one in found.measured if one.node == number),
         "culprit": node in found.culprits,
+        "problem": found.problem(number),
     }
 
 
 def _culprit_json(found: Bisection, node: HistoryNode) -> CulpritJson:
     entries, note = _difference(found, node)
-    return {"commits": list(node.commits), "code_difference": code_difference_json(entries), "code_note": note}
+    return {
+        "commits": list(node.commits), "or_before": list(found.suspects_before(node)),
+        "code_difference": code_difference_json(entries), "code_note": note,
+    }  # fmt: skip
 
 
 def _difference(found: Bisection, node: HistoryNode) -> CodeDifference:
-    """Return the difference of machine code to the node before."""
-    known = difference_at(found.nodes, node)
+    """Return the difference of machine code to the measurable node before."""
+    known = difference_at(found.measurable, node)
     if known is None:
         return (), "the machine code is not known here: its source, launches or inputs changed"
     entries, note = known
@@ -93,18 +100,20 @@ def _difference(found: Bisection, node: HistoryNode) -> CodeDifference:
 
 
 def bisection_view(found: Bisection, subjects: Mapping[str, str]) -> RenderableType:
-    """Return the answer, then the nodes that were measured or are likely, in the order of the history."""
+    """Return the answer, then the nodes that were measured, cannot be or are likely, in the order of the history."""
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for name in ("commit", "time", "processes", "change here"):
         grid.add_column(name, justify="left" if name == "commit" else "right", no_wrap=True)
     grid.add_column("subject", overflow="fold")
     for number in range(len(found.nodes)):
         row = _node(found, number, subjects)
-        if row["ratio"] is not None or row["change"] > 0.01 or number == 0:
+        if row["ratio"] is not None or row["change"] > 0.01 or row["problem"] or number == 0:
             ratio = "1" if number == 0 else f"{row['ratio']:.3f}x" if row["ratio"] is not None else "-"
             style = "bold red" if row["culprit"] else None
-            count = str(row["processes"] or "-")
-            grid.add_row(Text(row["measured"][:_SHORT]), ratio, count, f"{row['change']:.0%}", Text(row["subject"]),
+            count, change = str(row["processes"] or "-"), "-" if row["problem"] else f"{row['change']:.0%}"
+            here = f"{found.case} at {row['measured']}: "
+            reason = f" (not measured: {row['problem'].removeprefix(here)})" if row["problem"] else ""
+            grid.add_row(Text(row["measured"][:_SHORT]), ratio, count, change, Text(row["subject"] + reason),
                          style=style)  # fmt: skip
     return Group(*_answer(found, subjects), grid)
 
@@ -125,6 +134,8 @@ def _culprit(found: Bisection, node: HistoryNode, subjects: Mapping[str, str]) -
     sure = min(1.0, float(found.posterior.at[number]))
     first = node.commits[0]
     several = f", or one of {len(node.commits) - 1} after it" if node.measured != first else ""
+    if before := len(found.suspects_before(node)):
+        several += f", or one of {before} before it that could not be measured"
     head = f"{found.case}: changed by {first[:_SHORT]} {subjects.get(first, '')}{several} ({sure:.1%} sure)"
     return [Text(head), *_code(found, node)]
 
