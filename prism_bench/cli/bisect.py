@@ -1,17 +1,21 @@
 """`prism-bench bisect`: which commit made a case slower."""
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import interrupts, options
-from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.errors import PrismBenchError, ResultsError, UsageError
+from prism_bench.options import pairs
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
+    from prism_bench.analysis.compare.estimate import Spread
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
     from prism_bench.studies.bisecting import Bisection, Measure
@@ -31,6 +35,7 @@ def command(
     most: Annotated[int, typer.Option("--most-measurements", min=1, help="End after this many measurements.")] = 120,
     time_limit: options.TimeLimitOption = None,
     state: Annotated[Path | None, typer.Option(help="Keep the search in this file, and go on where it ended.")] = None,
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
     """Find the commit that changed the time of a case.
@@ -42,14 +47,17 @@ def command(
     from prism_bench.run.worktree import commits_between, repository_of, subjects_of
     from prism_bench.studies.bisecting import SearchLimits, bisected
 
+    end = None if time_limit is None else time.monotonic() + time_limit
     chosen, found = options.choose_backend(backend, quiet=json), options.open_catalogue(catalogue)
     with _no_answer():
         repository = repository_of(found.folder.resolve())
         name = _full_name(case, found)
-        nodes = _nodes(name, commits_between(good, bad, repository), found, chosen, repository)
+        floor = _floor(name, chosen, noise)
+        nodes = _nodes(_History(name, found, repository), commits_between(good, bad, repository), chosen, end)
         measure = _measuring(name, nodes, found, chosen.name, processes)
         with interrupts.held():
-            ended = bisected(name, nodes, measure, SearchLimits(time_limit, most), state=state, report=_progress)
+            limits = SearchLimits(None if end is None else max(0.0, end - time.monotonic()), most)
+            ended = bisected(name, nodes, measure, limits, state=state, report=_progress, floor=floor)
     subjects = subjects_of([commit for node in nodes for commit in node.commits], repository)
     options.show(lambda: bisection_json(ended, subjects), lambda: bisection_view(ended, subjects), json=json)
     raise SystemExit(2 if len(nodes) > 1 and ended.ended != _DECIDED else int(ended.slower))
@@ -77,21 +85,50 @@ def _full_name(case: str, catalogue: "Catalogue") -> str:
     return names[0]
 
 
-def _nodes(
-    name: str, commits: list[str], catalogue: "Catalogue", backend: "Backend", repository: Path
-) -> "list[HistoryNode]":
+def _floor(name: str, backend: "Backend", noise: Path) -> "Spread | None":
+    """Return the spread of a process in the machine's stored noise floor of the case; None where none is kept."""
+    from prism_bench.analysis.compare.noise import stored_noise
+    from prism_bench.identity import machine
+    from prism_bench.run import PROTOCOL
+    from prism_bench.run.interleave import MAIN_METRICS
+
+    known = machine(backend.facts())
+    stored = stored_noise(known["id"], noise)
+    if stored is None:
+        return None
+    if reason := stored.misfit_of(str(known.get("device") or known["id"]), backend.name, PROTOCOL):
+        options.remark(reason, "yellow")
+        return None
+    return next((spread for metric in MAIN_METRICS if (spread := stored.spread(name, metric))), None)
+
+
+@dataclass(frozen=True)
+class _History:
+    """The case `name` of a catalogue, in the history of its repository."""
+
+    name: str
+    catalogue: "Catalogue"
+    repository: Path
+
+    @contextmanager
+    def opened(self, commit: str) -> Generator[Path]:
+        """Yield the catalogue's folder as it was at the commit."""
+        from prism_bench.run.worktree import checked_out
+
+        path = self.catalogue.folder.resolve().relative_to(self.repository)
+        with checked_out(commit, self.repository) as tree:
+            yield tree / path
+
+
+def _nodes(history: _History, commits: list[str], backend: "Backend", end: float | None) -> "list[HistoryNode]":
     """Return the history folded by the code of the case, as the backend's device would run it."""
-    from prism_bench.run.worktree import checked_out
-    from prism_bench.studies.case_code import CaseCode, CodeReader, identity_on
-    from prism_bench.studies.history_nodes import code_at, folded
+    from prism_bench.studies.case_code import CodeReader, identity_on
+    from prism_bench.studies.history_code import HistoryCode
+    from prism_bench.studies.history_nodes import folded
 
-    path = catalogue.folder.resolve().relative_to(repository)
-
-    def code_of(commit: str) -> CaseCode | None:
-        with checked_out(commit, repository) as tree:
-            return code_at(tree / path, name, CodeReader(backend.device, identity_on(backend.name)))
-
-    nodes = folded(commits, code_of)
+    by = identity_on(backend.name)
+    codes = HistoryCode(history.name, history.opened, lambda: CodeReader(backend.device, by)).at(commits, end)
+    nodes = folded(commits, lambda commit: codes[commit])
     options.remark(f"{count_text(len(commits), 'commit')}, {len(nodes)} of different code")
     return nodes
 
@@ -99,8 +136,10 @@ def _nodes(
 def _measuring(
     name: str, nodes: "list[HistoryNode]", catalogue: "Catalogue", backend: str, processes: int
 ) -> "Measure":
-    """Return what measures a node against node 0: log medians of the processes of both sides, measured in turn."""
-    from prism_bench.options import pairs
+    """Return what measures a node against node 0: log medians of the processes of both sides, measured in turn.
+
+    It raises a ResultsError where the node has no valid time, a UsageError where node 0 has none.
+    """
     from prism_bench.run.interleave import MAIN_METRICS
     from prism_bench.run.sides import Choice, opened
     from prism_bench.studies.history_nodes import logs_of
@@ -110,8 +149,13 @@ def _measuring(
         words = nodes[0].measured, nodes[node].measured
         with opened(words, Choice(catalogue, (name,), options.chosen_labels(None))) as sides:
             records, _ = pairs.measured(sides.builds, PairEffort(backend, processes, metrics=MAIN_METRICS))
-        first, second = (logs_of(record, name) for record in records)
-        return first, second
+        try:
+            first = logs_of(records[0], name)
+        except ResultsError as error:
+            raise UsageError(
+                f"{words[0][:12]} has to be measured, and every other commit against it: {error}"
+            ) from None
+        return first, logs_of(records[1], name)
 
     return measure
 
@@ -119,7 +163,8 @@ def _measuring(
 def _progress(search: "Bisection") -> None:
     place = int(search.posterior.at.argmax())
     share = search.posterior.at[place]
+    failed = f", {len(search.failed)} could not be" if search.failed else ""
     options.remark(
-        f"{len(search.measured)} measured; most likely {search.nodes[place].measured[:10]} ({share:.0%}), "
+        f"{len(search.measured)} measured{failed}; most likely {search.nodes[place].measured[:10]} ({share:.0%}), "
         f"no change {search.posterior.none:.0%}"
     )

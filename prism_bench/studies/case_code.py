@@ -204,12 +204,3 @@ def machine_code(built: BuiltCode) -> str:
         cubin = path.read_bytes()
         parts.append(sass_hash(cubin, others) + data_hash(cubin))
     return digest(sorted(parts))
-
-
-def case_code(case: Case, reader: CodeReader) -> CaseCode:
-    """Return the code of one case; its `problem` where it does not compile."""
-    try:
-        job = reader.job(case) if reader.is_compiled(case) else None
-    except Exception as error:
-        return CaseCode("", problem=described(error))
-    return reader.code(case, _compiled(job) if job else None)

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.case import Case
-from prism_bench.catalogue import Catalogue, discover
+from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.disassembly import CodeDifference, code_differences
-from prism_bench.errors import PrismBenchError, ResultsError, UsageError
+from prism_bench.errors import ResultsError, UsageError
 from prism_bench.measure.limits import valid
 from prism_bench.run_record import RunRecord
-from prism_bench.studies.case_code import CaseCode, CodeReader, case_code
+from prism_bench.studies.case_code import CaseCode
 
 
 @dataclass(frozen=True)
@@ -53,16 +52,6 @@ def case_in(catalogue: Catalogue, name: str) -> Case | None:
     if kernel.partition(":")[0] not in {*catalogue.kernels, *catalogue.aliases}:
         return None
     return next((case for case in catalogue.cases([kernel]) if case.name == name), None)
-
-
-def code_at(tree: Path, name: str, reader: CodeReader) -> CaseCode | None:
-    """Return the code of the case in the catalogue at `tree`; None where it does not exist or does not build there."""
-    try:
-        case = case_in(discover(tree), name)
-    except PrismBenchError:
-        return None
-    code = case_code(case, reader) if case else None
-    return code if code and not code.problem else None
 
 
 def difference_at(nodes: Sequence[HistoryNode], node: HistoryNode) -> CodeDifference | None:

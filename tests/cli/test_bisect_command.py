@@ -2,14 +2,20 @@
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 import prism_bench
-from prism_bench.backends.null import SCRIPT
+from prism_bench.analysis.compare.noise import Floor, Noise, keep_noise
+from prism_bench.backends.null import SCRIPT, open_backend
+from prism_bench.cli import bisect
+from prism_bench.identity import machine
+from prism_bench.run import PROTOCOL
+from prism_bench.studies import bisecting
 
-CASE = "triple[n=1000]"
+CASE, LARGE = "triple[n=1000]", "triple[n=2000]"
 
 
 @pytest.fixture
@@ -20,6 +26,9 @@ def history(tmp_path, toys, monkeypatch):
     unwanted = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(prism_bench.__file__).parent, root / "prism_bench", ignore=unwanted)
     shutil.copytree(toys[1], root / "kernels", ignore=unwanted)
+    spec = root / "kernels" / "arith" / "triple.py"
+    both = '"S0": Workload(n=1000), "S2": Workload(n=2000)'
+    spec.write_text(spec.read_text().replace('"S0": Workload(n=1000)', both))
     source, null = root / "kernels" / "arith" / "triple.cu", root / "prism_bench" / "backends" / "null.py"
 
     def git(*words):
@@ -79,3 +88,92 @@ def test_a_mistake_is_one_sentence(shell, history, options, problem):
     found = shell(*words(history[0], *options))
     assert 2 == found.code
     assert problem in found.err
+
+
+def test_a_commit_that_is_wrong_is_left_out(shell, history, script):
+    root, commits = history
+    script({"triple*": {"with_source": {"5.0f": {"wrong": True}}}})
+    found = shell(*words(root, commits[1], commits[3], "--case", CASE, "--state", "state.json", "--json"))
+    assert 1 == found.code, found.err
+    (change,) = found.json["changes"]
+    assert ([commits[3]], [commits[2]]) == (change["commits"], change["or_before"])
+    assert "1 could not be; most likely" in found.err
+    again = shell(*words(root, commits[1], commits[3], "--case", CASE, "--state", "state.json"))
+    head = f"changed by {commits[3][:10]} commit 3, or one of 1 before it that could not be measured ("
+    assert head in again.out
+    assert f"commit 2 (not measured: {CASE} on null: y[" in again.out
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_the_ends_have_to_be_right(shell, history, script, end):
+    root, commits = history
+    script({"triple*": {"with_source": {("3.0f", "4.0f")[end]: {"wrong": True}}}})
+    found = shell(*words(root, commits[0], commits[1], "--case", CASE))
+    assert 2 == found.code
+    assert CASE not in found.out
+    assert (f"{commits[0][:12]} has to be measured" in found.err) == (end == 0)
+    assert f"{CASE} at " in found.err
+
+
+def test_a_case_of_a_label_that_is_not_configured_is_measured(shell, history):
+    root, commits = history
+    Path("prism-bench.toml").write_text('catalogue = "repository/kernels"\nlabels = ["S0"]\n')
+    found = shell(*words(root, commits[2], commits[3], "--case", LARGE, "--json"))
+    assert 1 == found.code, found.err
+    assert [[commits[3]]] == found.json["culprits"]
+
+
+@pytest.fixture
+def floors(tmp_path):
+    """A function that keeps a noise floor of the null backend's machine, and returns its folder."""
+
+    def keep(protocol=PROTOCOL):
+        floor = Floor(1e-6, 0.02, 0.0, 10, 6, 0.03, 0, 20, "2026-11-20T22:14:05")
+        known = machine(open_backend().facts())
+        device = str(known.get("device") or known["id"])
+        keep_noise(Noise(known["id"], device, "null", protocol, {(CASE, "cold_time"): floor}), tmp_path / "noise")
+        return tmp_path / "noise"
+
+    return keep
+
+
+def test_compiling_takes_from_the_time_limit_and_the_noise_floor_is_read(shell, history, monkeypatch, floors):
+    root, commits = history
+    seen, real_bisected, real_nodes = {}, bisecting.bisected, bisect._nodes
+    clock = Ahead()
+    monkeypatch.setattr(bisect, "time", clock)
+
+    def compile_slowly(*given):
+        found = real_nodes(*given)
+        clock.seconds = 1000
+        return found
+
+    def searched(case, nodes, measure, limits, **more):
+        seen.update(more, seconds=limits.seconds)
+        return real_bisected(case, nodes, measure, limits, **more)
+
+    monkeypatch.setattr(bisect, "_nodes", compile_slowly)
+    monkeypatch.setattr(bisecting, "bisected", searched)
+    limits = ("--time-limit", "500", "--noise", floors())
+    found = shell(*words(root, commits[0], "HEAD", "--case", CASE, *limits))
+    assert 2 == found.code
+    assert "undecided, the time limit ended the search" in found.out
+    assert 0 == seen["seconds"]
+    assert 0.02**2 == pytest.approx(seen["floor"].variance)
+
+
+class Ahead:
+    """A clock that `seconds` puts ahead."""
+
+    def __init__(self):
+        self.seconds = 0
+
+    def monotonic(self):
+        return time.monotonic() + self.seconds
+
+
+def test_a_noise_floor_of_another_protocol_is_not_used(floors, capsys):
+    assert None is bisect._floor(CASE, open_backend(), floors(PROTOCOL - 1))
+    assert f"is of protocol {PROTOCOL - 1}, not {PROTOCOL}: it is not used" in capsys.readouterr().err
+    assert None is bisect._floor("double[n=1000]", open_backend(), floors())
+    assert None is not bisect._floor(CASE, open_backend(), floors())
