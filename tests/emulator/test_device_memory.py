@@ -12,8 +12,12 @@ from prism_bench.errors import SpecError
 SOURCE = Path(__file__).parent / "kernels" / "memory.cu"
 _TEXT = SOURCE.read_text()
 ATOMICS = re.findall(r"^ATOMIC\((\w+)", _TEXT, re.MULTILINE)
-PLAIN = [name for name in re.findall(r"void (\w+)\(", _TEXT) if name not in ("name", "two_dynamic_arrays", "leftovers")]
-ENTRIES = [*ATOMICS, *PLAIN, "two_dynamic_arrays<float, 64>", "two_dynamic_arrays<double, 32>", "leftovers<32>"]
+TEMPLATES = ("name", "two_dynamic_arrays", "leftovers", "unwritten")
+PLAIN = [name for name in re.findall(r"void (\w+)\(", _TEXT) if name not in TEMPLATES]
+UNWRITTEN = [f"unwritten<{kind}>" for kind in ("unsigned char", "unsigned short", "float", "double")]
+ENTRIES = [
+    *ATOMICS, *PLAIN, *UNWRITTEN, "two_dynamic_arrays<float, 64>", "two_dynamic_arrays<double, 32>", "leftovers<32>"
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +67,30 @@ def test_each_block_finds_shared_memory_unwritten(module, order):
     y = np.zeros(96, np.int32)
     assert module.launch("leftovers<32>", 3, 32, [y], shared_bytes=128, order=order).is_clean
     assert y.tolist() == [3] * 96
+
+
+@pytest.mark.parametrize(
+    ("kind", "exponent"),
+    [
+        ("unsigned char", 0x7F),  # FP8: all of it is the NaN of e4m3, and one of e5m2
+        ("unsigned short", 0x7C00),  # FP16
+        ("unsigned short", 0x7F80),  # BF16
+        ("float", 0x7F800000),
+        ("double", 0x7FF0000000000000),
+    ],
+    ids=["fp8", "fp16", "bf16", "fp32", "fp64"],
+)
+def test_unwritten_shared_memory_is_a_nan_unlike_that_of_outputs(module, watched, kind, exponent):
+    dtype = {"unsigned char": "u1", "unsigned short": "u2", "float": "f4", "double": "f8"}[kind]
+    for one in (module, watched):
+        y = np.zeros(64, dtype)
+        one.launch(f"unwritten<{kind}>", 1, 32, [y], shared_bytes=y.nbytes // 2)
+        bits = [int(element) for element in y.view(f"u{y.itemsize}")]
+        assert {exponent} == {each & exponent for each in bits}
+        if y.itemsize > 1:
+            mantissa = 2 ** (8 * y.itemsize - 1) - 1 - exponent
+            assert all(each & mantissa for each in bits), "infinite"
+            assert 2 ** (8 * y.itemsize) - 1 not in bits, "the poison of an output"
 
 
 ATOMIC_RESULTS = {

@@ -102,13 +102,17 @@ BROKEN = {
         {"body": "if (2 * i < n) y[i] = factor * x[i];"},
         r"y\[129\] was never written \(128 of 257 elements\)$",
     ),
+    "unwritten_shared": (
+        {"body": "__shared__ float s[512]; s[threadIdx.x] = 1; if (i < n) y[i] = factor * x[i] + s[threadIdx.x + 256];"},
+        r"y\[0\] is nan, reference .*; 257 of 257 elements differ",
+    ),
     "no_blocks": (
         {"launch": "return Launch(grid=n // 512, block=256)"},
         r"y\[0\] was never written \(257 of 257 elements\); the grid is 0: no block ran$",
     ),
     "skipped_barrier": (
         {"body": "if (i < n) { __syncthreads(); y[i] = factor * x[i]; }"},
-        r"divergent barrier: 1 threads of the block wait at __syncthreads, and 255 went past it to the end of the "
+        r"divergent barrier: 1 thread of the block waits at __syncthreads, and 255 went past it to the end of the "
         r"kernel, first thread \(1, 0, 0\); .* \[skipped_barrier\.cu:4 by block \(1, 0, 0\) thread \(0, 0, 0\)\]$",
     ),
     "stack_overflow": (

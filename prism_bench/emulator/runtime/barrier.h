@@ -28,10 +28,11 @@ inline void check_skipped(const Block& block) {
     for (const Thread& thread : block.threads)
         if (thread.state == State::AtBlockBarrier && !waiting) waiting = &thread;
     const uint3 t = block.first_past->index;
+    const bool several = block.at_barrier != 1;
     Finding* finding = add_finding("divergent barrier",
-                                   "%u threads of the block wait at __syncthreads, and %u went past it to the end of the kernel, "
+                                   "%u thread%s of the block wait%s at __syncthreads, and %u went past it to the end of the kernel, "
                                    "first thread (%u, %u, %u); every thread that has not returned must reach it",
-                                   block.at_barrier, block.ran_past, t.x, t.y, t.z);
+                                   block.at_barrier, several ? "s" : "", several ? "" : "s", block.ran_past, t.x, t.y, t.z);
     add_access(finding, access_of(waiting, block.barrier_site));
 }
 

@@ -14,7 +14,6 @@ namespace cuda_cpu {
 
 inline size_t static_shared_bytes() { return static_cast<size_t>(__stop_cuda_cpu_shared - __start_cuda_cpu_shared); }
 
-// Every byte 0xFF: a NaN in each floating type, so that a read of unwritten shared memory shows.
 inline void poison_shared() {
     if (static_shared_bytes()) fill_shared(__start_cuda_cpu_shared, static_shared_bytes());
     if (scheduler.request.shared_bytes) fill_shared(dynamic_shared, scheduler.request.shared_bytes);

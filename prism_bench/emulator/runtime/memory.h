@@ -3,14 +3,16 @@
 
 #include <string.h>
 
-#include "../include/cuda_on_cpu/interface.h"
+#include "unwritten.h"
 
 namespace cuda_cpu {
 
 // What lies beyond the dynamic shared memory that was asked for is filled with this, so that a write there shows.
 constexpr unsigned char beyond_shared = 0xA5;
 
-inline void fill_shared(char* begin, size_t bytes) { memset(begin, 0xFF, bytes); }
+inline void fill_shared(char* begin, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) begin[i] = unwritten_byte(begin + i);
+}
 inline void copy_shared(char* to, const char* from, size_t bytes) {
     if (bytes) memcpy(to, from, bytes);
 }

@@ -2,7 +2,7 @@
 // memset would refuse to touch the red zones between the variables.
 #pragma once
 
-#include "../include/cuda_on_cpu/interface.h"
+#include "unwritten.h"
 
 extern "C" void __asan_poison_memory_region(const volatile void* begin, size_t bytes);
 extern "C" void __asan_unpoison_memory_region(const volatile void* begin, size_t bytes);
@@ -11,7 +11,7 @@ namespace cuda_cpu {
 
 inline void fill_shared(char* begin, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) {
-        begin[i] = static_cast<char>(0xFF);
+        begin[i] = unwritten_byte(begin + i);
         asm volatile("" ::: "memory");
     }
 }

@@ -28,6 +28,16 @@ __global__ void rows_of_dynamic_memory(float* y) {
     y[threadIdx.x] = rows[threadIdx.x % 8][threadIdx.x / 8];
 }
 
+// What a kernel reads from shared memory that it never wrote, static and dynamic.
+template <typename T>
+__global__ void unwritten(T* y) {
+    __shared__ T fixed[32];
+    extern __shared__ char tile[];
+    if (blockIdx.x) fixed[threadIdx.x] = 0;  // of one that nothing writes, the compiler knows that it is 0
+    y[threadIdx.x] = fixed[threadIdx.x];
+    y[32 + threadIdx.x] = reinterpret_cast<T*>(tile)[threadIdx.x];
+}
+
 // Each block must find its shared memory unwritten, and not what the block before it left.
 template <int N>
 __global__ void leftovers(int* y) {
