@@ -69,7 +69,8 @@ def announce(
     from prism_bench.run import forecast
 
     expected = forecast(plan.cases, plan.settings, backend.name, earlier)
-    (options.remark if quiet else options.line)(_sentence(plan, expected, boards))
+    if plan.chosen:  # of a run of nothing, the error says why
+        (options.remark if quiet else options.line)(_sentence(plan, expected, boards))
     return expected
 
 

@@ -148,6 +148,7 @@ def test_a_variant_has_no_reference_of_its_own_to_time(shell, toys):
     found = shell("run", "--backend", "numpy_reference", "--processes", "1", *toys, "--filter", "double:by_adding")
     assert 2 == found.code
     assert "no case is left to run" in found.err
+    assert "0 cases" not in found.out
 
 
 @pytest.mark.parametrize("fault", ["unwritten", "nan", "wrong", "crash", "raises", "shape"])

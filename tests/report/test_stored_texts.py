@@ -45,6 +45,24 @@ def _show():
     return summary_view(record_of(*cases, wrong))
 
 
+def _run():
+    """Two kernels, whose complaints about every edge are alike: `run` ends with this."""
+    failed = _failed()
+    named = (replace(one, reason=f"{one.name}: {one.reason}") if one.kernel == "sum" else one for one in failed)
+    return summary_view(record_of(case_result("copy", "S0", times={"cold_time": 1e-5}), *named))
+
+
+def _failed():
+    """A timed case and three edges of a kernel that writes too far, and two edges of one that is not compiled."""
+    edges = [
+        case_result("scale", "edge", workload={"n": n}, status="failed", reason=OUTSIDE.format(n=n, last=n - 1))
+        for n in (33, 255, 257)
+    ]
+    timed_one = case_result("scale", "S0", status="wrong", reason="not timed, because " + edges[0].reason)
+    refused = [case_result("sum", "edge", workload={"n": n}, status="failed", reason=COMPILER) for n in (1, 2)]
+    return [timed_one, *edges, *refused]
+
+
 def _compare():
     """Two records of long names with a control that differs: nothing of it can be trusted."""
     sides = records([*[1.05] * 9, *[1.0] * 291], sass=("aa", "aa"))
@@ -62,16 +80,10 @@ def _changed():
     )
 
 
-def _verify():
+def _verify(*, verbose=False):
     """Alike complaints of many workloads, and a compiler's words for two cases."""
-    edges = [
-        case_result("scale", "edge", workload={"n": n}, status="failed", reason=OUTSIDE.format(n=n, last=n - 1))
-        for n in (33, 255, 257)
-    ]
-    timed_one = case_result("scale", "S0", status="wrong", reason="not timed, because " + edges[0].reason)
-    refused = [case_result("sum", "edge", workload={"n": n}, status="failed", reason=COMPILER) for n in (1, 2)]
     right = case_result("copy", "S0", verification=({"passed": True, "compared": 9, "max_relative": 0.0},))
-    return verification_view({"emulator": record_of(right, timed_one, *edges, *refused)})
+    return verification_view({"emulator": record_of(right, *_failed())}, verbose=verbose)
 
 
 def _why():
@@ -86,6 +98,8 @@ VIEWS = {
     "compare": _compare,
     "check": lambda: gate_view(gate_of(BAD, DOUBT, MET, *many(7, NOTE))),
     "verify": _verify,
+    "verify-verbose": lambda: _verify(verbose=True),
+    "run": _run,
     "why": _why,
 }
 
@@ -118,6 +132,13 @@ def test_only_commands_to_be_copied_are_wider_than_the_terminal(name):
 
 def test_what_cannot_be_trusted_comes_first():
     assert printed("compare").startswith("untrusted: ")
+
+
+def test_a_complaint_is_printed_once_and_whole_for_each_case_where_it_is_sought():
+    brief, whole = printed("verify"), printed("verify-verbose")
+    assert (1, 2) == (brief.count("refused the source"), whole.count("refused the source"))
+    assert (0, 2) == (brief.count("'a11' was not declared"), whole.count("'a11' was not declared"))
+    assert 1 == printed("run").count("refused the source")
 
 
 def test_why_takes_fifteen_lines_at_most():

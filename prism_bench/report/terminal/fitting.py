@@ -19,15 +19,18 @@ def middle_cut(text: str, width: int) -> str:
     return f"{text[:head]}{CUT}{text[len(text) - tail :]}"
 
 
-def few_lines(text: str, *, verbose: bool = False) -> list[str]:
-    """Return the lines of a text, or the first few from its first error on, and how many were left out."""
+def few_lines(text: str, *, verbose: bool = False, option: str = "--verbose") -> list[str]:
+    """Return the lines of a text, or the first few from its first error on, and how many were left out.
+
+    `option` is what shows all of them.
+    """
     lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
     if verbose or len(lines) <= FEW:
         return lines
     head, rest = lines[0], lines[1:]
     start = next((place for place, line in enumerate(rest) if _ERROR.search(line)), 0)
     shown = [head, *rest[start : start + FEW - 2]]
-    return [*shown, f"{len(lines) - len(shown)} more lines: --verbose shows them"]
+    return [*shown, f"{len(lines) - len(shown)} more lines: {option} shows them"]
 
 
 @dataclass

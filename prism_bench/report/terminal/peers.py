@@ -12,6 +12,8 @@ from prism_bench.analysis.peer_rows import PeerRow, peer_rows
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.cells import times_text
 from prism_bench.report.peers import case_text, headline_text, how_text, labels_text, mean_text
+from prism_bench.report.terminal.fitted_table import FittedTable
+from prism_bench.report.terminal.fitting import middle_cut
 from prism_bench.run_record import CaseResult
 from prism_bench.units import time_text
 
@@ -31,7 +33,13 @@ def headline_view(rows: Sequence[HeadlineRow], *, whole: bool = True) -> list[Re
     return [_table(text.rows), *(Text(words, style="dim") for words in (" ".join(text.notes), *large))]
 
 
-def _table(rows: Sequence[HeadlineRow]) -> Table:
+def _table(rows: Sequence[HeadlineRow]) -> FittedTable:
+    """Return the headline's table; in a narrow terminal, names of kernels lose their middle."""
+    longest = max(len(row["worst"]["implementation"]) for row in rows)
+    return FittedTable(lambda _, names: _grid(rows, names), {}, longest)
+
+
+def _grid(rows: Sequence[HeadlineRow], names: int) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for title in ("labels", "against peers"):
         grid.add_column(title, no_wrap=True)
@@ -41,7 +49,8 @@ def _table(rows: Sequence[HeadlineRow]) -> Table:
     before = None
     for row in rows:
         labels = labels_text(row)
-        worst = Text.assemble(f"{times_text(row['worst']['ratio'])} ", (case_text(row["worst"]), "dim"))
+        raced = {**row["worst"], "implementation": middle_cut(row["worst"]["implementation"], names)}
+        worst = Text.assemble(f"{times_text(raced['ratio'])} ", (case_text(raced), "dim"))
         grid.add_row("" if labels == before else labels, row["peers"], str(row["cases"]), mean_text(row),
                      str(row["below"]), worst)  # fmt: skip
         before = labels

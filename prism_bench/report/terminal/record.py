@@ -21,8 +21,9 @@ from prism_bench.report.machine import devices_text, machine_name
 from prism_bench.report.peers import UNSTABLE_MEANING
 from prism_bench.report.terminal.case_table import CaseRow, CaseTable, Line, lines, table_of
 from prism_bench.report.terminal.fitted_table import FittedTable
-from prism_bench.report.terminal.fitting import alike, few_lines, middle_cut, names_text
+from prism_bench.report.terminal.fitting import Alike, alike, few_lines, middle_cut, names_text
 from prism_bench.report.terminal.peers import headline_view, peer_tables
+from prism_bench.run.record_builder import NOT_TIMED
 from prism_bench.run_record import RunRecord
 from prism_bench.units import count_text, duration_text, rate_text, time_text
 
@@ -35,7 +36,8 @@ _DISPENSABLE = (
 
 
 WORST = 10  # cases of a summary
-_FINDINGS = 3  # of a kind, in a summary
+_FINDINGS = 3  # of a kind, in a summary that leaves cases out
+_ALL = "show --all"  # what prints everything
 
 
 def summary_view(
@@ -44,8 +46,8 @@ def summary_view(
 ) -> RenderableType:  # fmt: skip
     """Return what `show` prints and `run` ends with, for a Rich console; `must_be_held` as in `read`.
 
-    That is a summary and the worst cases; with `everything` all cases, findings and conditions. With `every_peer`, a
-    table of the peers of each case follows as well.
+    That is a summary and the worst cases, with alike findings once; with `everything` all cases, conditions and
+    findings, each with its whole text. With `every_peer`, a table of the peers of each case follows as well.
     """
     reading = read(record, catalogue, must_be_held=must_be_held)
     found = lines(reading)
@@ -59,7 +61,10 @@ def summary_view(
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += _legend(table)
     parts += peer_tables(reading.cases) if every_peer else []
-    parts += [_finding(one) for one in reading.findings] if whole else [*_brief_findings(reading.findings)]
+    if everything:
+        parts += [_finding(one, verbose=True) for one in reading.findings]
+    else:
+        parts += _brief_findings(reading.findings, WORST if whole else _FINDINGS)
     parts += [] if whole else [Text(_MORE.format(count=len(found)), style="dim")]
     return Group(*parts)
 
@@ -92,17 +97,17 @@ def _urgency(line: Line) -> tuple[int, float]:
     return 4, limit if isinstance(limit, float) else 1.0
 
 
-def _brief_findings(found: Sequence[Finding]) -> Iterator[Text]:
-    """Yield the first findings of each grave kind, alike ones once, and the counts of the notes."""
+def _brief_findings(found: Sequence[Finding], most: int) -> Iterator[Text]:
+    """Yield at most so many findings of each grave kind, alike ones once, and the counts of the notes."""
     grave = [one for one in found if one.gravity != "note"]
+    first = {(one.kind, one.case or "", one.message): one for one in reversed(grave)}
+    groups = alike(((one.kind, one.case or "", one.message) for one in grave), NOT_TIMED)
     for kind in dict.fromkeys(one.kind for one in grave):
-        same = [one for one in grave if one.kind == kind]
-        groups = alike((kind, one.case or "", one.message) for one in same)
-        first = {(one.case or "", one.message): one for one in reversed(same)}
-        for group in groups[:_FINDINGS]:
-            yield _finding(first[group.cases[0], group.text], also=group.cases[1:])
-        if len(groups) > _FINDINGS:
-            yield Text(f"    and {sum(len(one.cases) for one in groups[_FINDINGS:])} more {kind}", style="dim")
+        same = [group for group in groups if group.kind == kind]
+        for group in same[:most]:
+            yield _finding(first[kind, group.cases[0], group.text], group)
+        if len(same) > most:
+            yield Text(f"    and {sum(len(one.cases) for one in same[most:])} more {kind}: {_ALL}", style="dim")
     notes = Counter(one.kind for one in found if one.gravity == "note")
     if notes:
         yield Text("notes: " + ", ".join(f"{count} {kind}" for kind, count in notes.items()), style="yellow")
@@ -206,11 +211,27 @@ def _state(row: CaseRow) -> Text:
     return Text(row.state, style=style)
 
 
-def _finding(finding: Finding, also: Sequence[str] = ()) -> Text:
-    """Return a finding with the first few lines of its text; `also` names the cases of others like it."""
+def _finding(finding: Finding, group: Alike | None = None, *, verbose: bool = False) -> Text:
+    """Return a finding with the first few lines of its text, or all; `group` are the others like it."""
     named = finding.case and not finding.message.startswith(finding.case)
     where = f"{finding.case}: " if named else ""
-    words = "\n    ".join(few_lines(finding.message))
+    words = "\n    ".join(few_lines(finding.message, verbose=verbose, option=_ALL))
     text = Text.assemble((f"{finding.kind}: ", _GRAVITY_STYLES[finding.gravity]), f"{where}{words}")
-    kernels = list(dict.fromkeys(case.partition("[")[0] for case in also))
-    return text.append(f" (also {names_text(kernels)})", style="dim") if kernels else text
+    also = _also(finding, group) if group else ""
+    return text.append(f" ({also})", style="dim") if also else text
+
+
+def _also(finding: Finding, group: Alike) -> str:
+    """Return the words for the others like a finding: how many of its kernel, other kernels, and cases not timed."""
+    own = _kernel_of(finding.case)
+    names = [_kernel_of(case) for case in group.cases[1:]]
+    others = list(dict.fromkeys(name for name in names if name != own))
+    same = f"{names.count(own)} more of {own}" if names.count(own) else ""
+    also = f"also {names_text(others)}" if others else ""
+    untimed = f"{names_text(group.untimed)} not timed because of it" if group.untimed else ""
+    return "; ".join(filter(None, [also, same, untimed]))
+
+
+def _kernel_of(case: str | None) -> str:
+    """Return the kernel, with its variant, of a case's name."""
+    return (case or "").partition("[")[0]
