@@ -21,7 +21,7 @@ from itertools import chain
 
 from markupsafe import Markup
 
-from prism_bench.report.site.page import plain
+from prism_bench.report.site.packing import giving
 
 MOST, SHOWN = 37, 25  # rows of a table that are in its page: at most; those of a longer one
 FOLDER = "data/pages"
@@ -71,7 +71,7 @@ class Later:
             return None
         skeletons, texts, contents = encoded(self.contents)
         kept = {"skeletons": skeletons, "texts": texts, "contents": contents, "view": drawn}
-        content = b'prism.give("page", 0, %s);\n' % plain(kept).strip()
+        content = giving("page", 0, kept)
         return f"{FOLDER}/{page}-{hashlib.sha256(content).hexdigest()[:10]}.js", content
 
 

@@ -1,6 +1,5 @@
 """A site to look at: records of a few nights as files, the site about them, and a page read as a browser would."""
 
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,6 +8,7 @@ from pathlib import Path
 from prism_bench import store
 from prism_bench.report.site import build_site
 from prism_bench.report.site.later import decoded
+from prism_bench.report.site.packing import given_values
 
 VOID = {"meta", "link", "input", "br", "wbr", "hr", "img", "path", "use"}
 NIGHTS = 14
@@ -63,12 +63,12 @@ def read(site: Path, name: str) -> Page:
     """The page called `name`, with what its script makes when somebody looks."""
     text = (site / f"{name}.html").read_text("utf-8")
     scripts = re.findall(rf'src="[./]*(data/pages/{name}-\w+\.js)"', text)
-    return Page(_made(text, (site / scripts[0]).read_text("utf-8")) if scripts else text)
+    return Page(_made(text, (site / scripts[0]).read_bytes()) if scripts else text)
 
 
-def _made(text: str, script: str) -> str:
+def _made(text: str, script: bytes) -> str:
     """The page with rows and blocks in their places, those inside of blocks too."""
-    kept = json.loads(re.fullmatch(r"prism\.give\(\"page\", 0, (.*)\);\n", script).group(1))
+    kept = given_values(script)
     made = [decoded(kept["skeletons"], kept["texts"], pieces) for pieces in kept["contents"]]
     text = re.sub(r"<noscript>.*?</noscript>", "", text)
     table = re.compile(r'(<table[^>]*data-rest="(\d+)".*?)(</tbody>)', re.DOTALL)

@@ -1,6 +1,5 @@
 """A kernel's page: it opens on the largest case, says why it takes its time, and folds what is not read at first."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ import pytest
 
 from prism_bench.evidence import Evidence
 from prism_bench.report.site.measured import drawn_measurement, measurement_views
+from prism_bench.report.site.packing import given_values
 from tests.report.site.pages import nights, read, site_of
 from tests.report.synthetic import case_result, gpu_record, record_of
 
@@ -89,7 +89,7 @@ def test_processes_are_bands_and_peers_a_number(tmp_path):
 def test_only_what_the_pictures_draw_is_loaded_with_the_page(tmp_path):
     site = site_of(tmp_path, gpu_record())
     (script,) = (site / "data" / "pages" / "kernels").glob("softmax-*.js")
-    view = json.loads(script.read_text().partition(", 0, ")[2].removesuffix(");\n"))["view"]
+    view = given_values(script.read_bytes())["view"]
     assert view["largest"] == "softmax[rows=32768,cols=4096]", "S2 had no memory"
     metrics = [[one["metric"] for one in case["measurements"]] for case in view["cases"]]
     assert any(metrics) and all(len(found) == len(set(found)) for found in metrics), "those of peers are not drawn"

@@ -1,11 +1,11 @@
 """What a page puts aside: the first rows stay, and all of it can be made again."""
 
-import json
 import re
 
 import pytest
 
 from prism_bench.report.site.later import MOST, SHOWN, Later, decoded, encoded
+from prism_bench.report.site.packing import given_values
 
 CONTENTS = [
     "",
@@ -24,7 +24,7 @@ def rows(count, attributes='data-name="numbers"'):
 def kept(later, drawn=None):
     name, script = later.script("kernels/one", drawn)
     assert re.fullmatch(r"data/pages/kernels/one-[0-9a-f]{10}\.js", name)
-    return json.loads(re.fullmatch(r"prism\.give\(\"page\", 0, (.*)\);\n", script.decode()).group(1))
+    return given_values(script)
 
 
 def test_markup_is_made_again_letter_for_letter():

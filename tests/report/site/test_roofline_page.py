@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from prism_bench.report.site.packing import given_values
 from prism_bench.report.site.sparkline import sparkline
 from tests.report.site.browser import opened, window
 from tests.report.site.pages import nights, read, site_of
@@ -62,7 +63,7 @@ def test_no_line_goes_across_gpus(tmp_path, monkeypatch):
 def devices(site, kernel):
     """By case of the kernel's page, the runs from which on another GPU measured it."""
     (script,) = (site / "data" / "pages" / "kernels").glob(f"{kernel}-*.js")
-    view = json.loads(script.read_text().partition(", 0, ")[2].removesuffix(");\n"))["view"]
+    view = given_values(script.read_bytes())["view"]
     return {one["name"]: one["devices"] for one in view["cases"]}
 
 

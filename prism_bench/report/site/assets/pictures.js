@@ -99,18 +99,21 @@
     });
   });
 
+  // Points are kept as a list for each thing that is known of them.
+  const points = view?.points?.case.map((_, index) => Object.fromEntries(Object.entries(view.points).map(([key, values]) => [key, values[index]])));
+
   // The form above the picture chooses both its points and the rows of its table.
   const roofs = () => figures("roofs").forEach((figure) => {
     const form = document.querySelector("form[data-for=roofline]"), value = (key) => form.elements[key]?.value || "";
     const sought = value("q").toLowerCase().split(/\s+/).filter(Boolean);
-    const points = view.cases.filter((one) => sought.every((word) => `${one.case} ${one.label} ${one.bound || ""} ${one.arithmetic}`.toLowerCase().includes(word))
+    const found = points.filter((one) => sought.every((word) => `${one.case} ${one.label} ${one.bound || ""} ${one.arithmetic}`.toLowerCase().includes(word))
       && (!value("label") || one.label === value("label")) && (!value("bound") || one.bound === value("bound")) && (!value("kind") || (value("kind") === "variant") === Boolean(one.variant)));
-    const linked = points.map((one) => ({ ...one, link: one.link && `${one.link}#case=${encodeURIComponent(one.case)}` }));
+    const linked = found.map((one) => ({ ...one, link: one.link && `${one.link}#case=${encodeURIComponent(one.case)}` }));
     prism.plot.roofline(figure, linked, view.roofs, { height: innerWidth < 700 ? 440 : 560, names: true, zoom: roofs, peaks: view.peaks });
   });
   document.getElementById("roofline")?.addEventListener("shown", roofs);
 
-  const draw = () => { steps(); waterfalls(); languages(); if (view?.quantities) telemetry(); if (view?.cases) { rivals(); roofs(); } };
+  const draw = () => { steps(); waterfalls(); languages(); if (view?.quantities) telemetry(); if (view?.cases) rivals(); if (points) roofs(); };
   draw();
   addEventListener("made", () => { steps(); waterfalls(); });
   let width = innerWidth;

@@ -12,7 +12,7 @@ from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 
-_UNDRAWN = ("bandwidth", "bandwidth_share", "flop_share", "implementation")
+_DRAWN = ("case", "label", "variant", "arithmetic", "bound", "link", "intensity", "flop_rate", "cold_time", "bound_share")
 _NUMBERS = ("intensity", "flop_rate", "flop_share", "bandwidth", "bandwidth_share", "cold_time", "bound_share")
 
 
@@ -27,7 +27,7 @@ def page(context: SiteContext) -> Page:
             "peaks": peaks, "floors": dict(reading.limits.floors), "cases": rows,
             "left_out": len(reading.cases) - len(rows)}  # fmt: skip
     bandwidth = {"bandwidth": reading.limits.ceilings.get("bandwidth")}
-    drawn = {"cases": [_drawn(row) for row in rows], "roofs": {**bandwidth, **roofs(reading.limits)}, "peaks": peaks}
+    drawn = {"points": _points(rows), "roofs": {**bandwidth, **roofs(reading.limits)}, "peaks": peaks}
     return Page("roofline", "Roofline", view, {"unmeasured": _unmeasured(rows, reading.limits)},
                 scripts=("plot.js", "roofline.js", "pictures.js"), drawn=drawn)  # fmt: skip
 
@@ -42,10 +42,13 @@ def _unmeasured(rows: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, 
     return {words: counts[name] for name, words in kinds.items() if ceiling_of(name, limits) is None}
 
 
-def _drawn(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a point is drawn from, numbers to five digits; without what is empty or in its case's name."""
-    found = {name: value for name, value in row.items() if value and name not in _UNDRAWN}
-    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in found.items()}
+def _points(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return what the points are drawn from, by what it is, numbers to five digits."""
+    return {name: [_short(row[name]) for row in rows] for name in _DRAWN}
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def _row(context: SiteContext, row: Mapping[Hashable, Any]) -> dict[str, Any]:
