@@ -8,7 +8,7 @@ import pytest
 from prism_bench.report.site import build_site
 from prism_bench.report.site.page import MENU
 from tests.built_in import CATALOGUE
-from tests.report.site.browser import ALL_BUT_CONTRAST, COLOUR_RULES, OVERLAPS, keep, opened, violations, window
+from tests.report.site.browser import ALL_BUT_CONTRAST, COLOUR_RULES, OVERLAPS, keep, opened, settled, violations, window
 
 pytestmark = pytest.mark.xdist_group("heavy site")  # one worker builds it
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
@@ -18,6 +18,7 @@ PAGE, ELEMENTS, SHEETS = 300_000, 5_000, 10
 PAINT = 1_000  # milliseconds until something is seen
 HEAVY = "kernels/linear_algebra_chain"  # with the most cases
 KINDS = (*MENU, HEAVY, "operations/matmul")  # a page of every kind
+TOPS = """() => ["h1", "#verdict", "#notes"].map((one) => document.querySelector(one).getBoundingClientRect().top)"""
 PAINTED = """() => new Promise((answer) => new PerformanceObserver((seen, self) => {
     self.disconnect(); answer(seen.getEntries()[0].startTime);
 }).observe({type: "paint", buffered: true}))"""
@@ -26,25 +27,74 @@ PAINTED = """() => new Promise((answer) => new PerformanceObserver((seen, self) 
 @pytest.fixture(scope="module")
 def heavy(tmp_path_factory):
     """The site about the newest stored record of an H200, and what is kept next to it."""
-    patch, folder = pytest.MonkeyPatch(), tmp_path_factory.mktemp("reports")
+    patch = pytest.MonkeyPatch()
     patch.setenv("PRISM_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+    yield site_about(tmp_path_factory.mktemp("reports"), [RECORD])
+    patch.undo()
+
+
+def site_about(folder, records):
+    """The site about these records of an H200, and what is kept next to them."""
     kept = folder / "runs" / RECORD.parent.name
     kept.mkdir(parents=True)
-    (kept / RECORD.name).symlink_to(RECORD)
+    for record in records:
+        (kept / record.name).symlink_to(record)
     for name in ("profiles", "noise", "compile", "rounds", "memory", "tuning"):
         (folder / name).symlink_to(REPORTS / name)
     build_site(folder / "runs", folder / "site", CATALOGUE)
-    yield folder / "site"
-    patch.undo()
+    return folder / "site"
 
 
 def test_a_site_of_one_record_is_light(heavy):
     assert sum(path.stat().st_size for path in heavy.rglob("*") if path.is_file()) < SITE
 
 
+def weights(site):
+    """The bytes of each page of the site and of the data that it loads, by its name."""
+    pages = {path.relative_to(site).as_posix(): path for path in site.rglob("*.html")}
+    return {name: sum(one.stat().st_size for one in (path, *loaded(path))) for name, path in pages.items()}
+
+
+def loaded(path):
+    """The script files with data that the page loads."""
+    scripts = re.findall(r'<script src="([^"]*data/[^"]+)"', path.read_text("utf-8"))
+    return [(path.parent / script).resolve() for script in scripts]
+
+
 def test_no_page_is_heavier_than_what_it_shows(heavy):
-    sizes = {path.relative_to(heavy).as_posix(): path.stat().st_size for path in heavy.rglob("*.html")}
-    assert {} == {name: size for name, size in sizes.items() if size > PAGE}
+    assert loaded(heavy / "roofline.html"), "its points are loaded"
+    assert {} == {name: size for name, size in weights(heavy).items() if size > PAGE}
+
+
+@pytest.mark.thorough  # five records take a minute to be read
+def test_pages_of_several_records_are_no_heavier(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    records = sorted(RECORD.parent.glob("*.json.gz"))[-5:]
+    site = site_about(tmp_path / "reports", records)
+    assert {} == {name: size for name, size in weights(site).items() if size > PAGE}
+    pills_open_little(browser, site)
+
+
+def test_a_pill_opens_its_notes_and_no_more(browser, heavy):
+    pills_open_little(browser, heavy)
+
+
+def pills_open_little(browser, site):
+    """Each pill leads to the first of its rows; the page stays small, and on paper begins with its summary."""
+    with window(browser) as page:
+        opened(page, site, "index")
+        links = page.locator(".chips a")
+        assert links.count() > 3
+        for link in links.all():
+            link.click()
+            target = page.locator(page.evaluate("location.hash"))
+            assert target.is_visible()
+            settled(page)
+        assert ELEMENTS >= page.evaluate("document.querySelectorAll('*').length")
+        assert SHEETS >= len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True)))
+        page.emulate_media(media="print")
+        assert sorted(tops := page.evaluate(TOPS)) == tops
+        assert [] == page.problems
 
 
 def test_elements_are_made_when_they_are_seen(browser, heavy):

@@ -227,8 +227,11 @@
   prism.enhance = (root) => { tables(root); pictures(root); commands(root); };
 
   // ---- what the page put aside
-  // Make what is put aside inside of the element, once; a script that shows it calls this first.
+  // Make what is put aside inside of the element, once, in as far as no closed details are around it; a script that
+  // shows it calls this first.
   prism.make = (element) => element.querySelectorAll("template[data-later]").forEach((place) => {
+    const around = place.closest("details:not([open])");
+    if (around && around !== element && element.contains(around)) return;
     const made = document.createElement("div");
     made.className = "made";
     made.innerHTML = prism.content(place.dataset.later);
@@ -240,15 +243,19 @@
   addEventListener("toggle", (event) => { if (event.target.open) prism.make(event.target); }, true);
 
   // A link to something that is put aside makes it, and opens the details around it.
+  const holds = (number, id) => {
+    const content = prism.content(number);
+    return content.includes(`id="${id}"`) || [...content.matchAll(/<template data-later="(\d+)"/g)].some(([, inner]) => holds(inner, id));
+  };
   function follow() {
     const id = decodeURIComponent(location.hash.slice(1));
     if (!id || id.includes("=")) return;
-    const aside = () => [...document.querySelectorAll("template[data-later]")].find((one) => prism.content(one.dataset.later).includes(`id="${id}"`));
-    const known = document.getElementById(id), place = known ? null : aside();
-    const details = (known || place)?.closest("details");
-    if (place) prism.make(place.parentElement);
-    if (details) details.open = true;
-    if (place) document.getElementById(id)?.scrollIntoView();
+    const aside = () => document.getElementById(id) ? null : [...document.querySelectorAll("template[data-later]")].find((one) => holds(one.dataset.later, id));
+    const put = Boolean(aside());
+    for (let place = aside(); place; place = aside()) prism.make(place.parentElement);
+    const found = document.getElementById(id);
+    for (let details = found?.closest("details"); details; details = details.parentElement.closest("details")) details.open = true;
+    if (put) found?.scrollIntoView();
   }
 
   prism.enhance(document);
