@@ -38,8 +38,11 @@ def catalogue_answer(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{', '.join(pieces)}."
 
 
-def budgets_answer(found: Sequence[BudgetVerdict]) -> str:
-    """Return how many budgets are missed and which of them by the most; where none is, how many are met."""
+def budgets_answer(found: Sequence[BudgetVerdict], labels: Mapping[str, str] | None = None) -> str:
+    """Return how many budgets are missed and which of them by the most; where none is, how many are met.
+
+    `labels` are those of the cases, which the answer names by kernel and label.
+    """
     missed = sorted((one for one in found if one.verdict == "missed"), key=lambda one: -(one.use or 0))
     counts = Counter(one.verdict for one in found)
     if not found:
@@ -49,7 +52,8 @@ def budgets_answer(found: Sequence[BudgetVerdict]) -> str:
         return f"No budget is missed: {left}."
     verb = "is" if len(missed) == 1 else "are"
     measured = f", {against_text(missed[0].ratio)} the promised value" if missed[0].ratio else ""
-    worst = f"the furthest by {missed[0].case}{measured}"
+    named = " ".join(filter(None, [missed[0].case.partition("[")[0], (labels or {}).get(missed[0].case)]))
+    worst = f"the furthest by {named}{measured}"
     return f"{len(missed)} of {count_text(len(found), 'budget')} {verb} missed, {worst}."
 
 

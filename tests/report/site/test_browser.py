@@ -213,6 +213,8 @@ def test_the_choice_starts_with_the_fixed_comparison_and_says_the_same(page, sit
         return sorted(" ".join(text.split()).replace("-13 22:14 ", "-13 ") for text in shown.all_inner_texts())
 
     opened(page, site, "compare")
+    assert not page.locator("#pair-cases").is_visible(), "the same pair is below"
+    page.locator("#pair summary").click()
     assert "2026-10-13" in page.locator("#against-1 h2").inner_text()
     assert [row.replace("this night", "2026-10-14 22:14 00000000") for row in rows("cases-1")] == rows("pair-cases")
 
@@ -257,6 +259,8 @@ def test_two_records_are_chosen_by_keyboard(page, site):
 
 def test_a_comparison_on_paper_names_the_two(page, site):
     opened(page, site, "compare")
+    page.locator("select[name=a]").select_option(index=3)
+    settled(page)
     page.emulate_media(media="print")
     assert not page.locator("#pair form.chooser").is_visible()
     assert page.locator("#pair h3").is_visible() and page.locator("#pair-cases").is_visible()

@@ -8,7 +8,16 @@ import pytest
 from prism_bench.report.site import build_site
 from prism_bench.report.site.page import MENU
 from tests.built_in import CATALOGUE
-from tests.report.site.browser import ALL_BUT_CONTRAST, COLOUR_RULES, OVERLAPS, keep, opened, settled, violations, window
+from tests.report.site.browser import (
+    ALL_BUT_CONTRAST,
+    COLOUR_RULES,
+    OVERLAPS,
+    keep,
+    opened,
+    settled,
+    violations,
+    window,
+)
 
 pytestmark = pytest.mark.xdist_group("heavy site")  # one worker builds it
 REPORTS = Path(__file__).resolve().parents[3] / "reports"

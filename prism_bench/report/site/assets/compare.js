@@ -5,6 +5,7 @@
   const lists = view.shelves, { rules, look } = view;
   const section = document.getElementById("pair"), form = section.querySelector("form.chooser"), gap = section.querySelector("p.gap-words");
   const found = section.querySelector(".found"), table = section.querySelector("table"), selects = { a: form.elements.a, b: form.elements.b };
+  const fixed = document.getElementById("against-1");
   const part = (name) => found.querySelector(`[data-part=${name}]`);
   const made = (tag, attributes = {}, ...children) => {
     const element = document.createElement(tag);
@@ -111,6 +112,7 @@
     const ordered = [...result.cases].sort((x, y) => { const [i, s] = rank(x), [j, t] = rank(y); return i - j || s - t; });
     table.tBodies[0].replaceChildren(...ordered.map((one) => row(one, b.list)));
     [gap.hidden, found.hidden] = [true, false];
+    if (!fixed || prism.state().has("a") || prism.state().has("b")) found.open = true; // else a fixed comparison below shows the same pair
     if (!result.cases.length) explain("The two records have no case in common.");
     table.dispatchEvent(new Event("filled"));
   }

@@ -3,6 +3,7 @@
 (() => {
   const { make, chart, words, gap, readable } = prism.plot;
   const NAMES = { fp32: "FP32", fp64: "FP64", tensor: "tensor cores", tf32: "TF32", float8: "FP8", three_tf32: "three TF32 products", three_bfloat16: "six bfloat16 products" };
+  const SHORT = { ...NAMES, tensor: "tensor", three_tf32: "3 x TF32", three_bfloat16: "6 x BF16" }; // where there is little width
   const LOOKS = { S0: ["var(--paper)", 3.6], S1: ["var(--second)", 4.2], S2: ["var(--accent)", 4.8] };
   let clips = 0;
 
@@ -23,9 +24,11 @@
     }
   }
 
-  // The roofs, in as far as they are in the picture; returns the boxes that their names take.
+  // The roofs, in as far as they are in the picture; returns the boxes that their names take, and what writes these
+  // names on top of the points.
   function roof({ svg, across, up, say, inner }, bandwidth, roofs, peaks, [x, y]) {
-    const clip = `roofs-${clips += 1}`, taken = [], named = [];
+    const clip = `roofs-${clips += 1}`, taken = [], named = [], labels = [], narrow = inner.right - inner.left < 420;
+    const label = (text, attributes) => labels.push(() => say(text, { fill: "var(--ink)", "font-size": 10, stroke: "var(--paper)", "stroke-width": 3, "paint-order": "stroke", ...attributes }));
     svg.append(make("clipPath", { id: clip }, make("rect", { x: inner.left, y: inner.top, width: inner.right - inner.left, height: inner.bottom - inner.top })));
     const add = (attributes) => svg.append(make("path", { fill: "none", "clip-path": `url(#${clip})`, ...attributes }));
     const highest = Math.max(...Object.values(roofs), ...Object.values(peaks), 0) || y[1], start = Math.max(x[0], y[0] / bandwidth), end = Math.min(x[1], highest / bandwidth);
@@ -34,7 +37,7 @@
       const slope = Math.atan2(up(start * 10 * bandwidth) - up(start * bandwidth), across(start * 10) - across(start)), from = start * (end / start) ** 0.04;
       const [sx, sy] = [across(from), up(from * bandwidth) - 6], memory = `memory ${words.rate("B/s")(bandwidth)}`;
       if (from * bandwidth < y[1] / 4) {
-        say(memory, { x: sx, y: sy, transform: `rotate(${slope * 180 / Math.PI} ${sx} ${sy})`, "font-size": 10 });
+        label(memory, { x: sx, y: sy, transform: `rotate(${slope * 180 / Math.PI} ${sx} ${sy})` });
         taken.push(...[...memory].map((_, index) => [sx + index * 6 * Math.cos(slope), sy + index * 6 * Math.sin(slope)]).map(([x, y]) => [x - 6, y - 12, x + 10, y + 4]));
       }
       for (let step = 0; step <= 60; step += 1) {
@@ -44,15 +47,16 @@
     }
     for (const [title, rate] of [...Object.entries(roofs), ...Object.entries(peaks)]) {
       if (rate <= y[0] || rate >= y[1]) continue;
-      const text = `${NAMES[title] || title}${title in peaks ? " at most" : ""} ${words.rate("FLOP/s")(rate)}`, left = Math.max(inner.left, across(Math.max(x[0], Math.min(x[1], rate / bandwidth))));
+      const text = narrow ? SHORT[title] || title : `${NAMES[title] || title}${title in peaks ? " at most" : ""} ${words.rate("FLOP/s")(rate)}`, left = Math.max(inner.left, across(Math.max(x[0], Math.min(x[1], rate / bandwidth))));
       add({ d: `M${left} ${up(rate)}H${inner.right}`, stroke: title in peaks ? "var(--muted)" : "var(--ink)", "stroke-width": title in peaks ? 1 : 1.3, "stroke-dasharray": title in peaks ? "5 4" : undefined, class: title in peaks ? "peak" : "roof" });
       taken.push([left, up(rate) - 1, inner.right, up(rate) + 1]);
-      if (named.some((y) => Math.abs(y - up(rate)) < 12) || title in peaks && inner.right - inner.left < 420) continue; // the caption has it
-      named.push(up(rate));
-      say(text, { x: inner.right, y: up(rate) - 4, "text-anchor": "end", "font-size": 10 });
-      taken.push([inner.right - text.length * 6, up(rate) - 14, inner.right, up(rate) + 2]);
+      const end = Math.min(inner.right, ...named.filter(([y]) => Math.abs(y - up(rate)) < 12).map(([, begin]) => begin - 8)), begin = end - text.length * 6;
+      if (begin < left) continue; // the caption has it
+      named.push([up(rate), begin]);
+      label(text, { x: end, y: up(rate) - 4, "text-anchor": "end" });
+      taken.push([begin, up(rate) - 14, end, up(rate) + 2]);
     }
-    return taken;
+    return [taken, () => labels.forEach((write) => write())];
   }
 
   // Buttons, keys and a rectangle drawn by the mouse change the part that is shown, `figure.chosenPart`; `draw` shows it.
@@ -129,7 +133,7 @@
     const plot = chart(figure, `Roofline of ${points.length} cases: operations per second by operations per compulsory byte`, {
       height, bottom: 44, x: { kind: "log", domain: part[0], words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: part[1], words: words.rate(""), title: "operations per second" },
     });
-    const { svg, across, up, inner } = plot, taken = roof(plot, bandwidth, roofs, peaks, part);
+    const { svg, across, up, inner } = plot, [taken, write] = roof(plot, bandwidth, roofs, peaks, part);
     const places = points.map((one) => [across(one.intensity), up(one.flop_rate)]);
     points.forEach((one, index) => {
       const [cx, cy] = places[index], [fill, size] = LOOKS[one.label] || LOOKS.S1, r = one.picked ? size + 2.5 : size;
@@ -138,6 +142,7 @@
       else svg.append(make("circle", { cx, cy, r, ...look }));
       taken.push([cx - 4, cy - 4, cx + 4, cy + 4]);
     });
+    write();
     readable(figure, plot, points.map((one, index) => {
       const share = one.bound ? `, ${words.share(one.bound_share)} of its ${one.bound} limit` : "", own = one.arithmetic && one.arithmetic !== "fp32" ? ` (${NAMES[one.arithmetic] || one.arithmetic})` : "";
       return { x: places[index][0], y: places[index][1], link: one.link, text: `${one.case}: ${words.rate("FLOP/s")(one.flop_rate)}${own} in ${words.time(one.cold_time)}${share}` };

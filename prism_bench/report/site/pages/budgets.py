@@ -20,9 +20,9 @@ def page(context: SiteContext) -> Page:
     today = datetime.now(UTC).date()
     found = sorted((_budget(context, one, today) for one in context.reading.every_budget), key=_rank)
     counts = Counter(one["verdict"] for one in found)
-    reading = context.reading
+    reading, labels = context.reading, {one.name: one.label for one in context.record.cases}
     view = {
-        "night": context.record.created, "answer": budgets_answer(reading.every_budget),
+        "night": context.record.created, "answer": budgets_answer(reading.every_budget, labels),
         "device_file": reading.promises.source or None,
         "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
     }  # fmt: skip

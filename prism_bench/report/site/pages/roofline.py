@@ -12,7 +12,18 @@ from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 
-_DRAWN = ("case", "label", "variant", "arithmetic", "bound", "link", "intensity", "flop_rate", "cold_time", "bound_share")
+_DRAWN = (
+    "case",
+    "label",
+    "variant",
+    "arithmetic",
+    "bound",
+    "link",
+    "intensity",
+    "flop_rate",
+    "cold_time",
+    "bound_share",
+)
 _NUMBERS = ("intensity", "flop_rate", "flop_share", "bandwidth", "bandwidth_share", "cold_time", "bound_share")
 
 
