@@ -69,7 +69,7 @@ def announce(
     from prism_bench.run import forecast
 
     expected = forecast(plan.cases, plan.settings, backend.name, earlier)
-    if plan.chosen:  # of a run of nothing, the error says why
+    if plan.chosen:  # a run of nothing ends with its error alone
         (options.remark if quiet else options.line)(_sentence(plan, expected, boards))
     return expected
 
