@@ -1,24 +1,32 @@
 """Pictures of pages of the site that the documentation is built into, made while it is built: none goes stale.
 
-Where there is no such site, no Chromium or no playwright, there are none, and pages leave them out.
+Where there is no such site, no Chromium or no playwright, there are none, and pages leave them out. As a program, it
+makes those of the README from the newest record of the H200: `python -m docs.screenshots`.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Collection
+import tempfile
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from prism_bench.catalogue import discover
+from prism_bench.report.site import build_site
+
 PICTURED = {"site-overview.png": "index", "site-compare.png": "compare"}  # the page of each picture
+README = {"h200.png": "roofline"}  # those of the README, kept in `reports`
+_REPORTS = Path(__file__).resolve().parent.parent / "reports"
+_MACHINE = "nvidia-h200"
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _IMAGE = re.compile(r"^!\[[^\]]*\]\(\S*pictures/(site-[\w-]+\.png)\)\n?", re.MULTILINE)
 _WIDTH, _HEIGHT = 1280, 860
 
 
-def screenshots(site: Path) -> dict[str, bytes]:
+def screenshots(site: Path, pictured: Mapping[str, str] = PICTURED) -> dict[str, bytes]:
     """Return the pictures of the site's pages as PNG, by name; empty where none can be made."""
     program = os.environ.get("PRISM_BENCH_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
-    if program is None or not all((site / f"{page}.html").is_file() for page in PICTURED.values()):
+    if program is None or not all((site / f"{page}.html").is_file() for page in pictured.values()):
         return {}
     try:
         from playwright.sync_api import sync_playwright
@@ -28,7 +36,7 @@ def screenshots(site: Path) -> dict[str, bytes]:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT}, color_scheme="light", offline=True)
         found = {}
-        for name, shown in PICTURED.items():
+        for name, shown in pictured.items():
             page.goto((site / f"{shown}.html").resolve().as_uri())
             page.wait_for_selector("body:not([aria-busy])", state="attached")  # its data is there
             found[name] = page.screenshot()
@@ -39,3 +47,19 @@ def screenshots(site: Path) -> dict[str, bytes]:
 def without_missing(markdown: str, made: Collection[str]) -> str:
     """Return the page without pictures of the site that were not made."""
     return _IMAGE.sub(lambda image: image[0] if image[1] in made else "", markdown)
+
+
+def readme_pictures(reports: Path = _REPORTS) -> dict[str, bytes]:
+    """Return the pictures of the README, of the newest record of its machine alone; empty where none can be made."""
+    newest = max((reports / "runs" / _MACHINE).glob("*.json.gz"))
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "runs" / _MACHINE
+        kept.mkdir(parents=True)
+        shutil.copy(newest, kept)
+        build_site(kept.parent, Path(folder) / "site", discover())
+        return screenshots(Path(folder) / "site", README)
+
+
+if __name__ == "__main__":
+    for made, picture in readme_pictures().items():
+        (_REPORTS / made).write_bytes(picture)

@@ -9,14 +9,15 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.screenshots import PICTURED, screenshots, without_missing
+from docs.screenshots import PICTURED, README, readme_pictures, screenshots, without_missing
+from prism_bench import store
 from prism_bench.report.site.page import Page as SitePage
 from prism_bench.report.site.search import FILE as SITE_INDEX
 from prism_bench.report.site.search import search_file
 from tests.docs.blocks import ROOT
 from tests.report.site.browser import ALL_BUT_CONTRAST, ALL_RULES, installed, opened, rules_of, violations, window
 from tests.report.site.pages import nights, site_of
-from tests.report.synthetic import gpu_record
+from tests.report.synthetic import case_result, gpu_record, record_of
 
 pytest.importorskip("mkdocs", reason="needs the extra 'docs'")
 
@@ -116,6 +117,22 @@ def test_pictures_of_the_site_are_made_with_the_pages(site):
     for name in PICTURED:
         assert b"\x89PNG" == (folder / "pictures" / name).read_bytes()[:4]
         assert any(link.endswith(f"pictures/{name}") for page in site.values() for link in page.loaded), name
+
+
+def test_the_readme_shows_the_newest_record(tmp_path, monkeypatch):
+    if installed() is None:
+        pytest.skip("no Chromium is installed")
+    pytest.importorskip("playwright")
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    record = record_of(case_result("softmax", flops=1e9, times={"cold_time": 1e-5}))
+    store.save(record, tmp_path / "runs" / "nvidia-h200" / "20261120T221405Z-00000000.json.gz")
+    made = readme_pictures(tmp_path)
+    assert set(README) == set(made)
+    for name, picture in made.items():
+        assert b"\x89PNG" == picture[:4]
+        assert f"reports/{name}" in (ROOT / "README.md").read_text()
+        size = (ROOT / "reports" / name).read_bytes()[16:24]
+        assert size == picture[16:24], f"{name} is not made by `python -m docs.screenshots`"
 
 
 def test_a_picture_that_was_not_made_is_left_out(tmp_path):
