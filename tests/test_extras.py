@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.xdist_group("extras")  # one worker runs the commands
 HOUSE = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
 MOST_BYTES = 250e6
+BYTECODE = 1.5  # bytes for each of the source: 1.2 (pip), 1.5 (NumPy, pandas) and 2.0 (ours) in an installation
 # Modules that draw with Matplotlib or are asv's own; what imports them does so when it is called.
 NEED_AN_EXTRA = {
     "prism_bench.extensions.fusion.report.chart": "matplotlib", "prism_bench.report.asv.build": "matplotlib",
@@ -153,13 +155,37 @@ def test_special_functions_are_named_with_their_extra(monkeypatch):
         host_special.expit(np.zeros(1))
 
 
-def test_the_default_installation_is_light():
+def test_the_default_installation_is_light(installed):
     names = set(_closure(PROJECT["dependencies"]))
     assert "numpy" in names
     assert not names & {"scipy", "matplotlib", "asv", "pyarrow"}
-    size = sum(path.stat().st_size for name in names for one in distribution(name).files or ()
-               if (path := Path(str(one.locate()))).is_file())  # fmt: skip
-    assert size < MOST_BYTES, f"{size / 1e6:.0f} MB in {sorted(names)}"
+    files = [path for name in ("pip", *names) for path in _files(name)]
+    files += [path for path in installed.site.rglob("*") if path.is_file()]
+    size = sum(map(_bytes, files))
+    assert size < MOST_BYTES, f"{size / 1e6:.0f} MB in {sorted(names)}, pip and ours"
+
+
+def _files(name: str) -> Iterator[Path]:
+    yield from (Path(str(one.locate())) for one in distribution(name).files or ())
+
+
+def _bytes(path: Path) -> int:
+    """Return the bytes of an installed file, for a module with the bytecode that pip compiles and others do not."""
+    if path.suffix == ".pyc" or not path.is_file():
+        return 0
+    return round(path.stat().st_size * (1 + BYTECODE if path.suffix == ".py" else 1))
+
+
+def test_the_page_about_installing_has_every_extra():
+    text = (HOUSE / "docs" / "pages" / "install.md").read_text()
+    rows = {name for line in text.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`",
+            line.split("|")[1])}  # fmt: skip
+    assert set(PROJECT["optional-dependencies"]) - {"docs", "test"} == rows
+    (all_of_them,) = PROJECT["optional-dependencies"]["all"]
+    lines = [line.split("|")[1].strip().strip("`") for line in text.splitlines() if line.startswith("| `")]
+    counted = lines[lines.index("scipy") : lines.index("all")]
+    assert Requirement(all_of_them).extras == set(counted) and len(counted) == 7
+    assert "`scipy` to `fleet`, the seven above this line" in text
 
 
 def _closure(requirements: list[str], seen: set[str] | None = None) -> Iterator[str]:
