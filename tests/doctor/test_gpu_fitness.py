@@ -152,8 +152,9 @@ def test_without_a_gpu_there_is_one_sentence(answering, monkeypatch):
     with pytest.raises(BackendUnavailable) as error:
         examine.examine_gpu()
     assert (
-        "no GPU to examine here: NVML does not answer: NVML Shared Library Not Found, and no NVIDIA driver answers"
-        == str(error.value)
+        "no GPU to examine here: NVML does not answer: NVML Shared Library Not Found, and no NVIDIA driver answers; "
+        "install NVIDIA's driver (containers: --gpus all) and pip install 'prism-bench[cuda13]'; what works without a "
+        "GPU is listed by 'prism-bench doctor'" == str(error.value)
     )
     assert 2 == error.value.exit_code
 

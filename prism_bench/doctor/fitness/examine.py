@@ -13,6 +13,10 @@ from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.watching import watched
 
 Opener = Callable[[str], Backend]
+_CURE = (
+    "install NVIDIA's driver (containers: --gpus all) and pip install 'prism-bench[cuda13]'; what works without a GPU "
+    "is listed by 'prism-bench doctor'"
+)
 
 
 def examine_gpu(
@@ -28,7 +32,7 @@ def examine_gpu(
     except PrismBenchError as error:
         if isinstance(reading, str):
             why = f"{reading.partition(';')[0]}, and {str(error).partition(';')[0]}"
-            raise BackendUnavailable(f"no GPU to examine here: {why}") from None
+            raise BackendUnavailable(f"no GPU to examine here: {why}; {_CURE}") from None
         return judged_fitness(FitnessFacts(reading, unprobed=str(error)))
     facts = backend.facts()
     uuid = str(facts.get("uuid") or "")
