@@ -1,4 +1,4 @@
-"""The pages "Ten minutes in your repository" and "Bisect" with the wheel, in an empty git repository."""
+"""The pages "Ten minutes", "Pull requests" and "Bisect" with the wheel, in an empty git repository."""
 
 import gzip
 import json
@@ -14,19 +14,28 @@ from prism_bench.backends.null import SCRIPT
 from tests.docs.blocks import PAGES, blocks, flattened, pattern
 
 PAGE, BISECT = PAGES / "guides" / "ten_minutes.md", PAGES / "guides" / "bisect.md"
+REQUESTS = PAGES / "guides" / "pull_requests.md"
+MOST_COMMANDS = 6  # from nothing to the verdict on a changed kernel
+SLOWER = r"^1 slower +working tree against"
 # No GPU is needed: times are scripted, twice as long with the small blocks of the page.
 TIMES = {"saxpy*": {"seconds": 1e-6, "sass": "one", "with_source": {"block=32)": {"seconds": 2e-6, "sass": "two"}}}}
 WHO = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 def commands():
-    """The commands of the page up to the verdicts, with the code that each ends with; what pip does is done."""
-    text = PAGE.read_text().partition("### 4.")[0]
+    """The commands of the page up to continuous integration, with the code that each ends with."""
+    text = PAGE.read_text().partition("### 5.")[0]
     found = [
         line for block in blocks(PAGE) if block.language == "bash" and block.text in text for line in block.commands
     ]
     codes = [int((re.findall(r"# ends with (\d)", line) or ["0"])[0]) for line in found]
     return [(line, code) for line, code in zip(found, codes, strict=True) if "--from" not in line]
+
+
+def to_the_verdict():
+    """The commands of the page up to the first verdict."""
+    found = commands()
+    return found[: 1 + next(at for at, (line, _) in enumerate(found) if line.startswith("prism-bench compare"))]
 
 
 @pytest.fixture
@@ -49,18 +58,32 @@ def user(installed, tmp_path):
     return run
 
 
-def test_a_slower_kernel_is_found_in_at_most_six_commands_and_without_a_file_by_hand(user):
+def test_a_slower_kernel_is_found_and_checked_without_a_file_by_hand(user):
     install, *rest = commands()
     assert install[0].startswith("pip install")
-    verdict = next(number for number, (line, _) in enumerate(rest, 2) if line.startswith("prism-bench compare"))
-    ours = [line for line, _ in rest[: verdict - 1] if line.startswith("prism-bench")]
-    assert ["init", "verify", "run", "compare"] == [line.split()[1] for line in ours]
     printed = {}
     for line, code in rest:
         printed[line.split()[1]] = run_line(user, line, code)
-    assert re.search(r"^1 slower +working tree against", printed["compare"].stdout, re.MULTILINE)
+    assert re.search(SLOWER, printed["compare"].stdout, re.MULTILINE)
     assert "Worse: 1 case slower than when last measured" in printed["check"].stdout
     assert "catalogue: kernels (prism-bench.toml)" in printed["check"].stderr
+
+
+def test_the_verdict_takes_six_commands_the_change_included(user):
+    (install, _), *rest = to_the_verdict()
+    assert MOST_COMMANDS >= 1 + len(rest)
+    words = [line.split()[:2] for line, _ in rest]
+    assert [
+        ["prism-bench", "init"],
+        ["git", "add"],
+        ["git", "commit"],
+        ["sed", "-i"],
+        ["prism-bench", "compare"],
+    ] == words
+    assert re.match(r"pip install 'prism-bench\[\w+\]'", install)
+    done = [run_line(user, line, code) for line, code in rest][-1]
+    assert 1 == done.returncode
+    assert re.search(SLOWER, done.stdout, re.MULTILINE), done.stdout
 
 
 def section(page, begin, end):
@@ -77,6 +100,8 @@ def follow(user, found):
     for block in found:
         if block.is_file:
             (user.root / block.title).write_text(block.text)
+        elif block.is_output:
+            assert pattern(block.text).search(flattened(done.stdout)), f"{block.place}: printed {done.stdout}"
         elif block.language == "bash":
             for line in block.commands:
                 done = run_line(user, line, int((re.findall(r"# ends with (\d)", line) or ["0"])[0]))
@@ -113,3 +138,34 @@ def test_the_planted_commit_of_the_page_is_found(user):
     culprit = user("git rev-parse --short=10 HEAD~1").stdout.strip()
     assert f"changed by {culprit} Take blocks of 32 threads" in done.stdout
     assert (user.root / "search.json").is_file()
+
+
+def test_a_pull_request_is_compared_and_commented(user):
+    for line in ("prism-bench init", "git add --all", "git commit --quiet --message 'Measure kernels'",
+                 "git checkout --quiet -b feature", "sed -i 's/256/32/g' kernels/example/saxpy.py",
+                 "git commit --quiet --all --message 'Take blocks of 32 threads'"):  # fmt: skip
+        run_line(user, line)
+    own, *stored = section(REQUESTS, "## The comment", "`--post` writes the comment")
+    comment = follow(user, [own]).stdout
+    measured = json.loads((user.root / "comparison.json").read_text())
+    assert ("main", 1) == (measured["a"], measured["counts"]["slower"])
+    assert comment.startswith("<!-- prism-bench comment -->\n\n### Prism Bench: 1 slower")
+    assert re.search(r"^\| \*\*slower\*\* \| saxpy\\\[n=100000\\\] \| .* \| \+(99|100)\.\d % \|", comment, re.MULTILINE)
+    assert "prism-bench compare --filter 'saxpy[n=100000]' -- main" in comment
+    assert "https://example.org/site/compare.html" in comment
+    assert ["json", "bash", "markdown"] == [block.language for block in stored]
+    assert stored[-1].is_output
+    follow(user, stored)
+
+
+def test_the_other_commands_of_pull_requests_run_from_the_wheel(user):
+    found = section(REQUESTS, "`--post` writes the comment", "## In your tests")
+    posted, *rest = [block for block in found if block.language == "bash"]
+    follow(user, [block for block in section(REQUESTS, "## The comment", "`--post` writes") if block.is_file])
+    for line in posted.commands:
+        done = run_line(user, f"env -u GITHUB_TOKEN -u GITLAB_TOKEN -u GITLAB_CI -u CI_API_V4_URL {line}", 2)
+        assert "GITHUB_TOKEN" in done.stderr and done.stdout.startswith("<!-- prism-bench comment -->")
+    follow(user, rest)
+    made = {path.relative_to(user.root).as_posix() for path in user.root.rglob("*.yml")}
+    assert made == {".github/workflows/prism-bench.yml", ".github/workflows/prism-bench-gpu.yml",
+                    "gitlab_project/.gitlab-ci.yml", "gitlab_project/.gitlab/prism-bench.yml"}  # fmt: skip
