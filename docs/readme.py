@@ -1,4 +1,4 @@
-"""Parts of pages that show records and claims: README's table and headline, the page of claims, fusion's table.
+"""Parts of pages that show records and claims: README's table and headline, claims, fusion's table, measured verdicts.
 
     scripts/readme [RECORD]
 
@@ -10,6 +10,7 @@ import re
 import textwrap
 from pathlib import Path
 
+from docs import measured
 from docs.claims import PAGE, KeptClaims
 from prism_bench import options, store
 from prism_bench.analysis.headline import HeadlineRow
@@ -105,7 +106,8 @@ def pages(record: Path) -> dict[Path, str]:
     """Return by path below the repository the text of every page that has such a part."""
     claims = KeptClaims(ROOT, discover())
     chains = f"{BEGIN}\n{claims.chains()}\n{END}"
-    parts = {Path("README.md"): part_of(record, claims), FUSION: chains}
+    measurements = f"{BEGIN}\n\n{measured.measured_part((ROOT / measured.PAGE).parent)}\n\n{END}"
+    parts = {Path("README.md"): part_of(record, claims), FUSION: chains, measured.PAGE: measurements}
     return {PAGE: claims.page(), **{path: with_part((ROOT / path).read_text(), part) for path, part in parts.items()}}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
+from prism_bench.errors import ResultsError
 from prism_bench.kernel import Launch
 from prism_bench.run_record import CaseResult, RunRecord
 
@@ -45,6 +46,14 @@ struct PlantedEnd {
 """
 _ENTRY = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\s*\(")
 _GUARD = " __device__ static unsigned planted_ended; const PlantedEnd planted{{{}, &planted_ended}};"
+_DELAY = """
+#ifndef CPU_CUDA
+    if (blockIdx.x % 64 == 0) {{
+        for (const long long from = clock64(); clock64() - from < {}ll;) {{
+        }}
+    }}
+#endif
+"""
 _ALIKE = 0.1  # cases that share a launch may want waits that differ by this much
 
 
@@ -131,6 +140,22 @@ def planted_text(text: str, waits: list[Wait]) -> str:
             waiting = "".join(f"PLANTED_BLOCKS == {wait.blocks}ull ? {wait.cycles}ll : " for wait in own)
             pieces += [text[done:body], _GUARD.format(f"{waiting}0ll")]
             done = body
+    return "".join([*pieces, text[done:]])
+
+
+def delayed_text(text: str, cycles: int) -> str:
+    """Return the source with a wait at the start of every entry, in one block of 64; the emulator does not wait.
+
+    Raise a ResultsError where the source has no entry.
+    """
+    pieces, done = list[str](), 0
+    for entry in _ENTRY.finditer(text):
+        body = _body(text, entry.end())
+        if body:
+            pieces += [text[done:body], _DELAY.format(cycles)]
+            done = body
+    if not pieces:
+        raise ResultsError("the source has no __global__ function to slow: its entries are in a header")
     return "".join([*pieces, text[done:]])
 
 
