@@ -49,6 +49,11 @@ def default_folder() -> Path:
     return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
 
 
+def is_bundled(catalogue: Path) -> bool:
+    """Return whether the folder is the catalogue inside an installed package, which no repository has."""
+    return catalogue.resolve() == _PACKAGE / "kernels"
+
+
 def shared_folders(catalogue: Path) -> tuple[Path, ...]:
     """Return where a catalogue's kernels and specs find what they share: its own `include/`, then the built-in one."""
     folders = (catalogue / "include", default_folder() / "include")

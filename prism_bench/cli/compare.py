@@ -1,8 +1,7 @@
 """`prism-bench compare`: whether B is slower than A, as far as the noise floor allows to tell apart."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -13,6 +12,7 @@ from prism_bench import interrupts, options
 from prism_bench.errors import UsageError, unknown
 from prism_bench.options import pairs
 from prism_bench.options.fleet import FleetOption, WorkersOption
+from prism_bench.options.progress import status
 from prism_bench.options.tuned import TunedOption
 from prism_bench.units import count_text
 
@@ -77,16 +77,16 @@ def command(
     Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
     """
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
-    judge = _Judge(noise, _rules(least, control=environments[0] == environments[1]), metric, runs=runs)
+    judge = _Judge(noise, _rules(least, environments), metric, runs=runs, named=(catalogue, label or ()))
     words, looks = options.patterns(cases, filter), _looks(processes, most)
     if a and _are_records(a, b or ""):
-        _end(_of_records((a, b or ""), words, judge), everything=all, json=json)
+        _end(judge, _of_records((a, b or ""), words, judge), whole=all, json=json)
     found = options.open_catalogue(catalogue)
     with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
         choice = pairs.choice_of(found, words, pairs.pair_labels(label, place.name), environments)
         effort = _effort(place.name, looks[0], time_limit, records, tuned)
         chosen = _Selecting(place, "--all-cases" if all_cases else "--tuned" if tuned else None)
-        _end(*_of_builds((a, b), choice, effort, judge, looks=looks, selecting=chosen), everything=all, json=json)
+        _end(judge, *_of_builds((a, b), choice, effort, judge, looks=looks, selecting=chosen), whole=all, json=json)
 
 
 def _effort(backend: str, processes: int, limit: float | None, records: Path | None, tuned: bool) -> "PairEffort":
@@ -106,19 +106,24 @@ def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
 
 
 def _end(
-    found: "RecordComparison", save: "Saver[Records, object] | None" = None, *, everything: bool, json: bool
-) -> NoReturn:
+    judge: "_Judge", found: "RecordComparison", save: "Saver[Records, object] | None" = None, *,
+    whole: bool, json: bool,
+) -> NoReturn:  # fmt: skip
     """Print the comparison and end with its exit code, or with that of `save` where nothing could be kept."""
     from prism_bench.report.terminal.comparison import comparison_json, comparison_view
+    from prism_bench.run.worktree import in_repository
 
-    options.show(lambda: comparison_json(found), lambda: comparison_view(found, everything), json=json)
+    (folder, labels), metric = judge.named, judge.metric
+    given = in_repository(folder) if folder else None, labels, metric
+    options.show(lambda: comparison_json(found, given), lambda: comparison_view(found, whole), json=json)
     raise SystemExit(save.exit_code(found.exit_code) if save else found.exit_code)
 
 
-def _rules(least: float | None, *, control: bool) -> "VerdictRules":
+def _rules(least: float | None, environments: "tuple[dict[str, str], dict[str, str]]") -> "VerdictRules":
     """Return rules by which a change from `least` on is reported, and cases are the same only if none is hidden."""
     from prism_bench.analysis.compare.verdict import VerdictRules
 
+    control = environments[0] == environments[1]
     return VerdictRules(control=control) if least is None else VerdictRules(least=least, most=least, control=control)
 
 
@@ -164,7 +169,8 @@ def _environment(words: Sequence[str] | None, option: str) -> dict[str, str]:
 class _Judge:
     """What compares two records: where noise floors are kept, the rules, the metric, and the names of the sides.
 
-    The records below `runs` show what two boards differ by, where the sides come from two.
+    `named` are the catalogue and the labels that the command line has, if any. The records below `runs` show what two
+    boards differ by, where the sides come from two.
     """
 
     noise: Path
@@ -172,6 +178,7 @@ class _Judge:
     metric: str | None
     names: tuple[str, str] = ("A", "B")
     runs: Path = options.DEFAULT_RUNS
+    named: tuple[Path | None, Sequence[str]] = None, ()
 
     def __post_init__(self) -> None:
         _require_metric(self.metric)
@@ -216,25 +223,16 @@ class _Selecting:
     def selection(self, sides: "Sides") -> "Selection | None":
         """Return the role of every case; None where two kernels are compared, whose code differs anyway."""
         from prism_bench.studies.case_code import identity_on
-        from prism_bench.studies.selecting import other_environment, other_package, selected
+        from prism_bench.studies.selecting import other_environment, other_package, selected, with_broken
 
         if sides.across == "variants":
             return None
         asked = self.option and f"{self.option} is given"
         everything = asked or other_environment(sides.builds) or other_package(sides.builds)
-        with interrupts.allowed(), _doing("compiling what differs between the sides"):
+        with interrupts.allowed(), status("compiling what differs between the sides"):
             name, device = self.place.name, self.place.backend.device
-            return selected(sides.builds, device, identity_on(name), everything, launched=name == "cuda")
-
-
-@contextmanager
-def _doing(words: str) -> Generator[None]:
-    """Show what the command does during the block: as a status on a terminal, elsewhere as a line."""
-    console = options.err()
-    if not console.is_terminal:
-        console.print(words, highlight=False, soft_wrap=True)
-    with console.status(words):
-        yield
+            found = selected(sides.builds, device, identity_on(name), everything, launched=name == "cuda")
+        return with_broken(found, sides.broken)
 
 
 def _of_builds(

@@ -13,7 +13,7 @@ from rich.text import Text
 from prism_bench import project
 from prism_bench.catalogue import Catalogue, default_folder, of_project
 from prism_bench.extras import NOT_INSTALLED
-from prism_bench.files import CACHE_REFUSED
+from prism_bench.files import CACHE_REFUSED, is_bundled
 from prism_bench.run_record import RunRecord
 from prism_bench.strict_json import json_text
 from prism_bench.workload import LABELS
@@ -116,6 +116,8 @@ def catalogue_folder(folder: Path | None) -> Path:
         remark(
             f"catalogue: the bundled one; --catalogue {kernels}, or a configuration by 'prism-bench init', uses yours"
         )
+    elif is_bundled(default_folder()):  # whoever works on the bundled catalogue has a checkout of it
+        remark("catalogue: the bundled one; 'prism-bench init' sets up yours, or --catalogue FOLDER names it")
     return folder or default_folder()
 
 

@@ -82,3 +82,13 @@ def _lines(console: Console, left: Callable[["Event"], str] | None) -> Callable[
             console.print(text, highlight=False, soft_wrap=True)
 
     return report
+
+
+@contextmanager
+def status(words: str) -> Iterator[None]:
+    """Show what the command does during the block: as a status on a terminal, elsewhere as a line."""
+    console = options.err()
+    if not console.is_terminal:
+        console.print(words, highlight=False, soft_wrap=True)
+    with console.status(words):
+        yield

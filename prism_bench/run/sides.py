@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from prism_bench import project
 from prism_bench.case import Case
-from prism_bench.catalogue import Catalogue, discover
-from prism_bench.errors import UsageError
+from prism_bench.catalogue import Catalogue, Problem, discover
+from prism_bench.errors import SpecError, UsageError
+from prism_bench.files import family_folder
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
 from prism_bench.run.record_builder import catalogue_name
-from prism_bench.run.worktree import base_commit, checked_out, full_hash, repository_of
+from prism_bench.run.worktree import base_commit, checked_out, full_hash, repository_of, require_history
 
 WORKING_TREE = "working tree"  # the files of the repository as they are, committed or not
 
@@ -21,11 +23,13 @@ class Sides:
     """Two builds with the same cases in the same order.
 
     `across` is what they differ in, `builds` or `variants` of one kernel; `notes` name what cannot be compared.
+    `broken` are cases of A whose spec cannot be used in B, with the reason.
     """
 
     builds: tuple[Build, Build]
     across: str
     notes: tuple[str, ...] = ()
+    broken: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,15 @@ class Choice:
 
 def words_of(a: str | None, b: str | None, catalogue: Catalogue) -> tuple[str, str]:
     """Return the two words of a comparison: the working tree for B, the merge base with the default branch for A."""
-    return a or base_commit(repository_of(catalogue.folder.resolve()))[:12], b or WORKING_TREE
+    return a or _base(catalogue.folder.resolve())[:12], b or WORKING_TREE
+
+
+def _base(folder: Path) -> str:
+    """Return the commit that the working tree is compared with; new records do not make a tree that differs."""
+    configuration = project.current()
+    storage = (configuration.storage if configuration else Path(project.STORAGE)).resolve()
+    results = [] if folder.is_relative_to(storage) else [storage]
+    return base_commit(repository_of(folder), results)
 
 
 @contextmanager
@@ -83,7 +95,7 @@ def _variants(words: tuple[str, str], choice: Choice) -> Sides:
     a, b = ([case for case in choice.catalogue.cases([word], choice.labels) if case.kernel == _full_name(word, choice)]
             for word in words)  # fmt: skip
     *shared, alone = same_cases(a, b, lambda case: f"{case.spec.name}[{case.workload}]")
-    sources = [(choice.catalogue, None)] * 2
+    sources = [_Source(choice.catalogue)] * 2
     return Sides(_named(words, sources, shared, choice), "variants", tuple(_alone(alone)))
 
 
@@ -96,28 +108,51 @@ def _named(
     words: Sequence[str], sources: Sequence["_Source"], shared: Sequence[Sequence[Case]], choice: Choice
 ) -> tuple[Build, Build]:
     a, b = (
-        Build(word, catalogue, tuple(cases), measuring(root, environment))
-        for word, (catalogue, root), cases, environment in zip(words, sources, shared, choice.environments, strict=True)
+        Build(word, source.catalogue, tuple(cases), measuring(source.checkout, environment))
+        for word, source, cases, environment in zip(words, sources, shared, choice.environments, strict=True)
     )
     return a, b
 
 
-_Source = tuple[Catalogue, Path | None]  # a catalogue, and the checkout whose package measures it (None: this one)
+@dataclass(frozen=True)
+class _Source:
+    """A catalogue, the `checkout` whose package measures it (None: this one), and the `tree` that its commit is in."""
+
+    catalogue: Catalogue
+    checkout: Path | None = None
+    tree: Path | None = None
+
+    def words(self, problem: object) -> str:
+        """Return a problem with paths as the repository has them, not in a folder that is removed at the end."""
+        return str(problem).replace(f"{self.tree}/", "") if self.tree else str(problem)
+
+    def of(self, case: Case) -> Problem | None:
+        """Return the problem by which the catalogue lacks a case of another one."""
+        folder = family_folder(case.spec.file).parent if case.spec.file else Path()
+        files = [one.relative_to(folder) for one in (case.spec.file, case.spec.source_path)
+                 if one and one.is_relative_to(folder)]  # fmt: skip
+        for problem in self.catalogue.problems:
+            path = problem.path
+            if path.is_relative_to(self.catalogue.folder) and path.relative_to(self.catalogue.folder) in files:
+                return problem
+        return None
 
 
 def _source(word: str, choice: Choice, stack: ExitStack) -> _Source:
     path = Path(word)
     if path.is_dir():
-        return (discover(path / "kernels"), path.resolve()) if _is_checkout(path) else (discover(path), None)
+        is_checkout = _is_checkout(path)
+        return _Source(discover(path / "kernels"), path.resolve()) if is_checkout else _Source(discover(path))
     folder = choice.catalogue.folder.resolve()
+    require_history(folder)
     commit = "" if word == WORKING_TREE else full_hash(word, folder)
     repository = repository_of(folder)
     if not commit:
-        return choice.catalogue, repository if _is_checkout(repository) else None
+        return _Source(choice.catalogue, repository if _is_checkout(repository) else None)
     tree = stack.enter_context(checked_out(commit, repository))
     if _is_checkout(tree) and folder == repository / "kernels":
-        return discover(tree / "kernels"), tree
-    return discover(_catalogue_in(tree, folder.relative_to(repository), word)), None
+        return _Source(discover(tree / "kernels"), tree, tree)
+    return _Source(discover(_catalogue_in(tree, folder.relative_to(repository), word)), tree=tree)
 
 
 def _catalogue_in(tree: Path, path: Path, word: str) -> Path:
@@ -136,11 +171,29 @@ def _is_checkout(path: Path) -> bool:
 def _builds(words: tuple[str, str], choice: Choice, stack: ExitStack) -> Sides:
     """Return two catalogues against each other, case by case."""
     sources = [_source(word, choice, stack) for word in words]
-    a, b = (catalogue.cases(choice.filters, choice.labels) for catalogue, _ in sources)
+    a, b = (_cases(word, source, choice) for word, source in zip(words, sources, strict=True))
     *shared, alone = same_cases(a, b, lambda case: case.name)
-    notes = _alone(alone)
-    notes += [f"{word}: {problem}" for word, (one, _) in zip(words, sources, strict=True) for problem in one.problems]
-    return Sides(_named(words, sources, shared, choice), "builds", tuple(notes))
+    broken = {case.name: sources[1].words(problem) for case in a
+              if case.name in alone and (problem := sources[1].of(case))}  # fmt: skip
+    notes = _alone([name for name in alone if name not in broken])
+    for word, source, others in zip(words, sources, (b, a), strict=True):
+        problems = [source.words(problem) for problem in source.catalogue.problems]
+        if problems and not shared[0] and (others or not source.catalogue.kernels):
+            raise UsageError(f"{word} does not build: {problems[0]}; {_cure(word)}")
+        notes += [f"{word}: {problem}" for problem in problems]
+    return Sides(_named(words, sources, shared, choice), "builds", tuple(notes), broken)
+
+
+def _cases(word: str, source: _Source, choice: Choice) -> list[Case]:
+    """Return the cases of a side; a UsageError where its specs cannot be used, since 1 means that B is slower."""
+    try:
+        return source.catalogue.cases(choice.filters, choice.labels)
+    except SpecError as error:
+        raise UsageError(f"{word} does not build: {source.words(error)}; {_cure(word)}") from None
+
+
+def _cure(word: str) -> str:
+    return "correct it" if word == WORKING_TREE or Path(word).is_dir() else "name another commit"
 
 
 def of_itself(choice: Choice) -> Sides:

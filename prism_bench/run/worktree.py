@@ -7,16 +7,34 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from prism_bench.errors import UsageError
+from prism_bench.files import is_bundled
 
 _USUAL = ("main", "master", "trunk", "develop")  # default branches, where the repository does not name its own
+_UNTRACKED = "?? "  # how git's list begins a file that it does not know
+_KEPT = {".prism-bench", "__pycache__"}  # folders of files that programs make, wherever they are
 
 
 def repository_of(folder: Path) -> Path:
     """Return the top folder of the repository that `folder` is in; a UsageError where it is in none."""
+    require_history(folder)
     done = _git(folder, "rev-parse", "--show-toplevel")
     if done.returncode:
         raise UsageError(f"{folder} is in no git repository; records and folders can be compared without one")
     return Path(done.stdout.strip()).resolve()
+
+
+def in_repository(folder: Path) -> str:
+    """Return the path of a folder from the top of its repository, where others have it, too; as it is without one."""
+    try:
+        return folder.resolve().relative_to(repository_of(folder.resolve())).as_posix()
+    except UsageError:
+        return str(folder)
+
+
+def require_history(catalogue: Path) -> None:
+    """Raise a UsageError for the catalogue inside an installed package: the repository around it does not know it."""
+    if is_bundled(catalogue):
+        raise UsageError("the bundled catalogue has no history: run 'prism-bench init', or give --catalogue FOLDER")
 
 
 def full_hash(commit: str, repository: Path) -> str:
@@ -29,10 +47,11 @@ def full_hash(commit: str, repository: Path) -> str:
     )
 
 
-def base_commit(repository: Path) -> str:
+def base_commit(repository: Path, results: Sequence[Path] = ()) -> str:
     """Return the merge base of `HEAD` and the default branch: what a branch is compared with.
 
-    Raise a UsageError where there is no default branch, no common commit, or no change to compare.
+    New files below the folders `results` are no change. Raise a UsageError where there is no default branch, no common
+    commit, or no change to compare.
     """
     branch = default_branch(repository)
     base = _git(repository, "merge-base", "HEAD", branch)
@@ -40,7 +59,7 @@ def base_commit(repository: Path) -> str:
         cure = _DEEPEN if _is_shallow(repository) else "name the commit to compare with"
         raise UsageError(f"HEAD and {branch} have no common commit here: {cure}")
     commit = base.stdout.strip()
-    if commit == full_hash("HEAD", repository) and not is_changed(repository):
+    if commit == full_hash("HEAD", repository) and not is_changed(repository, results):
         raise UsageError(f"HEAD is in {branch} and nothing is changed: name a commit to compare with, such as HEAD~1")
     return commit
 
@@ -82,9 +101,19 @@ def subjects_of(commits: Sequence[str], repository: Path) -> dict[str, str]:
     return {line[:40]: line[41:] for line in lines}
 
 
-def is_changed(repository: Path) -> bool:
-    """Return whether the working tree differs from `HEAD`, files that git does not know included."""
-    return bool(_git(repository, "status", "--porcelain").stdout.strip())
+def is_changed(repository: Path, results: Sequence[Path] = ()) -> bool:
+    """Return whether the working tree differs from `HEAD`, files that git does not know included.
+
+    Those below the folders `results`, and what we and Python keep next to sources, are no sources: a record that was
+    just measured does not change what is measured.
+    """
+    listed = _git(repository, "status", "--porcelain", "-z", "--untracked-files=all").stdout.split("\0")
+    for entry in filter(None, listed):
+        path = repository / entry.removeprefix(_UNTRACKED)
+        made = _KEPT & set(path.relative_to(repository).parts) or any(path.is_relative_to(one) for one in results)
+        if not entry.startswith(_UNTRACKED) or not made:
+            return True
+    return False
 
 
 @contextmanager
@@ -147,6 +176,7 @@ def _git(repository: Path, *words: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as error:
+        cure = "install git; " if isinstance(error, FileNotFoundError) else ""
         raise UsageError(
-            f"git does not answer here ({error}); records and folders can be compared without it"
+            f"git does not answer here ({error}): {cure}records and folders can be compared without it"
         ) from None

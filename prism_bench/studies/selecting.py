@@ -24,6 +24,7 @@ from prism_bench.host_plan import Device
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.run.interleave import Build
 from prism_bench.studies.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, python_of
+from prism_bench.toolchain import toolchain_of
 
 Builds = tuple[Build, Build]
 _Files = tuple[tuple[tuple[Path, str], ...], tuple[tuple[Path, str], ...]]
@@ -61,8 +62,17 @@ class _CodePair:
         a, b = self.codes
         differs: dict[ChangeReason, bool] = {
             "code": a.code != b.code, "launch": a.launch != b.launch, "inputs": a.inputs != b.inputs,
+            "compiler": a.code != b.code and self._compilers[0] != self._compilers[1],
         }  # fmt: skip
         return tuple(reason for reason, changed in differs.items() if changed)
+
+    @property
+    def _compilers(self) -> tuple[str, str]:
+        """The compilers of both sides: as they call themselves where both compiled, else as the specs name them."""
+        made = [code.compiled.compiler for code in self.codes if code.compiled]
+        named = [toolchain_of(case.spec.options).compiler for case in self.cases]
+        a, b = made if len(made) == 2 else named
+        return a, b
 
 
 def selected(
@@ -85,6 +95,12 @@ def selected(
     found = tuple(_selected(pairs, everything))
     seconds = {"reading": read - started, "compiling": time.perf_counter() - read}
     return Selection(by, found, everything, seconds)
+
+
+def with_broken(selection: Selection, broken: Mapping[str, str]) -> Selection:
+    """Return the selection with cases of A, too, whose spec cannot be used in B; `broken` has the reasons."""
+    more = (SelectedCase(name, "does not build", problem=reason, broken="b") for name, reason in broken.items())
+    return replace(selection, cases=(*selection.cases, *more))
 
 
 def restricted(builds: Builds, selection: Selection) -> Builds:

@@ -88,6 +88,21 @@ def test_a_folder_of_kernels_that_is_not_used_is_pointed_out(shell, tmp_path):
     assert json.loads(shell("list", "vector_add", "--json").out)
 
 
+def test_the_catalogue_of_an_installed_package_is_never_used_silently(shell, tmp_path, monkeypatch):
+    package = tmp_path / "site" / "prism_bench"
+    shutil.copytree(TOYS, package / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr("prism_bench.files._PACKAGE", package)
+    found = shell("list", "double", "--json")
+    assert "double" in {case["kernel"] for case in found.json}
+    cure = "'prism-bench init' sets up yours, or --catalogue FOLDER names it"
+    assert f"catalogue: the bundled one; {cure}\n" == found.err
+    assert "" == shell("list", "double", "--catalogue", package / "kernels").err
+    for words in (("compare",), ("compare", "main"), ("bisect", "main", "--case", "double[n=1000]")):
+        refused = shell(*words, "--backend", "null")
+        assert 2 == refused.code
+        assert "the bundled catalogue has no history: run 'prism-bench init', or give --catalogue" in refused.err
+
+
 def test_labels_narrow_what_a_command_would_choose(below, configured):
     def chosen(default):
         return options.chosen_labels(None, default)

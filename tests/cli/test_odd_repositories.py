@@ -53,6 +53,23 @@ def odd_branch(root, monkeypatch):
     return root
 
 
+def broken_base(root, monkeypatch):
+    """All specs of the first commit of a branch are broken, and repaired in the working tree."""
+    whole = {path: path.read_text() for path in root.glob("kernels/*/*.py")}
+    for path in whole:
+        path.write_text("spec = 1 +\n")
+    git(root, "commit", "-q", "-a", "-m", "all broken")
+    for path, text in whole.items():
+        path.write_text(text)
+    return root
+
+
+def broken_tree(root, monkeypatch):
+    for path in root.glob("kernels/*/*.py"):
+        path.write_text("spec = 1 +\n")
+    return root
+
+
 def as_it_is(root, monkeypatch):
     return root
 
@@ -70,6 +87,12 @@ def as_it_is(root, monkeypatch):
         (as_it_is, ("compare",), "HEAD is in main and nothing is changed: name a commit to compare with"),
         (as_it_is, ("compare", "HEAD~2"), "that commit has no folder kernels, where the catalogue is now"),
         (as_it_is, ("compare", "HEAD~9"), "is no record, no folder, no kernel of the catalogue and no commit"),
+        (broken_base, ("compare", "HEAD"), "HEAD does not build: kernels/arith/double.py: line 1: SyntaxError"),
+        (broken_base, ("compare", "HEAD", "HEAD~1"), "; name another commit"),
+        (broken_tree, ("compare", "HEAD~1"), "working tree does not build: "),
+        (broken_tree, ("compare", "HEAD~1"), "kernels/arith/double.py: line 1: SyntaxError: "),
+        (broken_tree, ("compare", "HEAD~1"), "; correct it"),
+        (as_it_is, ("compare", "HEAD~1", "--filter", "triple"), "does not build: 'triple' cannot be used: "),
         (as_it_is, ("bisect", "HEAD~1", *CASE), "'triple' cannot be used: "),
         (as_it_is, ("bisect", "HEAD~2", *GOOD), "does not build the case: begin and end with"),
     ],

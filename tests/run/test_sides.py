@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
-from prism_bench.run.sides import Choice, of_itself, opened
+from prism_bench.run.sides import Choice, of_itself, opened, words_of
 
 TOYS = Path(__file__).parent.parent / "toys"
 
@@ -55,6 +55,45 @@ def test_a_broken_spec_of_a_side_is_told(toys, copy):
     (copy / "arith" / "triple.py").write_text("spec = 1 / 0")
     with opened((str(TOYS), str(copy)), Choice(toys)) as sides:
         assert "ZeroDivisionError" in sides.notes[-1]
+
+
+def test_cases_that_a_broken_spec_takes_away_are_broken_and_deleted_ones_are_not(toys, copy):
+    (copy / "arith" / "triple.py").write_text("spec = 1 +")
+    for name in ("nothing.py", "nothing.cu"):
+        (copy / "machine" / name).unlink()
+    with opened((str(TOYS), str(copy)), Choice(toys)) as sides:
+        assert ["triple[n=1000]"] == list(sides.broken)
+        assert "SyntaxError" in sides.broken["triple[n=1000]"]
+        assert "on one side only: nothing[blocks=1] (1)" == sides.notes[0]
+    with opened((str(copy), str(TOYS)), Choice(toys)) as sides:
+        assert {} == sides.broken, "B repaired what A had broken"
+
+
+def test_a_form_that_cannot_be_used_breaks_its_cases_alone(toys, copy):
+    form = 'from prism_bench import Variant\n\nvariant = Variant("adds", entry="doubled")\n'
+    other = Path(shutil.copytree(copy, copy.parent / "other"))
+    (copy / "arith" / "double.triton.py").write_text(form)
+    (other / "arith" / "double.triton.py").write_text("variant = 1 +")
+    with opened((str(copy), str(other)), Choice(discover(copy))) as sides:
+        assert ["double:triton[n=1000]"] == list(sides.broken)
+        assert "double[n=1000]" in names(sides.builds[0])
+
+
+def test_a_side_without_any_usable_spec_is_named(toys, copy):
+    for path in copy.glob("*/*.py"):
+        path.write_text("spec = 1 +")
+    with pytest.raises(UsageError, match=r"copy does not build: .*double\.py: line 1: SyntaxError: .*; correct it"):
+        with opened((str(TOYS), str(copy)), Choice(toys)):
+            pass
+
+
+def test_the_bundled_catalogue_of_an_installed_package_has_no_history(copy, monkeypatch):
+    monkeypatch.setattr("prism_bench.files._PACKAGE", copy.parent)
+    catalogue = discover(copy.rename(copy.parent / "kernels"))
+    for words in (lambda: words_of(None, None, catalogue), lambda: opened(("main", "HEAD"), Choice(catalogue))):
+        with pytest.raises(UsageError, match="the bundled catalogue has no history: run 'prism-bench init', or give"):
+            with words():
+                pass
 
 
 def test_a_checkout_is_measured_by_its_own_package(toys, copy):

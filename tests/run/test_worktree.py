@@ -1,11 +1,20 @@
 """Commits as folders."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.run.worktree import base_commit, checked_out, default_branch, full_hash, repository_of
+from prism_bench.run.worktree import (
+    base_commit,
+    checked_out,
+    default_branch,
+    full_hash,
+    in_repository,
+    is_changed,
+    repository_of,
+)
 
 
 def git(repository, *words):
@@ -72,6 +81,8 @@ def test_without_git_the_rest_still_works_and_that_is_said(tmp_path, monkeypatch
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match="git does not answer here .* records and folders can be compared without it"):
         full_hash("HEAD", tmp_path)
+    with pytest.raises(UsageError, match=": install git; "):
+        full_hash("HEAD", tmp_path)
 
 
 def test_a_folder_of_a_repository_leads_to_its_top(repository, tmp_path_factory):
@@ -79,6 +90,14 @@ def test_a_folder_of_a_repository_leads_to_its_top(repository, tmp_path_factory)
     assert repository.resolve() == repository_of(repository / "a" / "b")
     with pytest.raises(UsageError, match="is in no git repository; records and folders can be compared"):
         repository_of(tmp_path_factory.mktemp("plain"))
+
+
+def test_a_folder_is_named_as_its_repository_has_it(repository, tmp_path_factory, monkeypatch):
+    (repository / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(repository / "a")
+    assert "a/b" == in_repository(Path("b")) == in_repository(repository / "a" / "b")
+    plain = tmp_path_factory.mktemp("plain")
+    assert str(plain) == in_repository(plain)
 
 
 def test_a_branch_is_compared_with_where_it_began(repository):
@@ -96,6 +115,21 @@ def test_uncommitted_changes_are_compared_with_head_and_none_with_nothing(reposi
         base_commit(repository)
     (repository / "kernel.cu").write_text("three")
     assert git(repository, "rev-parse", "HEAD") == base_commit(repository)
+
+
+def test_results_are_no_change_and_every_other_new_file_is(repository):
+    results = repository / "kept"
+    for path in ("kept/runs/one.json.gz", ".prism-bench/asv/x", "kernels/__pycache__/a.pyc"):
+        (repository / path).parent.mkdir(parents=True)
+        (repository / path).write_text("")
+    assert is_changed(repository) and not is_changed(repository, [results])
+    with pytest.raises(UsageError, match="HEAD is in main and nothing is changed"):
+        base_commit(repository, [results])
+    (repository / "new name.cu").write_text("")
+    assert is_changed(repository, [results])
+    (repository / "new name.cu").unlink()
+    git(repository, "add", "kept")
+    assert is_changed(repository, [results]), "a record that is to be committed is a change"
 
 
 def test_the_default_branch_is_the_remotes(repository, tmp_path):

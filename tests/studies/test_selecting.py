@@ -14,7 +14,7 @@ from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
 from prism_bench.studies import selecting
 from prism_bench.studies.case_code import identity_on
-from prism_bench.studies.selecting import other_environment, other_package, restricted, selected
+from prism_bench.studies.selecting import other_environment, other_package, restricted, selected, with_broken
 
 TOYS = Path(__file__).parent.parent / "toys"
 
@@ -160,3 +160,17 @@ def test_code_is_known_by_its_source_where_there_is_no_compiler(monkeypatch):
     assert "source text" == identity_on("emulator")
     monkeypatch.setattr(bindings, "load", missing)
     assert "source text" == identity_on("cuda")
+
+
+def test_another_compiler_is_a_reason_where_the_code_differs(two, by):
+    builds = two("triple.py", "entry=", 'compiler="nvcc", entry=')
+    assert not builds[1].catalogue.problems
+    assert {"triple[n=1000]": ("code", "compiler")} == reasons(two("triple.cu", "3.0f", "5.0f"), by)
+
+
+def test_a_case_whose_spec_cannot_be_used_is_added_as_broken(two, by):
+    found = with_broken(selected(two(), Device(), by), {"gone[n=1]": "gone.py: line 1: SyntaxError"})
+    assert ("gone[n=1]", "does not build", "b") == tuple(
+        getattr(found.cases[-1], name) for name in ("case", "role", "broken")
+    )
+    assert () == found.changed and "gone[n=1]" not in {one.name for one in restricted(two(), found)[0].cases}

@@ -1,7 +1,7 @@
 """Comparison as a comment reads it from JSON; the file may come from a stranger, and is data alone."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from msgspec import Meta
@@ -13,6 +13,8 @@ LARGEST = 20_000_000  # bytes of a comparison's file: one of 100,000 cases is sm
 MOST_CASES = 100_000
 
 _Text = Annotated[str, Meta(max_length=20_000)]
+_Label = Annotated[str, Meta(pattern=r"^S\d$")]
+_Metric = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
 _Both = tuple[int | None, int | None]
 _Seconds = tuple[Annotated[float, Meta(ge=0)] | None, Annotated[float, Meta(ge=0)] | None]
 _NEITHER: _Both = (None, None)
@@ -62,6 +64,28 @@ class ComparedFinding:
 
 
 @dataclass(frozen=True)
+class ComparedOptions:
+    """Options of the command that compared, as far as they decide what is measured; absent ones had their defaults."""
+
+    catalogue: Annotated[str, Meta(max_length=1_000)] | None = None
+    labels: Annotated[list[_Label], Meta(max_length=10)] = field(default_factory=list[str])
+    metric: _Metric | None = None
+
+    @property
+    def are_repeatable(self) -> bool:
+        """Whether the catalogue is in the repository: a file must not name another folder of a reader's machine."""
+        path = PurePosixPath(self.catalogue or "")
+        return not path.is_absolute() and ".." not in path.parts and "\\" not in str(path)
+
+    @property
+    def words(self) -> list[str]:
+        """The options as a command line has them."""
+        catalogue = ["--catalogue", self.catalogue] if self.catalogue else []
+        labels = [word for label in self.labels for word in ("--label", label)]
+        return [*catalogue, *labels, *(["--metric", self.metric] if self.metric else [])]
+
+
+@dataclass(frozen=True)
 class ComparedFile:
     """A comparison of two sides, `a` the old one, at `commits` of the sources."""
 
@@ -74,6 +98,7 @@ class ComparedFile:
     device: _Text = ""
     commits: tuple[_Text | None, _Text | None] = (None, None)
     complete: bool = True
+    options: ComparedOptions = field(default_factory=ComparedOptions)
 
     def of(self, *verdicts: str) -> list[CommentedCase]:
         """Return the cases with one of these verdicts."""

