@@ -1,41 +1,41 @@
 """Why a case of a record takes its time: what the record, the newest profiles and an earlier run know of it."""
 
-from collections.abc import Collection
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.analysis.bounds.largest import is_timed, largest
 from prism_bench.analysis.bounds.profile_table import newest_counted
 from prism_bench.analysis.bounds.why import Why, why_in
 from prism_bench.errors import unknown
 from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.store.points import utc
 
 
 def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:
     """Return why the case takes its time, from profiles below `profiles` and the run before it below `runs`.
 
-    A kernel's name chooses its largest case, of those that a profiler has counted where there are such.
+    A kernel's name, or one of its variants', chooses its largest case, as the kernel's page does.
     """
     counted = newest_counted(store.readable(profiles, str(record.machine.get("id", ""))))
-    case = _named(record, name, counted)
+    case = _named(record, name)
     return why_in(record, case, counted, _before(record, case, runs))
 
 
-def _named(record: RunRecord, name: str, counted: Collection[str]) -> CaseResult:
-    found = [case for case in record.cases if case.name == name]
-    if not found:
-        of_kernel = [case for case in record.cases if case.name.partition("[")[0] == name and not case.is_edge]
-        found = sorted(of_kernel, key=lambda case: (bool(case.measurements), case.name in counted, case.bytes))
-    if not found:
+def _named(record: RunRecord, name: str) -> CaseResult:
+    sized = [case for case in record.cases if not case.is_edge]
+    found = next((case for case in record.cases if case.name == name), None)
+    found = found or largest([case for case in sized if name in (case.kernel, case.name.partition("[")[0])])
+    if found is None:
         known = {case.name for case in record.cases} | {case.name.partition("[")[0] for case in record.cases}
         raise unknown("kernel or case", name, known)
-    return found[-1]
+    return found
 
 
 def _before(record: RunRecord, case: CaseResult, runs: Path) -> tuple[str, CaseResult] | None:
-    """Return the newest earlier run of the machine and backend that has the case, by name, and its case."""
+    """Return the newest earlier run of the machine and backend that timed the case, by name, and its case."""
     for path, other in store.readable(runs, str(record.machine.get("id", ""))):
-        if other.created < record.created and other.backend == record.backend:
+        if utc(other.created) < utc(record.created) and other.backend == record.backend:
             same = next((one for one in other.cases if one.name == case.name and one.code), None)
-            if same:
+            if same and (case.is_edge or is_timed(same)):
                 return path.name.removesuffix(".json.gz"), same
     return None

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from prism_bench.analysis.bounds.why import why
+from prism_bench.analysis.bounds.code_against import CodeAgainst
+from prism_bench.analysis.bounds.hot_lines import SourceLine
+from prism_bench.analysis.bounds.why import CountedNear, Fix, why
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.measure.limits import Limits
 from prism_bench.report.terminal.comparison import comparison_view
@@ -86,11 +88,35 @@ def _verify(*, verbose=False):
     return verification_view({"emulator": record_of(right, *_failed())}, verbose=verbose)
 
 
+LIMITS = Limits(floors={"cold_time": 4e-6, "hot_time": 1e-6}, ceilings={"bandwidth": 4e12, "fp32": 60e12})
+SEEN = {"profiler_duration": 1e-3, "dram_share": 0.9, "l2_hit_rate": 0.02, "occupancy": 0.5}
+
+
 def _why():
-    seen = {"profiler_duration": 1e-3, "dram_share": 0.9, "l2_hit_rate": 0.02, "occupancy": 0.5}
     case = timed(peer=6e-4)
-    limits = Limits(floors={"cold_time": 4e-6, "hot_time": 1e-6}, ceilings={"bandwidth": 4e12, "fp32": 60e12})
-    return why_view(why(case, limits, counted(case, **seen)))
+    return why_view(why(case, LIMITS, counted(case, **SEEN)))
+
+
+def _why_long():
+    """Everything that an account can hold, with two notes that are folded."""
+    case = "active_inference_chain:partial[length=1024,m=8192,n=16384]"
+    found = why(timed(), LIMITS, counted(timed(), **SEEN))
+    lines = tuple(SourceLine("chain.cu", n, 0.3, "y[i] = tanh(x[i] * scale + shift);", "barrier") for n in range(3))
+    notes = (
+        "the profile of aad8442a does not name its machine code: this run's may differ",
+        f"no profiler has counted it: prism-bench profile '{case}'",
+    )
+    code = CodeAgainst("20261122T095434Z-aad8442a", "changed", {"registers": (32, 40)}, True, (), "not listed")
+    fixes = tuple(Fix(f"fix {n}", 1e-4) for n in range(3))
+    return replace(found, case=case, fixes=fixes, lines=lines, code=code, notes=notes)
+
+
+def _why_untimed():
+    """A case without a time: its reason names the element and the line of the source, at the end."""
+    reason = (
+        "wrong: y[1048576] written out of bounds, y ends at y[1048575] [kernels/basic/scale.cu:14 by thread (255, 0)]"
+    )
+    return why_view(why(case_result("scale", status="failed", reason=reason), Limits()))
 
 
 VIEWS = {
@@ -101,6 +127,8 @@ VIEWS = {
     "verify-verbose": lambda: _verify(verbose=True),
     "run": _run,
     "why": _why,
+    "why_long": lambda: why_view(_why_long()),
+    "why_untimed": _why_untimed,
 }
 
 
@@ -143,6 +171,26 @@ def test_a_complaint_is_printed_once_and_whole_for_each_case_where_it_is_sought(
 
 def test_why_takes_fifteen_lines_at_most():
     assert len(printed("why").splitlines()) <= MOST
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("near", [False, True], ids=["counted", "near"])
+def test_a_long_account_takes_fifteen_lines_at_any_width(width, near):
+    found = _why_long()
+    if near:
+        shown = CountedNear("k[n=1]", "S1", found.verdict, found.counters, found.lines)
+        found = replace(found, counters=(), lines=(), counted_in=None, near=shown)
+    console = Console(width=width, file=StringIO(), markup=False, emoji=False)
+    console.print(why_view(found), crop=False)
+    text = console.file.getvalue()
+    assert len(text.splitlines()) <= MOST
+    assert all(word in text for word in ("DRAM through", "90 %", "code  ", "fix  ", "source  ", "roof  ", "note  "))
+    assert ("at S1" in text) == near
+
+
+def test_the_reason_of_a_case_without_a_time_is_whole():
+    text = printed("why_untimed")
+    assert "…" not in text and "by thread (255, 0)]" in " ".join(text.split())
 
 
 if __name__ == "__main__":

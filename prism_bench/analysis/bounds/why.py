@@ -11,6 +11,7 @@ from typing import Literal
 from prism_bench.analysis.bounds.bound import BUSY, PARTS, Bound, bound_of, check_bytes, empty_duration, value
 from prism_bench.analysis.bounds.code_against import CodeAgainst, code_against
 from prism_bench.analysis.bounds.hot_lines import SourceLine, hot_lines
+from prism_bench.analysis.bounds.largest import counted_near
 from prism_bench.analysis.bounds.profile_table import Counted
 from prism_bench.analysis.bounds.roofline import binding, missing_limits
 from prism_bench.analysis.rivals import clock_of, peers
@@ -83,12 +84,23 @@ class Fix:
 
 
 @dataclass(frozen=True)
+class CountedNear:
+    """What counters show of another workload of the same implementation, `case`, where the case itself has none."""
+
+    case: str
+    label: str
+    verdict: str
+    counters: tuple[WhyCounter, ...]
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True)
 class Why:
     """Why a case takes its time.
 
     `bottleneck` is one of `SHOWN` from counters, `memory`, `compute` or `launch` from its time alone (`basis`), None
     where neither shows one; `verdict` is the sentence. `seconds` is its cold time, and `counted_in` the record of the
-    counters.
+    counters. `near` is another workload's counters where it has none.
     """
 
     case: str
@@ -103,6 +115,7 @@ class Why:
     code: CodeAgainst | None = None
     notes: tuple[str, ...] = ()
     seconds: float | None = None
+    near: CountedNear | None = None
 
 
 def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: CodeAgainst | None = None) -> Why:
@@ -132,8 +145,23 @@ def why_in(
 
     `profiles` is what the machine's profiles have newest, by case; `before` an earlier run's name and its same case.
     """
-    own = Counted(case, record, "") if case.profile.get("values") else profiles.get(case.name)
-    return why(case, limits_of(record), own, code_against(before[1], case, before[0]) if before else None)
+    known = {name for name, one in profiles.items() if one.case.profile.get("values")}
+    known |= {one.name for one in record.cases if one.profile.get("values")}
+    own, code = _counted(record, case, profiles), code_against(before[1], case, before[0]) if before else None
+    found, other = why(case, limits_of(record), own, code), counted_near(case, record.cases, known)
+    if found.basis == "counters" or other is None:
+        return found
+    return with_near(found, other, why(other, limits_of(record), _counted(record, other, profiles)))
+
+
+def with_near(found: Why, case: CaseResult, near: Why) -> Why:
+    """Return the account of a case that was not counted, with that of another workload, `case`, which was."""
+    shown = CountedNear(case.name, case.label, near.verdict, near.counters, near.lines)
+    return replace(found, near=shown)
+
+
+def _counted(record: RunRecord, case: CaseResult, profiles: Mapping[str, Counted]) -> Counted | None:
+    return Counted(case, record, "") if case.profile.get("values") else profiles.get(case.name)
 
 
 def _verdict(bound: Bound) -> str:

@@ -1,39 +1,103 @@
 """Why a case takes its time, in a terminal: at most fifteen lines of what the kernel's page shows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from prism_bench.analysis.bounds.code_against import CodeAgainst
-from prism_bench.analysis.bounds.why import Fix, Why
+from prism_bench.analysis.bounds.hot_lines import SourceLine
+from prism_bench.analysis.bounds.why import COUNTERS, CountedNear, Fix, Why, WhyCounter
 from prism_bench.report.cells import times_text
 from prism_bench.report.code_difference import changes_of, code_difference_json
 from prism_bench.units import share_text, time_text
 
 MOST = 15  # lines
-_FIXES, _LINES, _NOTES = 3, 3, 2
+_VERDICT, _FIXES, _LINES, _NOTES = 4, 3, 3, 2  # lines of each part at most; of notes, how many
 
 
 def why_view(found: Why) -> RenderableType:
-    """Return the account; each line is cut at the edge of the terminal, but for the names and commands of notes."""
-    cut = [*_head(found), *_counters(found), *_roof(found), *_fixes(found), *_lines(found), *_code(found.code)]
-    notes = [Text(f"note      {note}", style="dim", overflow="fold") for note in found.notes[:_NOTES]]
+    """Return the account in at most `MOST` lines of the terminal.
+
+    Lines are cut at its edge, but for the verdict and for the names and commands of notes, which are folded.
+    """
+    return _Account(found)
+
+
+@dataclass
+class _Part:
+    """Lines of one subject; where the terminal has too few for all, no more than the last ones go, down to `least`."""
+
+    lines: list[Text]
+    least: int
+
+    @property
+    def spare(self) -> int:
+        return len(self.lines) - self.least
+
+
+class _Account:
+    def __init__(self, found: Why) -> None:
+        self._found = found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        parts = list(_parts(self._found, console, options.max_width))
+        texts = [Text(f"note      {note}", style="dim") for note in self._found.notes[:_NOTES]]
+        notes = [_folded(text, console, options.max_width) for text in texts]
+        while len(notes) > 1 and sum(one.least for one in parts) + sum(map(len, notes)) > MOST:
+            notes.pop()  # a note with a command is shown in whole, or not at all
+        _shorten(parts, MOST - sum(map(len, notes)))
+        yield from [line for lines in (*(one.lines for one in parts), *notes) for line in lines][:MOST]
+
+
+def _shorten(parts: Sequence[_Part], most: int) -> None:
+    """Remove the last lines of the parts that can spare most, until there are no more than `most`."""
+    while sum(len(one.lines) for one in parts) > most and any(one.spare for one in parts):
+        max(reversed(parts), key=lambda one: one.spare).lines.pop()
+
+
+def _parts(found: Why, console: Console, width: int) -> Iterator[_Part]:
+    """Yield the parts from the first line to the last, without notes."""
+    verdict = Text(found.verdict, style="bold yellow" if found.bottleneck else "bold")
+    folded = _folded(verdict, console, width)[:_VERDICT]
+    yield _Part([*_cut([Text(found.case, style="bold")]), *folded], 1 + len(folded))
+    counters = [*_counters(found.counters), *_counted_in(found)]
+    sources = found.lines or (found.near.lines if found.near else ())
+    for lines, least in ((counters, COUNTERS), (_near(found.near), 1 + COUNTERS), (_roof(found), 1), (_fixes(found), 1),
+                         (_lines(sources), 1), (_code(found.code), 1)):  # fmt: skip
+        cut = _cut(lines)
+        yield _Part(cut, min(least, len(cut)))
+
+
+def _folded(text: Text, console: Console, width: int) -> list[Text]:
+    return list(text.wrap(console, width, overflow="fold"))
+
+
+def _cut(lines: Iterable[Text]) -> list[Text]:
+    """Return the lines so that each is cut at the edge of the terminal."""
+    cut = list(lines)
     for line in cut:
         line.no_wrap, line.overflow = True, "ellipsis"
-    return Group(*cut[: MOST - len(notes)], *notes)
+    return cut
 
 
-def _head(found: Why) -> Iterator[Text]:
-    yield Text(found.case, style="bold")
-    yield Text(found.verdict, style="bold yellow" if found.bottleneck else "bold")
-
-
-def _counters(found: Why) -> Iterator[Text]:
-    for one in found.counters:
+def _counters(counters: Iterable[WhyCounter]) -> Iterator[Text]:
+    for one in counters:
         yield Text(f"  {one.text:>8}  {one.meaning}")
+
+
+def _counted_in(found: Why) -> Iterator[Text]:
     if found.counted_in:
         yield Text(f"          counted in {found.counted_in}", style="dim")
+
+
+def _near(near: CountedNear | None) -> Iterator[Text]:
+    """Yield what was counted at another workload."""
+    if near is None:
+        return
+    yield Text(f"at {near.label:<7}{near.verdict}")
+    yield from _counters(near.counters)
 
 
 def _roof(found: Why) -> Iterator[Text]:
@@ -58,8 +122,8 @@ def _gain(found: Why, fix: Fix) -> str:
     return f": {time_text(fix.seconds)}{faster}"
 
 
-def _lines(found: Why) -> Iterator[Text]:
-    for number, one in enumerate(found.lines[:_LINES]):
+def _lines(lines: Sequence[SourceLine]) -> Iterator[Text]:
+    for number, one in enumerate(lines[:_LINES]):
         stall = f" ({one.stall})" if one.stall else ""
         text = f"  {one.text.strip()}" if one.text else ""
         yield Text(f"{'' if number else 'source':<10}{one.file}:{one.line} {share_text(one.share)}{stall}{text}")
