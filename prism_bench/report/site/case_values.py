@@ -59,7 +59,9 @@ def _comparison(found: Mapping[str, Any]) -> dict[str, Any]:
 def _why(why: Why) -> dict[str, Any]:
     """Return the account without what the page's JSON has elsewhere: names, and what counters mean."""
     plain = {name: value for name, value in why_json(why).items() if name != "case"}
-    return plain | {"counters": [{"name": one.name, "value": one.value, "text": one.text} for one in why.counters]}
+    near = {"case": why.near.case, "label": why.near.label} if why.near else None
+    counters = [{"name": one.name, "value": one.value, "text": one.text} for one in why.counters]
+    return plain | {"near": near, "counters": counters}
 
 
 def drawn_case(context: SiteContext, shown: ShownCase, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from prism_bench import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.compare.noise import Noise, stored_noise
@@ -21,8 +20,8 @@ from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.analysis.trend.windows import BoardCourse, courses
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.raw_source import is_present
 from prism_bench.report.site.against import against
+from prism_bench.report.site.earlier import earlier_cases
 from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.shown import ShownCase, judged, newest_cases
@@ -107,14 +106,13 @@ class SiteContext:
         nights = [night for night, facts in enumerate(self.own) if same_run(facts, self.record)]
         return list(self.own[: nights[0]]) if nights else []
 
+    def before(self, shown: ShownCase) -> tuple[Facts, CaseResult] | None:
+        """Return the newest run before the case's own that timed it, and the case as that run has it, without times."""
+        return self._before.get(shown.case.name)
+
     @cached_property
-    def before(self) -> tuple[Facts, Mapping[str, CaseResult]] | None:
-        """The run before the newest one, and its cases by name; None where there is none that can be read."""
-        facts = self.earlier[-1] if self.earlier else None
-        path = self.places.runs / facts.file if facts else None
-        if facts is None or path is None or not is_present(path):
-            return None
-        return facts, {case.name: case for case in store.read(path, edges=False).cases}
+    def _before(self) -> Mapping[str, tuple[Facts, CaseResult]]:
+        return earlier_cases(self.history, self.own, self.places.runs, self.cases.values())
 
     def kernels(self) -> Iterator[tuple[str, list[ShownCase]]]:
         """Yield every kernel of the catalogue or of a record by name, with its cases: none if nothing was measured."""

@@ -33,9 +33,9 @@ def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
     )  # fmt: skip
     if empty:
         yield "Peers without a time", _reasons(empty)
-    older = Counter(one.origin for one in context.cases.values() if one.case.ceiling is None)
-    if older["older"] or older["round"]:
-        yield "Not in this run", f"{count_text(older['older'] + older['round'], 'case')}, shown from older records"
+    older = sum(one.origin != "newest" for one in context.cases.values() if one.case.ceiling is None)
+    if older:
+        yield "Not in this run", f"{count_text(older, 'case')}, shown from older records"
     if not record.complete:
         yield "Cut short", "cases that the run did not reach are missing"
 

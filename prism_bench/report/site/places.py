@@ -20,6 +20,11 @@ class Places:
         return self.runs.parent / "rounds"
 
     @property
+    def languages(self) -> Path:
+        """Records of the catalogue's forms in all languages, by machine: true figures, but no runs of the trend."""
+        return self.runs.parent / "languages"
+
+    @property
     def tuning(self) -> Path:
         return self.runs.parent / "tuning"
 

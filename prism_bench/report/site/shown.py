@@ -15,16 +15,21 @@ from prism_bench.report.terminal.case_table import Line, lines
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts
+from prism_bench.store.records import in_order
 
 _AT_ONCE = 64  # records that are searched together for the newest times of cases
+
+
+# What records other than the newest run are called, by origin.
+ORIGINS = {"older": "an older record", "round": "a round", "languages": "a record of languages"}
 
 
 @dataclass(frozen=True, eq=False)
 class ShownCase:
     """A case with its row of the summary, its line of the table, and the reading that they are of.
 
-    `origin` is `newest` for the newest run, `older` for a run before that left fewer cases out, `round` where only a
-    round of making kernels faster has timed it, in one process.
+    `origin` is `newest` for the newest run, `older` for a run before that left fewer cases out. Where no run has timed
+    it, it is `round` for a round of making kernels faster, in one process, or `languages` for a record of languages.
     """
 
     case: CaseResult
@@ -60,22 +65,36 @@ def cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = Non
 def newest_cases(
     reading: Reading, own: Sequence[Facts], history: History, places: Places, catalogue: Catalogue | None
 ) -> dict[str, ShownCase]:
-    """Return by name the newest run's cases, then those of the catalogue that an older run or a round timed last."""
+    """Return by name the newest run's cases, then those of the catalogue that something older timed last.
+
+    That is an older run, else a round of making kernels faster or a record of languages.
+    """
     found = {one.case.name: one for one in cases_of(reading, "newest")}
     known = {case.name for case in catalogue.cases()} if catalogue else set()
-    for facts, names in _elsewhere(history, own, known - set(found)):
+    for facts, names in newest_with(history, own, known - set(found)):
         older = _read(places.runs / facts.file, catalogue)
         found |= {one.case.name: one for one in cases_of(older, "older", names)} if older else {}
-    for path in reversed(store.records_in(places.rounds)):
+    for path, origin in _beside_runs(places, str(reading.record.machine["id"])):
         missing = known - set(found)
-        is_own = path.parent.name == path_part(reading.record.machine["id"])
-        made = _read(path, catalogue) if missing and is_own else None
-        found |= {one.case.name: one for one in cases_of(made, "round", missing)} if made else {}
+        made = _read(path, catalogue) if missing else None
+        if made and made.record.backend == reading.record.backend:
+            found |= {one.case.name: one for one in cases_of(made, origin, missing)}
     return found
 
 
-def _elsewhere(history: History, own: Sequence[Facts], wanted: Collection[str]) -> Iterator[tuple[Facts, list[str]]]:
-    """Yield each record that holds the newest time of wanted cases, with the names of these cases."""
+def _beside_runs(places: Places, machine: str) -> list[tuple[Path, str]]:
+    """Return the records of the machine that are no runs of the trend, with their origin, the newest first."""
+    folders = ((places.rounds, "round"), (places.languages, "languages"))
+    found = [(path, origin) for folder, origin in folders for path in store.records_in(folder)
+             if path.parent.name == path_part(machine)]  # fmt: skip
+    return sorted(found, key=lambda one: in_order(one[0]), reverse=True)
+
+
+def newest_with(history: History, own: Sequence[Facts], wanted: Collection[str]) -> Iterator[tuple[Facts, list[str]]]:
+    """Yield each record that holds the newest time of wanted cases, with the names of these cases.
+
+    Only the records `own` are searched.
+    """
     mine = {facts.file for facts in own}
     places = [place for place, facts in enumerate(history.records) if facts.file in mine][::-1]
     left, cases = set(wanted), dict[int, list[str]]()

@@ -2,12 +2,21 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from prism_bench.analysis.bounds import code_against
+from prism_bench.compilation import disassembly
+from prism_bench.compilation.code import Resources
+from prism_bench.compilation.disassembly import CompiledEntry
+from prism_bench.compilation.listing import read_listing
 from prism_bench.evidence import Evidence
 from prism_bench.report.site.measured import drawn_measurement, measurement_views
 from prism_bench.report.site.packing import given_values
+from prism_bench.studies.why_of import why_of
+from tests.compilation.test_code_difference import LISTINGS
+from tests.report.languages import languages_record, operation_catalogue
 from tests.report.site.pages import nights, read, site_of
 from tests.report.synthetic import case_result, gpu_record, record_of
 
@@ -51,6 +60,42 @@ def test_what_was_counted_at_another_workload_is_linked(tmp_path):
     assert "No profiler has counted it" in shown
 
 
+def profiled(case, **more):
+    shares = {"dram_share": 0.91, "l2_hit_rate": 0.02, "occupancy": 0.5, "profiler_duration": 1e-4}
+    values = {name: {"value": value, "unit": "1"} for name, value in shares.items()}
+    return replace(case, profile={"tool": "ncu", "values": values, **more})
+
+
+COUNTERS = ["dram share 91 %", "l2 hit rate 2.0 %", "occupancy 50 %"]
+LINES = [{"file": "k.cu", "line": n, "samples": samples, "text": "y[i] = x[i];", "stall": "long scoreboard"}
+         for n, samples in ((7, 30), (4, 10))]  # fmt: skip
+
+
+def counters_in(html):
+    """The three counters of a page as a reader sees them."""
+    plain = re.sub(r"<[^>]+>", " ", html)
+    return [one for one in COUNTERS if one in re.sub(r"\s+", " ", plain.replace("\xa0", " ").replace("\u202f", " "))]
+
+
+def test_three_counters_and_the_hottest_lines_are_shown(tmp_path):
+    case = profiled(case_result("k", "S2", times={"cold_time": 1e-4}), lines=LINES)
+    shown = article(raw(site_of(tmp_path, record_of(case))))
+    assert COUNTERS == counters_in(shown)
+    assert 3 == shown.partition('<dl class="counters">')[2].partition("</dl>")[0].count("<dt>")
+    lines = re.findall(r'<code>(k\.cu:\d+)</code> <code>(.*?)</code>.*?<td><span class="q">(\d+)', shown)
+    assert [("k.cu:7", "y[i] = x[i];", "75"), ("k.cu:4", "y[i] = x[i];", "25")] == lines
+
+
+def test_a_case_without_counters_shows_those_of_its_neighbour_and_its_lines(tmp_path):
+    small, large = sizes(("S1", 100), ("S2", 900))
+    site = site_of(tmp_path, record_of(profiled(small, lines=LINES), large))
+    shown = article(raw(site))
+    assert "<h4>At S1</h4>" in shown and "k.cu:7" in shown
+    assert COUNTERS == counters_in(shown.partition("<h4>At S1</h4>")[2])
+    cases = json.loads((site / "kernels/k.json").read_text())["cases"]
+    assert [None, {"case": small.name, "label": "S1"}] == [one["why"].get("near") for one in cases]
+
+
 def test_why_has_its_counters_its_roof_and_its_fixes(tmp_path):
     shown = read(site_of(tmp_path, gpu_record()), "kernels/pixel_entropy").text
     assert re.search(r"It takes [\d.]+ ms; the compute limit of this run allows [\d.]+ µs", shown)
@@ -67,6 +112,54 @@ def test_machine_code_is_compared_with_the_run_before(tmp_path):
     assert "The same as in the run before, 2026-10-01 00000000." in same
 
 
+def test_machine_code_is_compared_with_the_newest_run_that_has_the_case(tmp_path):
+    """As `show --why` does: a run that measured other kernels alone is passed over."""
+    case, other = case_result("k", times={"cold_time": 1e-5}, code={"sass": "a"}), case_result("other", times={})
+    first, second, third = nights(record_of(case, other), 3)
+    site = site_of(tmp_path, first, replace(second, cases=(other,)), third)
+    assert "The same as in 2026-10-01 00000000, the newest earlier run that has it." in read(site, "kernels/k").text
+    code = why_of(third, "k", tmp_path / "runs", tmp_path / "profiles").code
+    assert code.state == "same" and code.before.startswith("20261001T")
+
+
+def test_a_case_of_an_older_run_is_compared_with_runs_before_that(tmp_path):
+    catalogue = operation_catalogue(tmp_path / "kernels")
+    first, second, third = nights(languages_record(), 3)
+    rest = tuple(case for case in third.cases if case.kernel != "vector_add")
+    site = site_of(tmp_path, first, second, replace(third, cases=rest), catalogue=catalogue)
+    text = read(site, "kernels/vector_add").text
+    assert "2026-10-02 00000000" not in text and "The same as in 2026-10-01 00000000, the newest earlier run" in text
+
+
+def test_the_first_block_that_differs_is_on_the_page(tmp_path, monkeypatch):
+    """Of code that the compiler's cache holds: the stored listings, by the digests of two runs."""
+    texts = {"a": "scale.sass", "b": "scale_after.sass"}
+    monkeypatch.setattr(code_against, "kept_entries", lambda kernel, architecture, sass: {
+        "scale": CompiledEntry(Path(sass), "scale", Resources(registers=8))})  # fmt: skip
+    monkeypatch.setattr(disassembly, "listing_of", lambda path: read_listing((LISTINGS / texts[path.name]).read_text()))
+    case = case_result(
+        "k", times={"cold_time": 1e-5}, code={"sass": "a", "architecture": "sm_90", "entries": ["scale"]}
+    )
+    first, second = nights(record_of(case), 2)
+    changed = replace(case, code={**case.code, "sass": "b"})
+    text = read(site_of(tmp_path, first, replace(second, cases=(changed,))), "kernels/k").text
+    assert re.search(r"Kind of instruction .*fp32 1 2", text), "counts by kind"
+    assert "The first block that differs is block 2." in text
+    before, after = text.partition("The first block that differs")[2].split("After", 1)
+    assert "FADD R3, R3, R2" in before and "FFMA R3, R3, R2, R2" in after
+
+
+def test_languages_are_side_by_side_at_the_workload_that_the_page_opens_on(tmp_path):
+    record = languages_record()
+    own = tuple(case for case in record.cases if case.kernel != "vector_add" or case.label == "S1")
+    catalogue = operation_catalogue(tmp_path / "kernels")
+    text = raw(site_of(tmp_path, replace(record, cases=own), catalogue=catalogue), "kernels/vector_add")
+    section = text.partition('<section id="languages">')[2].partition("</section>")[0]
+    rows = re.findall(r'<tr><th scope="row" class="text">(?:<a [^>]*>)?([^<]+)<', section)
+    assert ["Numba-CUDA", "cuTile", "Triton", "CUDA C++", "CuTe DSL", "Warp"] == rows
+    assert "At S1" in section and re.search(r">4\.[678]\d<", section) and "not installed" in section
+
+
 def test_evidence_is_one_line_and_its_windows_are_folded(tmp_path):
     seen = [Evidence(0.2, 4, {"sm_clock": (1.5e9, 1.9e9, 1.98e9), "power": (300.0, 400.0, watts)}, {"power cap": 0.5})
             for watts in (450.0, 512.0)]  # fmt: skip
@@ -74,6 +167,7 @@ def test_evidence_is_one_line_and_its_windows_are_folded(tmp_path):
     case = replace(case, measurements=(replace(case.measurements[0], evidence=tuple(seen)),))
     shown = article(raw(site_of(tmp_path, record_of(case))))
     assert "SM clock 1.50 GHz to 1.98 GHz, power 300 to 512 W, clock held down: power cap, 0 samples" in shown
+    assert "0 samples repeated for it." in shown
     assert "<details><summary>By measurement</summary><template" in shown
 
 

@@ -1,9 +1,12 @@
 """The page of an operation: its languages side by side."""
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
 
+from prism_bench import store
 from tests.report.languages import languages_record, operation_catalogue
 from tests.report.site.browser import OVERLAPS, opened, window
 from tests.report.site.pages import read, site_of
@@ -65,3 +68,23 @@ def test_it_stands_wide_and_narrow_without_overlaps(browser, site, width, dark):
         assert width >= page.evaluate("document.documentElement.scrollWidth")
         assert 1 == page.locator("figure[data-plot=languages] svg.chart").count()
         assert [] == page.problems
+
+
+def test_times_of_a_record_of_languages_are_shown_where_no_run_has_them(tmp_path, monkeypatch):
+    """The run timed the kernel alone; a newer record of the emulator has no times of the device."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    full, catalogue = languages_record(), operation_catalogue(tmp_path / "kernels")
+    alone = replace(full, cases=tuple(case for case in full.cases if case.variant is None))
+    other = replace(full, created="2026-11-23T00:00:00", backend="emulator")
+    for record in (replace(full, created="2026-11-22T00:00:00", commit="e" * 40), other):
+        store.save(record, store.path_for(record, tmp_path / "languages"))
+    site = site_of(tmp_path, alone, catalogue=catalogue)
+    page = read(site, "operations/vector_add").text
+    assert re.search(r"At S1 CUDA C\+\+ is the fastest, and Numba-CUDA takes 4\.[678]\dx its time\.", page)
+    assert 4 == page.count("from a record of languages"), "three times and a reason"
+    assert "Numba-CUDA" in read(site, "index").text.partition("Operations that are written")[2]
+    assert "in a record of languages: no run has timed it" in read(site, "kernels/vector_add").text
+    cases = json.loads((site / "kernels/vector_add.json").read_text())["cases"]
+    assert {None, "e" * 40} == {one["elsewhere"]["commit"] if "elsewhere" in one else None for one in cases}
+    assert "languages" == next(row["state"] for row in json.loads((site / "catalogue.json").read_text())["kernels"]
+                               if row.get("variant") == "triton")  # fmt: skip

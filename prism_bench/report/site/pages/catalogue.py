@@ -14,7 +14,8 @@ from prism_bench.report.site.sparkline import recent, sparkline
 from prism_bench.report.terminal.case_table import VERDICTS, table_of
 from prism_bench.workload import LABELS
 
-_ORIGINS = {"newest": "measured", "older": "older", "round": "round"}  # the best first: it represents the row
+# The best first: it represents the row.
+_ORIGINS = {"newest": "measured", "older": "older", "round": "round", "languages": "languages"}
 _NIGHTS = 60  # of a sparkline
 
 
@@ -97,7 +98,7 @@ def _budget(cases: Sequence[ShownCase]) -> str:
 
 
 def _state(own: Mapping[str, ShownCase]) -> str:
-    """Return `measured`, `older` or `round` where only those know it, `unmeasured`, or what went wrong."""
+    """Return `measured`, `older`, `round` or `languages` where only those know it, `unmeasured`, or what went wrong."""
     if not own:
         return "unmeasured"
     wrong = [one.case.status for one in own.values() if one.case.status not in ("ok", "skipped")]

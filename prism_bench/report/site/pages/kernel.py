@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from prism_bench.analysis.bounds.code_against import code_against
+from prism_bench.analysis.bounds.code_against import CodeAgainst, code_against
+from prism_bench.analysis.bounds.largest import counted_near, largest
 from prism_bench.analysis.bounds.roofline import roofs, unmeasured_peaks
-from prism_bench.analysis.bounds.why import Why, why
+from prism_bench.analysis.bounds.why import Why, why, with_near
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
 from prism_bench.files import family_of
@@ -18,10 +20,10 @@ from prism_bench.report.site.answers import kernel_answer
 from prism_bench.report.site.case_values import case_values, conditions, drawn_case
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counted_of
-from prism_bench.report.site.implementations import forms, operation_page
+from prism_bench.report.site.implementations import ImplementationTable, forms, implementations, operation_page
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.resources import resources
-from prism_bench.report.site.shown import ShownCase
+from prism_bench.report.site.shown import ORIGINS, ShownCase
 from prism_bench.report.terminal.case_table import table_of
 from prism_bench.report.verification import checks_of
 from prism_bench.run_record import CaseResult
@@ -47,13 +49,15 @@ def _page(
 ) -> Page:  # fmt: skip
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
     seen = {one.case.name: counted_of(context, one) for one in shown_cases}
-    whys = {one.case.name: why(one.case, one.reading.limits, seen[one.case.name], _code(context, one.case))
+    whys = {one.case.name: why(one.case, one.reading.limits, seen[one.case.name], _code(context, one))
             for one in shown_cases}  # fmt: skip
+    _add_near(shown_cases, whys)
     cases = [case_values(context, one, seen[one.case.name], whys[one.case.name]) for one in shown_cases]
-    chosen = largest(shown_cases)
+    opened = largest([one.case for one in shown_cases])
+    chosen = opened.name if opened else None
     view = {
         "kernel": kernel,
-        "answer": _answer(chosen, shown_cases, whys),
+        "answer": kernel_answer(opened, whys[opened.name]) if opened else "",
         "created": context.record.created,
         "commit": context.record.commit,
         "family": spec.family if spec else next((one.case.family for one in shown_cases), ""),
@@ -65,8 +69,8 @@ def _page(
         "resources": compiled,
     }
     shown = {"cases": shown_cases, "table": table_of([one.line for one in shown_cases]), "whys": whys, "spec": spec,
-             "counted": _counted_near(shown_cases, whys),
-             "largest": chosen, "before": _replaced(spec), "changes": changes_of,
+             "earlier": partial(_earlier, context), "implementations": _implementations(context, opened),
+             "origins": ORIGINS, "largest": chosen, "before": _replaced(spec), "changes": changes_of,
              "languages": len(forms(context.catalogue, kernel)), "operation": f"{operation_page(kernel)}.html",
              "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
              "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
@@ -82,11 +86,6 @@ def _page(
                 words=_words(kernel, spec, view))  # fmt: skip
 
 
-def _answer(chosen: str | None, shown_cases: Sequence[ShownCase], whys: Mapping[str, Why]) -> str:
-    opened = next((one.case for one in shown_cases if one.case.name == chosen), None)
-    return kernel_answer(opened, whys[opened.name]) if opened else ""
-
-
 def _peaks(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, float]:
     kinds = {one.case.arithmetic for one in shown_cases if one.case.flops}
     return unmeasured_peaks(context.record.machine, context.reading.limits, kinds)
@@ -98,31 +97,34 @@ def _words(kernel: str, spec: KernelSpec | None, view: Mapping[str, Any]) -> str
     return ". ".join(filter(None, [view["meaning"], view["family"], ", ".join(names)]))
 
 
-def largest(shown_cases: Sequence[ShownCase]) -> str | None:
-    """Return the case that the page opens on: the largest workload of the kernel itself that has a time."""
-    timed = [one for one in shown_cases if any(two.samples for two in one.case.measurements if two.subject == "kernel")]
-    own = [one for one in timed if one.case.variant is None] or timed or list(shown_cases)
-    return max(own, key=_size).case.name if own else None
+def _add_near(shown_cases: Sequence[ShownCase], whys: dict[str, Why]) -> None:
+    """Give each case without counters those of the largest workload of its implementation that has some."""
+    counted = {name for name, one in whys.items() if one.basis == "counters"}
+    cases = [one.case for one in shown_cases]
+    for case in cases:
+        near = None if case.name in counted else counted_near(case, cases, counted)
+        if near:
+            whys[case.name] = with_near(whys[case.name], near, whys[near.name])
 
 
-def _counted_near(shown_cases: Sequence[ShownCase], whys: Mapping[str, Why]) -> dict[str, ShownCase]:
-    """Return for each case without counters the largest one of the same implementation that has some."""
-    known = [one for one in shown_cases if whys[one.case.name].basis == "counters"]
-    near, others = {one.case.variant: one for one in sorted(known, key=_size)}, set(shown_cases) - set(known)
-    return {one.case.name: near[one.case.variant] for one in shown_cases if one in others and one.case.variant in near}
+def _implementations(context: SiteContext, opened: CaseResult | None) -> ImplementationTable | None:
+    """Return the languages at the workload that the page opens on; None where no two of them have a time."""
+    tables = implementations(context, opened.kernel) if opened else []
+    found = next((one for one in tables if opened and one["label"] == opened.label), None)
+    return found if found and sum(row["behind"] is not None for row in found["rows"]) > 1 else None
 
 
-def _size(shown: ShownCase) -> tuple[int, int]:
-    return _order(shown)[1] if shown.case.label in LABELS else -1, shown.case.bytes
+def _code(context: SiteContext, shown: ShownCase) -> CodeAgainst | None:
+    """Return the machine code against the newest earlier run that has the case; None where there is none."""
+    found = context.before(shown)
+    return code_against(found[1], shown.case, name_of(found[0])) if found else None
 
 
-def _code(context: SiteContext, case: CaseResult) -> Any:
-    """Return the machine code against the run before; None where there is none that has the case."""
-    if context.before is None:
-        return None
-    facts, cases = context.before
-    older = cases.get(case.name)
-    return code_against(older, case, name_of(facts)) if older and case.code and older.code else None
+def _earlier(context: SiteContext, name: str) -> str:
+    """Return an earlier run's name with what it is: the run before, or the newest one that has the case."""
+    last = context.earlier[-1] if context.earlier else None
+    is_last = last is not None and name == name_of(last)
+    return f"the run before, {name}" if is_last else f"{name}, the newest earlier run that has it"
 
 
 def _noise(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, dict[str, float]]:

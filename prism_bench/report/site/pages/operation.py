@@ -15,6 +15,7 @@ from prism_bench.report.site.implementations import (
     widest,
 )
 from prism_bench.report.site.page import Page, kernel_page
+from prism_bench.report.site.shown import ORIGINS
 from prism_bench.units import count_text
 
 
@@ -42,7 +43,7 @@ def pages(context: SiteContext) -> Iterator[Page]:
             "workloads": tables,
         }
         meanings = {name: spec.variants[name].meaning for name in own if name}
-        shown = {"kernel_link": f"{kernel_page(kernel)}.html", "meanings": meanings,
+        shown = {"origins": ORIGINS, "kernel_link": f"{kernel_page(kernel)}.html", "meanings": meanings,
                  "anything_timed": any(row["cold"] for table in tables for row in table["rows"])}  # fmt: skip
         yield Page(operation_page(kernel), f"{kernel} in {count_text(len(own), 'language')}", view, shown, "operation",
                    ("plot.js", "pictures.js"), words=" ".join([spec.family, *titles]))  # fmt: skip
