@@ -54,7 +54,6 @@ def _page(
     _add_near(shown_cases, whys)
     cases = [case_values(context, one, seen[one.case.name], whys[one.case.name]) for one in shown_cases]
     opened = largest([one.case for one in shown_cases])
-    chosen = opened.name if opened else None
     view = {
         "kernel": kernel,
         "answer": kernel_answer(opened, whys[opened.name]) if opened else "",
@@ -70,7 +69,7 @@ def _page(
     }
     shown = {"cases": shown_cases, "table": table_of([one.line for one in shown_cases]), "whys": whys, "spec": spec,
              "earlier": partial(_earlier, context), "implementations": _implementations(context, opened),
-             "origins": ORIGINS, "largest": chosen, "before": _replaced(spec), "changes": changes_of,
+             "origins": ORIGINS, "largest": opened and opened.name, "before": _replaced(spec), "changes": changes_of,
              "languages": len(forms(context.catalogue, kernel)), "operation": f"{operation_page(kernel)}.html",
              "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
              "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
@@ -78,8 +77,8 @@ def _page(
              "conditions": conditions,
              "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
     drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
-             "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors), "largest": chosen,
-             "noise": _noise(context, shown_cases),
+             "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors),
+             "largest": shown["largest"], "noise": _noise(context, shown_cases),
              "cases": [drawn_case(context, *both) for both in zip(shown_cases, cases, strict=True)]}  # fmt: skip
     scripts = ("plot.js", "roofline.js", "kernel.js")
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", scripts, drawn=drawn if shown_cases else None,
