@@ -49,7 +49,8 @@ def _grid(rows: Sequence[HeadlineRow], names: int) -> Table:
     before = None
     for row in rows:
         labels = labels_text(row)
-        raced = {**row["worst"], "implementation": middle_cut(row["worst"]["implementation"], names)}
+        raced = row["worst"].copy()
+        raced["implementation"] = middle_cut(raced["implementation"], names)
         worst = Text.assemble(f"{times_text(raced['ratio'])} ", (case_text(raced), "dim"))
         grid.add_row("" if labels == before else labels, row["peers"], str(row["cases"]), mean_text(row),
                      str(row["below"]), worst)  # fmt: skip
