@@ -1,5 +1,6 @@
 """A kernel's page: it opens on the largest case, says why it takes its time, and folds what is not read at first."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
