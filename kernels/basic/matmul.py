@@ -119,9 +119,9 @@ spec = KernelSpec(
         *(Workload(m=m, n=n, k=k) for m, n, k in ((1, 1, 1), (3, 5, 0), (0, 4, 4), (4, 0, 4), (16, 16, 16))),
         *(Workload(m=m, n=n, k=k) for m, n, k in ((32, 32, 32), (128, 256, 128), (1000, 3, 17), (3, 1000, 17))),
         *(Workload(m=m, n=n, k=k) for m, n, k in ((1, 1, 4097), (17, 33, 193), (31, 36, 200))),
-        *(Workload(m=130, n=n, k=k, tile="Large") for n, k in ((256, 16), (260, 17), (257, 7), (258, 33))),
-        *(Workload(m=129, n=n, k=k, tile="Medium") for n, k in ((128, 8), (132, 25), (131, 9))),
-        *(Workload(m=65, n=n, k=k, tile="Narrow") for n, k in ((64, 8), (68, 41), (67, 31))),
+        *(Workload(m=130, n=n, k=k, tile="Large") for n, k in ((256, 16), (260, 17), (257, 7), (258, 33), (260, 40))),
+        *(Workload(m=129, n=n, k=k, tile="Medium") for n, k in ((128, 8), (132, 25), (131, 9), (131, 40))),
+        *(Workload(m=65, n=n, k=k, tile="Narrow") for n, k in ((64, 8), (68, 41), (67, 31), (68, 48))),
         Workload(m=4099, n=3, k=5, tile="Narrow"),
     ),
     golden=(

@@ -111,6 +111,7 @@ spec = KernelSpec(
         ),
         *(Workload(batch=130, inputs=9, outputs=o, tile="Large") for o in (257, 260)),
         Workload(batch=129, inputs=9, outputs=132, tile="Medium", layout="out_in"),
+        Workload(batch=129, inputs=40, outputs=256, tile="Large", layout="out_in"),
         Workload(batch=65, inputs=17, outputs=67, tile="Narrow", layout="out_in"),
     ),
     golden=(

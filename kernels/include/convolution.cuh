@@ -65,6 +65,11 @@ struct ConvolutionCopies {
         tiles = depth_tiles<T>(depth);
     }
 
+    __device__ static constexpr bool whole() { return false; }
+
+    template <bool WHOLE>
+    __device__ void copy(float* stage, int, int) { copy(stage); }
+
     __device__ void copy(float* stage) {
         const int own = threadIdx.x % T::DEPTH, line = threadIdx.x / T::DEPTH, count = sizes.taps();
 #pragma unroll

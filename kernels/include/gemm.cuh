@@ -25,9 +25,13 @@ struct OperandCopies {
     RightCopy<T, WIDTH, TURNED> right;
     int depth, tiles;
 
-    __device__ void copy(float* stage) {
-        left.copy(stage, depth);
-        right.copy(stage + T::DEPTH * T::PITCH_M, depth);
+    __device__ bool whole() const { return left.whole(depth) && right.whole(depth); }
+
+    template <bool WHOLE>
+    __device__ void copy(float* stage, int part, int parts) {
+        left.template copy<WHOLE>(stage, depth, part, parts);
+        right.template copy<WHOLE>(stage + T::DEPTH * T::PITCH_M, depth, part, parts);
+        if (part < parts - 1) return;
         depth -= T::DEPTH;
         --tiles;
     }
@@ -48,8 +52,27 @@ __device__ void activate(const float* bias, int col, int n, const Place<T>& plac
     }
 }
 
+/// Four sums in order, through 16 bytes of shared memory. Stored as they are, they would have registers of the same bank
+/// as the operand of their column, for which every FMA waits; written with neighbours swapped, they have the other bank.
+#ifdef CPU_CUDA
+__device__ inline float4 from_other_bank(float*, const float* sum) {
+    return make_float4(sum[0], sum[1], sum[2], sum[3]);
+}
+#else
+__device__ inline float4 from_other_bank(float* spare, const float* sum) {
+    const unsigned int at = static_cast<unsigned int>(__cvta_generic_to_shared(spare));
+    float4 v;
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" : : "r"(at), "f"(sum[1]), "f"(sum[0]), "f"(sum[3]), "f"(sum[2])
+                 : "memory");
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.y), "=f"(v.x), "=f"(v.w), "=f"(v.z) : "r"(at)
+                 : "memory");
+    return v;
+}
+#endif
+
+/// `spare` is 16 bytes of shared memory that no other thread uses.
 template <class T, int WIDTH>
-__device__ void store_rows(float* c, int m, int n, int row, int col, const Place<T>& place,
+__device__ void store_rows(float* c, int m, int n, int row, int col, const Place<T>& place, float* spare,
                            const float (&sum)[T::ROWS][T::COLS]) {
 #pragma unroll
     for (int i = 0; i < T::ROWS; ++i) {
@@ -60,7 +83,7 @@ __device__ void store_rows(float* c, int m, int n, int row, int col, const Place
             const int at = col + place.col_at(j);
             if (at >= n) continue;
             const float* const from = sum[i] + j;
-            if constexpr (WIDTH == 4) store4(line + at, make_float4(from[0], from[1], from[2], from[3]));
+            if constexpr (WIDTH == 4) store4(line + at, from_other_bank(spare, from));
             else line[at] = from[0];
         }
     }
@@ -82,7 +105,8 @@ __device__ void multiply_matrices(const float* a, const float* b, const float* b
     float sum[T::ROWS][T::COLS] = {};
     multiply_tiles<T>(source, source.tiles, shared, place, sum);
     combine_slices<T>(shared, place, sum);
+    __syncthreads();
     if (place.slice > 0) return;
     activate<T>(bias, col, n, place, f, sum);
-    store_rows<T, WIDTH>(c, m, n, row, col, place, sum);
+    store_rows<T, WIDTH>(c, m, n, row, col, place, shared + 4 * threadIdx.x, sum);
 }

@@ -40,8 +40,9 @@ struct Place {
     __device__ Place() {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % (T::WARPS_M * T::WARPS_N);
         slice = warp / (T::WARPS_M * T::WARPS_N);
-        row = part / T::WARPS_N * (T::M / T::WARPS_M) + lane / T::LANES_N * 4;
-        col = part % T::WARPS_N * (T::N / T::WARPS_N) + lane % T::LANES_N * 4;
+        // Neighbouring lanes share a row or a column quad: a warp's 16-byte read then takes two passes, not four.
+        row = part / T::WARPS_N * (T::M / T::WARPS_M) + (lane % 2 + lane / 16 * 2) * 4;
+        col = part % T::WARPS_N * (T::N / T::WARPS_N) + lane / 2 % T::LANES_N * 4;
     }
 
     __device__ int row_at(int i) const { return row + i / 4 * 4 * T::LANES_M + i % 4; }
@@ -81,13 +82,19 @@ struct TurningCopy {
         lines = count;
     }
 
-    /// The next tile; what lies `left` or more deep, or outside the matrix, is zero.
-    __device__ void copy(float* shared, int left) {
+    /// Whether no tile of `depth` has anything outside the matrix.
+    __device__ bool whole(int depth) const { return lines >= LINES && depth % T::DEPTH == 0; }
+
+    /// The next tile, of which one part; what lies `left` or more deep, or outside the matrix, is zero. A tile that is
+    /// not WHOLE comes in one part.
+    template <bool WHOLE>
+    __device__ void copy(float* shared, int left, int part, int parts) {
         const int k = threadIdx.x % T::DEPTH;
         float* const to = shared + k * PITCH + first();
-        if (left >= T::DEPTH && lines >= LINES) {
+        if (WHOLE || (left >= T::DEPTH && lines >= LINES)) {
 #pragma unroll
-            for (int i = 0; i < COUNT; ++i) __pipeline_memcpy_async(to + i * APART, from + i * step, 4);
+            for (int i = 0; i < COUNT; ++i)
+                if (i * parts / COUNT == part) __pipeline_memcpy_async(to + i * APART, from + i * step, 4);
         } else {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
@@ -96,7 +103,7 @@ struct TurningCopy {
                 else to[i * APART] = 0.0f;
             }
         }
-        from += T::DEPTH;
+        if (part == parts - 1) from += T::DEPTH;
     }
 };
 
@@ -114,13 +121,17 @@ struct StraightCopy {
         from = matrix + threadIdx.x / ACROSS * length + (column < columns ? column : 0);
     }
 
-    __device__ void copy(float* shared, int left) {
+    __device__ bool whole(int depth) const { return depth % T::DEPTH == 0; }
+
+    template <bool WHOLE>
+    __device__ void copy(float* shared, int left, int part, int parts) {
         const int k = threadIdx.x / ACROSS;
         float* const to = shared + k * PITCH + threadIdx.x % ACROSS * WIDTH;
-        if (left >= T::DEPTH) {
+        if (WHOLE || left >= T::DEPTH) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i)
-                __pipeline_memcpy_async(to + i * APART * PITCH, from + i * APART * length, 4 * WIDTH);
+                if (i * parts / COUNT == part)
+                    __pipeline_memcpy_async(to + i * APART * PITCH, from + i * APART * length, 4 * WIDTH);
         } else {
 #pragma unroll
             for (int i = 0; i < COUNT * WIDTH; ++i) {
@@ -129,7 +140,7 @@ struct StraightCopy {
                 else if (at == 0) __pipeline_memcpy_async(to + row * PITCH, from + row * length, 4 * WIDTH);
             }
         }
-        from += T::DEPTH * length;
+        if (part == parts - 1) from += T::DEPTH * length;
     }
 };
 
@@ -160,15 +171,14 @@ struct Fragments {
     }
 };
 
-/// Adds the product of `tiles` depth tiles to `sum`. `source.copy(stage)` starts the copies of the next tile;
-/// `source.tiles` counts those left until `source.next()` turns to other operands, if there are any.
-template <class T, class Source>
-__device__ void multiply_tiles(Source& source, int tiles, float* shared, const Place<T>& place,
-                               float (&sum)[T::ROWS][T::COLS]) {
-    if (tiles == 0) return;
+template <class T, bool WHOLE, class Source>
+__device__ void walk_tiles(Source& source, int tiles, float* shared, const Place<T>& place,
+                           float (&sum)[T::ROWS][T::COLS]) {
+    // Copies between the products of half the steps: they then wait for no queue, and no product for them.
+    constexpr int PARTS = WHOLE ? T::STEPS / 2 : 1;
     for (int stage = 0; stage < T::STAGES - 1; ++stage) {
         if (source.tiles == 0) source.next();
-        if (source.tiles > 0) source.copy(shared + stage * T::STAGE);
+        if (source.tiles > 0) source.template copy<WHOLE>(shared + stage * T::STAGE, 0, 1);
         __pipeline_commit();
     }
     __pipeline_wait_prior(T::STAGES - 2);
@@ -189,8 +199,9 @@ __device__ void multiply_tiles(Source& source, int tiles, float* shared, const P
                     if (tiles > 1) read = read + 1 == T::STAGES ? 0 : read + 1;
                 }
                 fragments[(step + 1) % 2].read(shared + read * T::STAGE, first + (step + 1) % T::STEPS, place);
-                if (step == 0) {
-                    if (copying) source.copy(shared + write * T::STAGE);
+                if (step < PARTS && copying)
+                    source.template copy<WHOLE>(shared + write * T::STAGE, step, PARTS);
+                if (step == PARTS - 1) {
                     __pipeline_commit();
                     write = write + 1 == T::STAGES ? 0 : write + 1;
                 }
@@ -198,6 +209,17 @@ __device__ void multiply_tiles(Source& source, int tiles, float* shared, const P
             }
         }
     }
+}
+
+/// Adds the product of `tiles` depth tiles to `sum`. `source.copy(stage, part, parts)` starts the copies of one part of
+/// the next tile; `source.tiles` counts those left until `source.next()` turns to other operands, if there are any.
+/// Where nothing of any tile is outside the matrices, `source.whole()`, no copy looks for borders.
+template <class T, class Source>
+__device__ void multiply_tiles(Source& source, int tiles, float* shared, const Place<T>& place,
+                               float (&sum)[T::ROWS][T::COLS]) {
+    if (tiles == 0) return;
+    if (source.whole()) walk_tiles<T, true>(source, tiles, shared, place, sum);
+    else walk_tiles<T, false>(source, tiles, shared, place, sum);
 }
 
 /// Adds the slices' sums in order; slice 0 has the total. All threads of the block call it.

@@ -44,9 +44,13 @@ struct ReservoirCopies {
         tiles = depth_tiles<T>(width);
     }
 
-    __device__ void copy(float* stage) {
-        states.copy(stage, depth);
-        weights.copy(stage + T::DEPTH * T::PITCH_M, depth);
+    __device__ bool whole() const { return states.whole(depth) && weights.whole(inputs); }
+
+    template <bool WHOLE>
+    __device__ void copy(float* stage, int part, int parts) {
+        states.template copy<WHOLE>(stage, depth, part, parts);
+        weights.template copy<WHOLE>(stage + T::DEPTH * T::PITCH_M, depth, part, parts);
+        if (part < parts - 1) return;
         depth -= T::DEPTH;
         --tiles;
     }

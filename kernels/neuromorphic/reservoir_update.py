@@ -148,6 +148,7 @@ spec = KernelSpec(
                     for s, n, i in ((0, 4, 4), (1, 1, 1), (17, 33, 5), (3, 8, 0))
                 ),
                 Workload(samples=130, neurons=260, inputs=9, tile="Large"),
+                Workload(samples=128, neurons=256, inputs=16, tile="Large"),
                 Workload(samples=129, neurons=131, inputs=3, tile="Medium"),
                 Workload(samples=65, neurons=70, inputs=12, tile="Narrow"),
             ),

@@ -22,18 +22,22 @@ struct GateCopy {
     const float* weights;
     int width, hidden, unit, gates;
 
-    __device__ void copy(float* shared, int left) {
+    __device__ bool whole() const { return gates == 3 && unit + T::N / 3 <= hidden; }
+
+    template <bool WHOLE>
+    __device__ void copy(float* shared, int left, int part, int parts) {
         const int k = threadIdx.x % T::DEPTH, first = threadIdx.x / T::DEPTH;
         const float* const from = weights + k;
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
+            if (i * parts / COUNT != part) continue;
             const int column = first + i * APART, own = unit + unit_of(column);
             float* const to = shared + k * PITCH + column;
-            if (k < left && own < hidden && gate_of(column) < gates)
+            if (WHOLE || (k < left && own < hidden && gate_of(column) < gates))
                 __pipeline_memcpy_async(to, from + (static_cast<long long>(gate_of(column)) * hidden + own) * width, 4);
             else *to = 0.0f;
         }
-        weights += T::DEPTH;
+        if (part == parts - 1) weights += T::DEPTH;
     }
 };
 
@@ -53,9 +57,13 @@ struct GateCopies {
         tiles = depth_tiles<T>(width);
     }
 
-    __device__ void copy(float* stage) {
-        states.copy(stage, depth);
-        weights.copy(stage + T::DEPTH * T::PITCH_M, depth);
+    __device__ bool whole() const { return states.whole(depth) && weights.whole(); }
+
+    template <bool WHOLE>
+    __device__ void copy(float* stage, int part, int parts) {
+        states.template copy<WHOLE>(stage, depth, part, parts);
+        weights.template copy<WHOLE>(stage + T::DEPTH * T::PITCH_M, depth, part, parts);
+        if (part < parts - 1) return;
         depth -= T::DEPTH;
         --tiles;
     }
@@ -71,19 +79,29 @@ struct Biases {
     __device__ float of(const float* b, int gate, int unit) const { return __ldg(b + gate * hidden + unit); }
 };
 
+/// What is added to the sums of one unit's gates; `inner` is inside the reset, where that comes after the product.
+struct UnitBiases {
+    float r, z, n, inner;
+};
+
+template <bool RESET_AFTER>
+__device__ UnitBiases biases_of(const Biases& bias, int unit) {
+    const float n = RESET_AFTER ? bias.of(bias.ih, 2, unit) : bias.both(2, unit);
+    return {bias.both(0, unit), bias.both(1, unit), n, RESET_AFTER ? bias.of(bias.hh, 2, unit) : 0.0f};
+}
+
 /// (1 - z) n + z h.
 __device__ inline float blend(float z, float n, float h) { return fmaf(z, h - n, n); }
 
 /// What the gates of one unit give: the next state, or for the form of 2014 what its second launch needs.
 template <bool RESET_AFTER>
-__device__ void finish(float r_sum, float z_sum, float n_x, float n_h, const Biases& bias, int unit, float h,
-                       float* h_next, float* work, long long count) {
-    const float r = logistic(r_sum + bias.both(0, unit)), z = logistic(z_sum + bias.both(1, unit));
+__device__ void finish(float r_sum, float z_sum, float n_x, float n_h, const UnitBiases& bias, float h, float* h_next,
+                       float* work, long long count) {
+    const float r = logistic(r_sum + bias.r), z = logistic(z_sum + bias.z);
     if constexpr (RESET_AFTER) {
-        const float n = tanhf(n_x + bias.of(bias.ih, 2, unit) + r * (n_h + bias.of(bias.hh, 2, unit)));
-        *h_next = blend(z, n, h);
+        *h_next = blend(z, tanhf(n_x + bias.n + r * (n_h + bias.inner)), h);
     } else {
-        work[0] = r * h, work[count] = z, work[2 * count] = n_x + bias.both(2, unit);
+        work[0] = r * h, work[count] = z, work[2 * count] = n_x + bias.n;
     }
 }
 
@@ -114,15 +132,30 @@ __device__ void finish_tile(const BlockTile& tile, const float* x, const float* 
     combine_slices<T>(shared, place, sum);
     combine_slices<T>(shared, place, from_x);
     if (place.slice > 0) return;
+    // Every load before the first store, behind which a load waits: for the compiler they may be to the same address.
+    UnitBiases added[4];
+    float old[T::ROWS][4];
+    const auto unit_at = [&](int j) { return block_unit + unit_of(place.col_at(j)); };
+    const auto inside = [&](int i, int j) {
+        return block_sample + place.row_at(i) < sizes.batch && unit_at(j) < sizes.hidden;
+    };
+    const auto state_at = [&](int i, int j) {
+        return static_cast<long long>(block_sample + place.row_at(i)) * sizes.hidden + unit_at(j);
+    };
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        added[j] = unit_at(j) < sizes.hidden ? biases_of<RESET_AFTER>(bias, unit_at(j)) : UnitBiases{};
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i) old[i][j] = inside(i, j) ? h[state_at(i, j)] : 0.0f;
+    }
 #pragma unroll
     for (int i = 0; i < T::ROWS; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            const int sample = block_sample + place.row_at(i), unit = block_unit + unit_of(place.col_at(j));
-            if (sample >= sizes.batch || unit >= sizes.hidden) continue;
-            const long long at = static_cast<long long>(sample) * sizes.hidden + unit;
-            finish<RESET_AFTER>(sum[i][j], sum[i][j + 4], from_x[i][j + 8], sum[i][j + 8], bias, unit, h[at],
-                                h_next + at, work + at, static_cast<long long>(sizes.batch) * sizes.hidden);
+            const long long at = state_at(i, j);
+            if (inside(i, j))
+                finish<RESET_AFTER>(sum[i][j], sum[i][j + 4], from_x[i][j + 8], sum[i][j + 8], added[j], old[i][j],
+                                    h_next + at, work + at, static_cast<long long>(sizes.batch) * sizes.hidden);
         }
 }
 

@@ -193,7 +193,7 @@ QUIET = {"x": 0.0, "h": 1.0, "w_ih": 0.0, "w_hh": 0.0, "b_ih": 0.0}
 EDGES = (
     Workload(batch=64, inputs=64, hidden=128),
     *(Workload(batch=b, inputs=i, hidden=h) for b, i, h in ((1, 1, 1), (0, 3, 4), (5, 0, 7), (17, 33, 45))),
-    *(Workload(batch=130, inputs=i, hidden=h, tile="Broad") for i, h in ((9, 65), (24, 64), (5, 31))),
+    *(Workload(batch=130, inputs=i, hidden=h, tile="Broad") for i, h in ((9, 65), (24, 64), (40, 64), (5, 31))),
 )
 WEIGHED = (
     In("w_ih", "gates inputs", fill=WEIGHTS), In("w_hh", "gates hidden", fill=WEIGHTS),

@@ -27,9 +27,13 @@ struct GateCopies {
         tiles = depth_tiles<T>(width);
     }
 
-    __device__ void copy(float* stage) {
-        states.copy(stage, depth);
-        weights.copy(stage + T::DEPTH * T::PITCH_M, depth);
+    __device__ bool whole() const { return states.whole(depth) && weights.whole(sizes.hidden); }
+
+    template <bool WHOLE>
+    __device__ void copy(float* stage, int part, int parts) {
+        states.template copy<WHOLE>(stage, depth, part, parts);
+        weights.template copy<WHOLE>(stage + T::DEPTH * T::PITCH_M, depth, part, parts);
+        if (part < parts - 1) return;
         depth -= T::DEPTH;
         --tiles;
     }
@@ -40,13 +44,10 @@ struct GateCopies {
     }
 };
 
-/// The cell of one unit from its four gate sums, in the order i, f, g, o.
-__device__ void finish(const float* sum, const float* bias, int hidden, int unit, float c, float* h_next,
-                       float* c_next) {
-    const float i = logistic(sum[0] + bias[unit]);
-    const float f = logistic(sum[1] + bias[hidden + unit]);
-    const float g = tanhf(sum[2] + bias[2 * hidden + unit]);
-    const float o = logistic(sum[3] + bias[3 * hidden + unit]);
+/// The cell of one unit from its four gate sums and their biases, in the order i, f, g, o.
+__device__ inline void finish(const float* sum, const float* bias, float c, float* h_next, float* c_next) {
+    const float i = logistic(sum[0] + bias[0]), f = logistic(sum[1] + bias[1]);
+    const float g = tanhf(sum[2] + bias[2]), o = logistic(sum[3] + bias[3]);
     *c_next = fmaf(f, c, i * g);
     *h_next = o * tanhf(*c_next);
 }
@@ -61,15 +62,32 @@ __device__ void finish_tile(Source& source, const float* c, const float* bias, f
     multiply_tiles<T>(source, depth_tiles<T>(sizes.inputs) + depth_tiles<T>(sizes.hidden), shared, place, sum);
     combine_slices<T>(shared, place, sum);
     if (place.slice > 0) return;
+    // The loads of AHEAD rows before their first store, behind which a load waits: for the compiler both may be to the
+    // same address. All rows, where the registers suffice.
+    constexpr int UNITS = T::COLS / 4, AHEAD = T::RESIDENT == 1 ? T::ROWS : 4;
+    float added[UNITS][4], old[AHEAD][UNITS];
+    const auto unit_at = [&](int u) { return source.unit + place.col_at(4 * u) / 4; };
+    const auto inside = [&](int i, int u) {
+        return source.sample + place.row_at(i) < sizes.batch && unit_at(u) < sizes.hidden;
+    };
+    const auto state_at = [&](int i, int u) {
+        return static_cast<long long>(source.sample + place.row_at(i)) * sizes.hidden + unit_at(u);
+    };
 #pragma unroll
-    for (int i = 0; i < T::ROWS; ++i) {
-        const int sample = source.sample + place.row_at(i);
+    for (int k = 0; k < 4 * UNITS; ++k)
+        added[k / 4][k % 4] = unit_at(k / 4) < sizes.hidden ? __ldg(bias + k % 4 * sizes.hidden + unit_at(k / 4)) : 0.0f;
 #pragma unroll
-        for (int j = 0; j < T::COLS; j += 4) {
-            const int unit = source.unit + place.col_at(j) / 4;
-            const long long at = static_cast<long long>(sample) * sizes.hidden + unit;
-            if (sample >= sizes.batch || unit >= sizes.hidden) continue;
-            finish(sum[i] + j, bias, sizes.hidden, unit, c[at], h_next + at, c_next + at);
+    for (int first = 0; first < T::ROWS; first += AHEAD) {
+#pragma unroll
+        for (int k = 0; k < AHEAD * UNITS; ++k) {
+            const int i = first + k / UNITS, u = k % UNITS;
+            old[k / UNITS][u] = inside(i, u) ? c[state_at(i, u)] : 0.0f;
+        }
+#pragma unroll
+        for (int k = 0; k < AHEAD * UNITS; ++k) {
+            const int i = first + k / UNITS, u = k % UNITS;
+            const long long at = state_at(i, u);
+            if (inside(i, u)) finish(sum[i] + 4 * u, added[u], old[k / UNITS][u], h_next + at, c_next + at);
         }
     }
 }
