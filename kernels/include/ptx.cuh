@@ -32,6 +32,13 @@ __device__ inline unsigned long long add_in_order(unsigned long long* word, unsi
     return before;
 }
 
+__device__ inline void count_in_order(unsigned long long* word) { add_in_order(word, 1); }
+
+/// Until the word, which only grows, is at least `least`.
+__device__ inline void await_count(const unsigned long long* word, unsigned long long least) {
+    while (load_after(word) < least) __nanosleep(100);
+}
+
 __device__ inline unsigned long long load_from_host(const unsigned long long* word) { return load_after(word); }
 
 __device__ inline void store_for_host(unsigned long long* word, unsigned long long value) { store_in_order(word, value); }
@@ -64,6 +71,16 @@ __device__ inline unsigned long long add_in_order(unsigned long long* word, unsi
     asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;" : "=l"(before) : "l"(global_word(word)), "l"(value)
                  : "memory");
     return before;
+}
+
+/// Adds 1; what stood there before is not read.
+__device__ inline void count_in_order(unsigned long long* word) {
+    asm volatile("red.release.gpu.global.add.u64 [%0], 1;" : : "l"(global_word(word)) : "memory");
+}
+
+/// Until the word, which only grows, is at least `least`.
+__device__ inline void await_count(const unsigned long long* word, unsigned long long least) {
+    while (load_after(word) < least) {}
 }
 
 __device__ inline unsigned long long load_from_host(const unsigned long long* word) {

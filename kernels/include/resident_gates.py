@@ -37,8 +37,8 @@ def suits_resident(gates: int, batch: int, inputs: int, hidden: int, device: Dev
     return shared_bytes(gates, inputs, LANES, KEPT[gates]) <= device.max_shared_bytes
 
 
-def resident(entry: str, gates: int, batch: int, inputs: int, lanes: int = LANES, kept: int | None = None) -> Launch:
+def resident(entry: str, arguments: tuple[str, ...], gates: int, batch: int, inputs: int) -> Launch:
     """The launch of `entry`, a block per sample."""
-    kept = KEPT[gates] if kept is None else kept
-    shared = shared_bytes(gates, inputs, lanes, kept)
-    return Launch(batch, UNITS * lanes, shared=shared, entry=f"{entry}<{lanes}, {kept}>")
+    kept = KEPT[gates]
+    shared = shared_bytes(gates, inputs, LANES, kept)
+    return Launch(batch, UNITS * LANES, shared, f"{entry}<{LANES}, {kept}>", arguments)

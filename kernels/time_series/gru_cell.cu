@@ -1,6 +1,7 @@
 #include <cooperative_groups.h>
 
 #include "gemm.cuh"
+#include "recurrent_grid.cuh"
 #include "resident_gates.cuh"
 
 // The gates r, z and n are one product whose tiles hold, for every 32 units, 32 columns of each gate: a thread has all
@@ -92,6 +93,12 @@ __device__ UnitBiases biases_of(const Biases& bias, int unit) {
 
 /// (1 - z) n + z h.
 __device__ inline float blend(float z, float n, float h) { return fmaf(z, h - n, n); }
+
+/// The next state of a unit, b_hn being added to the last of the h sums.
+__device__ inline float next_state(const float (&by_x)[3], float r_h, float z_h, float n_h, float h) {
+    const float r = logistic(by_x[0] + r_h), z = logistic(by_x[1] + z_h);
+    return blend(z, tanhf(by_x[2] + r * n_h), h);
+}
 
 /// What the gates of one unit give: the next state, or for the form of 2014 what its second launch needs.
 template <bool RESET_AFTER>
@@ -203,6 +210,23 @@ gru_sequence(const float* x, const float* h, const float* w_ih, const float* w_h
     }
 }
 
+/// The steps of a launch whose blocks keep W_hh of a few units each; by_x is W_ih x + b_ih.
+extern "C" __global__ void __launch_bounds__(256, 1)
+gru_grid(const float* by_x, const float* h, const float* w_hh, const float* b_hh, float* y, float* states,
+         unsigned long long* counters, int steps, int batch, int hidden) {
+    extern __shared__ __align__(16) float resident[];
+    RecurrentGrid<3, 4> grid(batch, hidden, resident);
+    float inner[3][grid.OWN];
+#pragma unroll
+    for (int g = 0; g < 3; ++g)
+#pragma unroll
+        for (int i = 0; i < grid.OWN; ++i) inner[g][i] = __ldg(b_hh + g * hidden + grid.unit() + i);
+    const auto cell = [&](const float (&x)[3], const float (&by_h)[3], float own, int i) {
+        return next_state(x, by_h[0] + inner[0][i], by_h[1] + inner[1][i], by_h[2] + inner[2][i], own);
+    };
+    walk_grid(grid, GridSteps(counters, steps), by_x, h, w_hh, y, states, cell);
+}
+
 /// All steps of few units, a block per sample.
 template <class Gates>
 __device__ void walk_samples(const float* x, const float* h, const float* w_ih, const float* w_hh, const Biases& bias,
@@ -211,8 +235,7 @@ __device__ void walk_samples(const float* x, const float* h, const float* w_ih, 
     const float inner = gates.unit < sizes.hidden ? bias.of(bias.hh, 2, gates.unit) : 0.0f;
     const auto added = [=](int gate, int unit) { return gate < 2 ? bias.both(gate, unit) : bias.of(bias.ih, 2, unit); };
     const auto cell = [=](const float (&by_x)[3], const float (&by_h)[3], float own) {
-        const float r = logistic(by_x[0] + by_h[0]), z = logistic(by_x[1] + by_h[1]);
-        return blend(z, tanhf(by_x[2] + r * (by_h[2] + inner)), own);
+        return next_state(by_x, by_h[0], by_h[1], by_h[2] + inner, own);
     };
     for (int sample = blockIdx.x; sample < sizes.batch; sample += gridDim.x) {
         __syncthreads();

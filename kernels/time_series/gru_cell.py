@@ -33,6 +33,7 @@ from prism_bench.domain import real
 from prism_bench.inputs import Fill
 from prism_bench.peer import Peer
 
+from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
 from ..include.resident_gates import (
     EDGES_OF_RESIDENT,
     MOST_INPUTS,
@@ -53,8 +54,10 @@ WEIGHTS = Fill(
     real(),
 )
 
-
 FEW = ("x", "h", "w_ih", "w_hh", "b_ih", "b_hh", "h_next", "batch", "inputs", "hidden")
+SEQUENCE = ("x", "h", "w_ih", "w_hh", "b_ih", "b_hh", "y", "steps", "batch", "inputs", "hidden")
+GRID = ("by_x", "h", "w_hh", "b_hh", "y", "states", "counters", "steps", "batch", "hidden")
+ON_GRID = GridCell("gru_grid", GRID, gates=3, bias="b_ih")
 
 
 def tiles(name: str, batch: int, hidden: int) -> int:
@@ -79,12 +82,16 @@ def launch(
     return gates if reset_after else (gates, candidate(batch, hidden, tile))
 
 
-def launch_sequence(batch: int, inputs: int, hidden: int, tile: str, device: Device) -> Launch:
-    """A block per sample where it holds the weights, else a cooperative grid of small tiles that stays."""
+def launch_sequence(
+    steps: int, batch: int, inputs: int, hidden: int, tile: str, device: Device
+) -> Launch | tuple[Launch | Zero, ...]:
+    """A block per sample where it holds the weights, a grid that does, or else one of small tiles that reads them."""
     if tile == "Resident" or (tile == "auto" and suits_resident(3, batch, inputs, hidden, device)):
-        return resident("gru_resident", 3, batch, inputs)
+        return resident("gru_resident", SEQUENCE, 3, batch, inputs)
+    if ON_GRID.suits(batch, inputs, hidden, tile, device):
+        return ON_GRID.launches(steps, batch, hidden, device)
     grid = min(tiles("Slim", batch, hidden), device.sm_count)
-    return Launch(grid, 256, entry="gru_sequence<Strip>", cooperative=True)
+    return Launch(grid, 256, entry="gru_sequence<Strip>", arguments=SEQUENCE, cooperative=True)
 
 
 def candidate(batch: int, hidden: int, tile: str) -> Launch:
@@ -240,16 +247,17 @@ spec = KernelSpec(
     ),
     variants={
         "sequence": Variant(
-            "many steps in one launch, the state kept on the device",
+            "many steps in few launches, the state kept on the device",
             entry="gru_sequence",
             arguments=(
                 In("x", "steps batch inputs"), In("h", "batch hidden"), *WEIGHED, Out("y", "steps batch hidden"),
-                Size("steps"), Size("batch"), Size("inputs"), Size("hidden"),
+                *SCRATCH, Size("steps"), Size("batch"), Size("inputs"), Size("hidden"),
             ),
             parameters={"reset_after": 1, "tile": "auto"},
-            derived={"gates": lambda hidden: 3 * hidden},
+            derived={"gates": lambda hidden: 3 * hidden, **DERIVED},
             rules=(
-                tile_rule("Strip"),
+                tile_rule("Strip", "Grid"),
+                GRID_RULE,
                 Rule("steps >= 1", lambda steps: steps >= 1),
                 Rule("reset_after is 1", lambda reset_after: reset_after == 1),
             ),
@@ -271,6 +279,7 @@ spec = KernelSpec(
                     for t, b, i, h in ((1, 1, 1, 1), (3, 0, 3, 4), (2, 5, 0, 7), (3, 17, 33, 45), (4, 50, 40, 70))
                 ),
                 *(Workload(steps=t, batch=2, inputs=i, hidden=h, tile="Resident") for t, i, h in EDGES_OF_RESIDENT),
+                *(Workload(steps=t, batch=b, inputs=i, hidden=h, tile="Grid") for t, b, i, h in EDGES_OF_GRID),
                 Workload(steps=2, batch=3, inputs=257, hidden=129),
             ),
             golden=(),

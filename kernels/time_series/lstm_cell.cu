@@ -1,6 +1,7 @@
 #include <cooperative_groups.h>
 
 #include "gemm_tile.cuh"
+#include "recurrent_grid.cuh"
 #include "resident_gates.cuh"
 
 // The gates are one product, [x h] [W_ih W_hh]^T. A tile's columns take the four gates of each unit in turn, so that
@@ -145,6 +146,33 @@ lstm_sequence(const float* x, const float* h, const float* c, const float* w_ih,
     }
 }
 
+/// The next state of a unit, whose c is in `memory`.
+__device__ inline float next_state(const float (&by_x)[4], const float (&by_h)[4], float& memory) {
+    const float i = logistic(by_x[0] + by_h[0]), f = logistic(by_x[1] + by_h[1]);
+    memory = fmaf(f, memory, i * tanhf(by_x[2] + by_h[2]));
+    return logistic(by_x[3] + by_h[3]) * tanhf(memory);
+}
+
+/// The steps of a launch whose blocks keep W_hh of a few units each; by_x is W_ih x + bias.
+extern "C" __global__ void __launch_bounds__(256, 1)
+lstm_grid(const float* by_x, const float* h, const float* c, const float* w_hh, float* y, float* c_next, float* states,
+          unsigned long long* counters, int steps, int batch, int hidden) {
+    extern __shared__ __align__(16) float resident[];
+    RecurrentGrid<4, 3> grid(batch, hidden, resident);
+    const GridSteps part(counters, steps);
+    float memory[grid.OWN] = {};
+    if (grid.has_sample())
+#pragma unroll
+        for (int i = 0; i < grid.OWN; ++i) memory[i] = (part.first == 0 ? c : c_next)[grid.place() + i];
+    const auto cell = [&](const float (&x)[4], const float (&by_h)[4], float, int i) {
+        return next_state(x, by_h, memory[i]);
+    };
+    walk_grid(grid, part, by_x, h, w_hh, y, states, cell);
+    if (grid.has_sample())
+#pragma unroll
+        for (int i = 0; i < grid.OWN; ++i) c_next[grid.place() + i] = memory[i];
+}
+
 /// All steps in one launch for few units: a block takes one sample after the other.
 template <int LANES, int KEPT>
 __global__ void __launch_bounds__(128 * LANES, 1)
@@ -159,9 +187,7 @@ lstm_resident(const float* x, const float* h, const float* c, const float* w_ih,
         const long long at = static_cast<long long>(sample) * hidden + gates.unit;
         float memory = gates.unit < hidden ? c[at] : 0.0f;
         const auto cell = [&](const float (&by_x)[4], const float (&by_h)[4], float) {
-            const float i = logistic(by_x[0] + by_h[0]), f = logistic(by_x[1] + by_h[1]);
-            memory = fmaf(f, memory, i * tanhf(by_x[2] + by_h[2]));
-            return logistic(by_x[3] + by_h[3]) * tanhf(memory);
+            return next_state(by_x, by_h, memory);
         };
         walk_steps(gates, x, h, w_ih, w_hh, y, steps, sample, added, cell);
         if (gates.lane == 0 && gates.unit < hidden) c_next[at] = memory;

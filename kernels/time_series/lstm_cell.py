@@ -10,7 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, normwise, product
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    normwise,
+    product,
+)
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
@@ -19,6 +33,7 @@ from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
 from ..include.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
 
 # As PyTorch begins: the gates then work between their limits.
@@ -35,12 +50,19 @@ def launch(batch: int, gates: int, tile: str, device: Device) -> Launch:
 
 # Samples and gate columns of a sequence's tiles, and the share of the FMA rate that each keeps busy.
 SEQUENCE_TILES = {"Tall": (64, 32, 0.6), "Small": (16, 32, 0.35)}
+SEQUENCE_ARGUMENTS = ("x", "h", "c", "w_ih", "w_hh", "bias", "y", "c_next", "steps", "batch", "inputs", "hidden")
+GRID = ("by_x", "h", "c", "w_hh", "y", "c_next", "states", "counters", "steps", "batch", "hidden")
+ON_GRID = GridCell("lstm_grid", GRID, gates=4, bias="bias")
 
 
-def launch_sequence(batch: int, inputs: int, hidden: int, gates: int, tile: str, device: Device) -> Launch:
-    """A block per sample where it holds the weights, else a cooperative grid that stays for all steps."""
+def launch_sequence(
+    steps: int, batch: int, inputs: int, hidden: int, gates: int, tile: str, device: Device
+) -> Launch | tuple[Launch | Zero, ...]:
+    """A block per sample where it holds the weights, a grid that does, or else one of tiles that reads them."""
     if tile == "Resident" or (tile == "auto" and suits_resident(4, batch, inputs, hidden, device)):
-        return resident("lstm_resident", 4, batch, inputs)
+        return resident("lstm_resident", SEQUENCE_ARGUMENTS, 4, batch, inputs)
+    if ON_GRID.suits(batch, inputs, hidden, tile, device):
+        return ON_GRID.launches(steps, batch, hidden, device)
 
     def blocks(name: str) -> int:
         rows, cols, _ = SEQUENCE_TILES[name]
@@ -51,7 +73,8 @@ def launch_sequence(batch: int, inputs: int, hidden: int, gates: int, tile: str,
         return -(-blocks(name) // device.sm_count) * rows * cols / busy
 
     name = min(SEQUENCE_TILES, key=time) if tile == "auto" else tile
-    return Launch(min(blocks(name), device.sm_count), 256, entry=f"lstm_sequence<{name}>", cooperative=True)
+    grid, entry = min(blocks(name), device.sm_count), f"lstm_sequence<{name}>"
+    return Launch(grid, 256, entry=entry, arguments=SEQUENCE_ARGUMENTS, cooperative=True)
 
 
 def gates_of(product: AnyArray, hidden: int) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
@@ -168,7 +191,7 @@ def sequence_bytes(steps: int, batch: int, inputs: int, hidden: int) -> int:
 
 
 SEQUENCE = Variant(
-    "many steps in one launch, the state kept on the device",
+    "many steps in few launches, the state kept on the device",
     entry="lstm_sequence",
     arguments=(
         In("x", "steps batch inputs"),
@@ -177,14 +200,17 @@ SEQUENCE = Variant(
         *WEIGHED,
         Out("y", "steps batch hidden"),
         Out("c_next", "batch hidden"),
+        *SCRATCH,
         Size("steps"),
         Size("batch"),
         Size("inputs"),
         Size("hidden"),
     ),
     parameters={"tile": "auto"},
+    derived={"gates": lambda hidden: 4 * hidden, **DERIVED},
     rules=(
-        tile_rule(*SEQUENCE_TILES),
+        tile_rule(*SEQUENCE_TILES, "Grid"),
+        GRID_RULE,
         Rule("steps >= 1", lambda steps: steps >= 1),
     ),
     launch=launch_sequence,
@@ -204,6 +230,7 @@ SEQUENCE = Variant(
             for t, b, i, h in ((1, 1, 1, 1), (3, 0, 3, 4), (2, 5, 0, 7), (3, 17, 33, 13), (4, 67, 40, 50))
         ),
         *(Workload(steps=t, batch=2, inputs=i, hidden=h, tile="Resident") for t, i, h in EDGES_OF_RESIDENT),
+        *(Workload(steps=t, batch=b, inputs=i, hidden=h, tile="Grid") for t, b, i, h in EDGES_OF_GRID),
         Workload(steps=5, batch=3, inputs=200, hidden=3),
         Workload(steps=2, batch=3, inputs=257, hidden=129),
     ),

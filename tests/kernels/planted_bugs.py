@@ -34,6 +34,10 @@ _PARTS, _OF_PARTS = "by_block[blockIdx.x] = *total", "__ldcg(by_block + i)"
 _TAKEN = ("taken[own / 32]", "taken[chosen / 32]")
 _MEET, _LOOK = "    grid.sync();\n", "    for (int p = own.begin + lane; p < own.begin + own.size; p += 32) component"
 _WAIT, _MEANWHILE = "    __pipeline_wait_prior(T::STAGES - 2);\n", f"{_BARRIER}    const int first"
+_GRID, _STATES = "include/recurrent_grid.cuh", "lstm_cell:sequence[steps=3,batch=64,inputs=33,hidden=32,tile=Grid]"
+_AWAIT = "        if (blocks > 0) await_count(steps.counter(grid.warp), (steps.counted + step + 1) * blocks);\n"
+_SENT, _COPIED = "+ grid.sample] = own[i];", "__pipeline_wait_prior(STAGES - 1)"
+_LAUNCHES = ("{ ++counters[WARPS * APART]; }", "launches = counters[WARPS * APART];")
 _BEGUN, _ENDS = "    MaxSum own = {-infinity(), 0.0f};\n", "    if (threadIdx.x == 5) return;\n"
 
 BUGS = {
@@ -71,6 +75,8 @@ BUGS = {
     "sum without an atomic":
         Bug(_REDUCE, "= atomicInc(arrived, blocks - 1)", "= (*arrived = (*arrived + 1) % blocks)",
             "dot_product[n=2049]", "race", "race", ("(*arrived + 1)", _PARTS, _OF_PARTS)),
+    "missing wait for other blocks":
+        Bug(_GRID, _AWAIT, "", _STATES, "race", "race", (_SENT, _COPIED, *_LAUNCHES)),
     "missing wait for copies":
         Bug("include/gemm_tile.cuh", _WAIT + _MEANWHILE, _MEANWHILE, "matmul[m=32,n=32,k=32]", "race",
             "unwritten shared read", ("float4 load4(const float* p)",)),
