@@ -20,9 +20,10 @@ SCRATCH = (
     Scratch("states", "grid_states hidden"),
     Scratch("counters", "counter_words", dtype="uint64"),
 )
-# steps, samples, inputs, units: more steps than a launch has, more chunks than are in flight, warps without a part
+# steps, samples, inputs, units: warps without a part, more steps than a launch has, more chunks than are in flight and
+# large tiles
 EDGES_OF_GRID = (
-    (1, 1, 0, 16), (3, 64, 33, 32), (2, 5, 7, 144), (131, 2, 3, 16), (2, 3, 1, 656),
+    (1, 1, 0, 16), (3, 64, 33, 32), (2, 5, 7, 144), (131, 2, 3, 16), (2, 64, 9, 656),
 )  # fmt: skip
 GRID_RULE = Rule(
     f"Grid is for at most {SAMPLES} samples, and units in groups of {WHOLE_UNITS}, at most {MOST_UNITS}",
