@@ -122,7 +122,7 @@ def troubled():
 
 
 def test_every_pill_leads_to_a_row_that_is_seen(browser, tmp_path, monkeypatch):
-    """Rows beyond the first ten and notes beyond six are folded: a pill opens what hides its row."""
+    """Rows beyond the first ten are folded, and notes by kind: a pill opens what hides its row, or its kind's rows."""
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
     site = site_of(tmp_path, troubled())
     for width in (1440, NARROW):
@@ -135,5 +135,6 @@ def test_every_pill_leads_to_a_row_that_is_seen(browser, tmp_path, monkeypatch):
                 row = page.locator(href)
                 row.wait_for(state="visible")
                 page.wait_for_function(IN_SIGHT, arg=row.element_handle())
-                kind = row.locator(".kind").inner_text().split()[0]
-                assert kind in words.replace("run cut short", "incomplete")
+                kind = row.locator(".kind").first
+                kind.wait_for(state="visible")
+                assert kind.inner_text().split()[0] in words.replace("run cut short", "incomplete")
