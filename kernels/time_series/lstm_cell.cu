@@ -30,11 +30,15 @@ struct GateCopies {
 
     __device__ bool whole() const { return states.whole(depth) && weights.whole(sizes.hidden); }
 
+    /// In two parts at most, the first turns' own: four took more time here, where sums and gates fill the registers.
     template <bool WHOLE>
-    __device__ void copy(float* stage, int part, int parts) {
-        states.template copy<WHOLE>(stage, depth, part, parts);
-        weights.template copy<WHOLE>(stage + T::DEPTH * T::PITCH_M, depth, part, parts);
-        if (part < parts - 1) return;
+    __device__ void copy(float* stage, int turn, int turns) {
+        const int parts = min(turns, 2);
+        if (turn < parts) {
+            states.template copy<WHOLE>(stage, depth, turn, parts);
+            weights.template copy<WHOLE>(stage + T::DEPTH * T::PITCH_M, depth, turn, parts);
+        }
+        if (turn < turns - 1) return;
         depth -= T::DEPTH;
         --tiles;
     }

@@ -365,10 +365,16 @@ def fitting(queries: int, keys: int, warps: int, model: int, heads: int) -> bool
 
 
 def grouped(length: int, depth: int, groups: int | str, device: Device) -> int:
-    """The warpgroups of a block, each with 64 queries and 128 keys at a time; 0 where warps multiply."""
+    """The warpgroups of a block, each with 64 queries and 128 keys at a time; 0 where warps multiply.
+
+    Three blocks of heads 64 wide are on a multiprocessor together, so that one multiplies while another one weighs; of
+    heads 128 wide shared memory has one block.
+    """
     if groups != "auto":
         return int(groups)
-    return 2 if device.compute_capability == 90 and depth in GROUPED and length > 256 else 0
+    if device.compute_capability != 90 or depth not in GROUPED or length <= 256:
+        return 0
+    return 1 if depth == 64 else 2
 
 
 def launch(
