@@ -1,12 +1,13 @@
 """Pictures of pages of the site that the documentation is built into, made while it is built: none goes stale.
 
 Where there is no such site, no Chromium or no playwright, there are none, and pages leave them out. As a program, it
-makes those of the README from the newest record of the H200: `python -m docs.screenshots`.
+makes those of the README from the newest record of the H200: `python -m docs.screenshots [REPORTS]`.
 """
 
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ def without_missing(markdown: str, made: Collection[str]) -> str:
     return _IMAGE.sub(lambda image: image[0] if image[1] in made else "", markdown)
 
 
-def readme_pictures(reports: Path = _REPORTS) -> dict[str, bytes]:
+def readme_pictures(reports: Path) -> dict[str, bytes]:
     """Return the pictures of the README, of the newest record of its machine alone; empty where none can be made."""
     newest = max((reports / "runs" / _MACHINE).glob("*.json.gz"))
     with tempfile.TemporaryDirectory() as folder:
@@ -61,5 +62,6 @@ def readme_pictures(reports: Path = _REPORTS) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    for made, picture in readme_pictures().items():
-        (_REPORTS / made).write_bytes(picture)
+    reports = Path(sys.argv[1]) if len(sys.argv) > 1 else _REPORTS
+    for made, picture in readme_pictures(reports).items():
+        (reports / made).write_bytes(picture)

@@ -10,8 +10,6 @@ import re
 import zlib
 from typing import Any
 
-import orjson
-
 from prism_bench.report.site.page import plain
 
 LEAST = 8_000  # bytes: what is shorter stays readable
@@ -26,7 +24,7 @@ def giving(name: str, first: int, values: object) -> bytes:
         packer = zlib.compressobj(9, zlib.DEFLATED, _RAW)
         packed = base64.b64encode(packer.compress(text) + packer.flush())
         text = b'prism.unpacked(%d, "%s")' % (len(text), packed)
-    return b"prism.give(%s, %d, %s);\n" % (orjson.dumps(name), first, text)
+    return b"prism.give(%s, %d, %s);\n" % (plain(name).strip(), first, text)
 
 
 def given_values(script: bytes) -> Any:

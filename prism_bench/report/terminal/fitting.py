@@ -30,7 +30,7 @@ def few_lines(text: str, *, verbose: bool = False, option: str = "--verbose") ->
     head, rest = lines[0], lines[1:]
     start = next((place for place, line in enumerate(rest) if _ERROR.search(line)), 0)
     shown = [head, *rest[start : start + FEW - 2]]
-    return [*shown, f"{len(lines) - len(shown)} more lines: {option} shows them"]
+    return [*shown, f"{len(lines) - len(shown)} more lines: " + option + " shows them"]
 
 
 @dataclass

@@ -64,7 +64,7 @@ def summary_view(
     if everything:
         parts += [_finding(one, verbose=True) for one in reading.findings]
     else:
-        parts += _brief_findings(reading.findings, WORST if whole else _FINDINGS)
+        parts += _brief_findings(reading.findings, WORST if whole else _FINDINGS, notes=whole)
     parts += [] if whole else [Text(_MORE.format(count=len(found)), style="dim")]
     return Group(*parts)
 
@@ -97,20 +97,20 @@ def _urgency(line: Line) -> tuple[int, float]:
     return 4, limit if isinstance(limit, float) else 1.0
 
 
-def _brief_findings(found: Sequence[Finding], most: int) -> Iterator[Text]:
-    """Yield at most so many findings of each grave kind, alike ones once, and the counts of the notes."""
-    grave = [one for one in found if one.gravity != "note"]
-    first = {(one.kind, one.case or "", one.message): one for one in reversed(grave)}
-    groups = alike(((one.kind, one.case or "", one.message) for one in grave), NOT_TIMED)
-    for kind in dict.fromkeys(one.kind for one in grave):
+def _brief_findings(found: Sequence[Finding], most: int, *, notes: bool) -> Iterator[Text]:
+    """Yield at most so many findings of each kind, alike ones once; without `notes` these are only counted."""
+    shown = [one for one in found if notes or one.gravity != "note"]
+    first = {(one.kind, one.case or "", one.message): one for one in reversed(shown)}
+    groups = alike(((one.kind, one.case or "", one.message) for one in shown), NOT_TIMED)
+    for kind in dict.fromkeys(one.kind for one in shown):
         same = [group for group in groups if group.kind == kind]
         for group in same[:most]:
             yield _finding(first[kind, group.cases[0], group.text], group)
         if len(same) > most:
             yield Text(f"    and {sum(len(one.cases) for one in same[most:])} more {kind}: {_ALL}", style="dim")
-    notes = Counter(one.kind for one in found if one.gravity == "note")
-    if notes:
-        yield Text("notes: " + ", ".join(f"{count} {kind}" for kind, count in notes.items()), style="yellow")
+    counts = Counter(one.kind for one in found if one.gravity == "note" and not notes)
+    if counts:
+        yield Text("notes: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()), style="yellow")
 
 
 def _title(reading: Reading) -> Text:

@@ -11,6 +11,7 @@ import numpy as np
 
 from prism_bench.errors import ResultsError
 from prism_bench.studies.own_repository.trial import TrialRepository
+from prism_bench.units import count_text
 
 CASE = "chain[n=32768]"
 ITERATIONS, UNROLLED = 8000, 8
@@ -57,7 +58,7 @@ class PlantedHistory:
 
     def __post_init__(self) -> None:
         if not 1 <= self.codes < self.commits:
-            raise ResultsError(f"{self.codes} changes of machine code: give 1 to {self.commits - 1}")
+            raise ResultsError(f"{count_text(self.codes, 'change')} of machine code: give 1 to {self.commits - 1}")
 
     @property
     def changing(self) -> tuple[int, ...]:
