@@ -73,7 +73,7 @@ def against(name, **answers):
 
 def test_what_statistics_leave_open_is_never_as_fast():
     """Nothing that is undecided is counted as the same, and what is mostly undecided is no green sentence."""
-    told = {
+    sentences = {
         "Undecided: 3 cases compared with the last measurement.": [against("last", inconclusive=3)],
         "Undecided: 2 cases compared with the baseline, 1 as fast.": [against("baseline", same=1, inconclusive=2)],
         "No change: 3 cases as fast as when last measured, 1 undecided.": [against("last", same=3, inconclusive=1)],
@@ -84,8 +84,8 @@ def test_what_statistics_leave_open_is_never_as_fast():
             against("baseline", inconclusive=2), against("last", same=5),
         ],
     }  # fmt: skip
-    assert list(told) == [headline(gate_of(OK, more=parts)) for parts in told.values()]
-    assert [True, True, False, False, True] == [is_undecided(gate_of(OK, more=parts)) for parts in told.values()]
+    assert list(sentences) == [headline(gate_of(OK, more=parts)) for parts in sentences.values()]
+    assert [True, True, False, False, True] == [is_undecided(gate_of(OK, more=parts)) for parts in sentences.values()]
 
 
 def test_a_case_that_keeps_the_factor_is_not_decided_by_it():
