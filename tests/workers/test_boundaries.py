@@ -18,7 +18,6 @@ POOLS = {
     "prism_bench/studies/bisect_table.py": "simulates bisections on drawn numbers; returns rows",
     "prism_bench/studies/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
     "prism_bench/studies/fuzz_processes.py": "asks commands about damaged records; returns rows",
-    "prism_bench/studies/own_repository/trial.py": "asks a backend for the machine's name; returns it",
     "prism_bench/studies/sanitizer_sweep.py": "runs this repository's own kernels on the emulator; returns rows",
     "prism_bench/studies/simulation_table.py": "simulates verdicts on drawn numbers; returns rows",
     "prism_bench/studies/trend_at_scale.py": "writes planted records; returns None",

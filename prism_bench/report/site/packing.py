@@ -1,20 +1,16 @@
 """Script files that hand values to a page: `prism.give(name, first, values);`, packed where the values are long.
 
 Rows of a table and points of a picture repeat themselves: packed, they take a fourth to a tenth. A page from disk may
-fetch nothing, so that no server packs it. `site.js` unpacks them, as `given_values` does.
+fetch nothing, so that no server packs it. `site.js` unpacks them.
 """
 
 import base64
-import json
-import re
 import zlib
-from typing import Any
 
 from prism_bench.report.site.page import plain
 
 LEAST = 8_000  # bytes: what is shorter stays readable
 _RAW = -15  # DEFLATE without a header, with its largest window
-_GIVEN = re.compile(rb'prism\.give\("[^"]*", \d+, (?:prism\.unpacked\((\d+), "([^"]*)"\)|(.*))\);\n', re.DOTALL)
 
 
 def giving(name: str, first: int, values: object) -> bytes:
@@ -25,10 +21,3 @@ def giving(name: str, first: int, values: object) -> bytes:
         packed = base64.b64encode(packer.compress(text) + packer.flush())
         text = b'prism.unpacked(%d, "%s")' % (len(text), packed)
     return b"prism.give(%s, %d, %s);\n" % (plain(name).strip(), first, text)
-
-
-def given_values(script: bytes) -> Any:
-    """Return the values that the script file hands over."""
-    found = _GIVEN.fullmatch(script)
-    assert found, "the script hands something over"
-    return json.loads(found[3] if found[3] is not None else zlib.decompress(base64.b64decode(found[2]), _RAW))

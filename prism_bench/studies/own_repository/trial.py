@@ -7,16 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.identity import MACHINE, slug
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.emulator_truth import machine
+from prism_bench.studies.emulator_truth import machine, new_pool
 
 _LONGEST = 3600.0  # seconds after which a command hangs
 _WHO = {
@@ -110,5 +108,5 @@ def machine_of(backend: str) -> str:
     given = os.environ.get(MACHINE)
     if given:
         return slug(given)
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    with new_pool(1) as pool:
         return slug(pool.submit(machine, backend).result())

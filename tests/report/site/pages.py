@@ -8,7 +8,7 @@ from pathlib import Path
 from prism_bench import store
 from prism_bench.report.site import build_site
 from prism_bench.report.site.later import decoded
-from prism_bench.report.site.packing import given_values
+from tests.report.site.unpacked import given_values
 
 VOID = {"meta", "link", "input", "br", "wbr", "hr", "img", "path", "use"}
 NIGHTS = 14

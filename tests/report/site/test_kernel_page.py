@@ -14,11 +14,11 @@ from prism_bench.compilation.disassembly import CompiledEntry
 from prism_bench.compilation.listing import read_listing
 from prism_bench.evidence import Evidence
 from prism_bench.report.site.measured import drawn_measurement, measurement_views
-from prism_bench.report.site.packing import given_values
 from prism_bench.studies.why_of import why_of
 from tests.compilation.test_code_difference import LISTINGS
 from tests.report.languages import languages_record, operation_catalogue
 from tests.report.site.pages import nights, read, site_of
+from tests.report.site.unpacked import given_values
 from tests.report.synthetic import case_result, gpu_record, record_of
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from prism_bench.report.site.later import MOST, SHOWN, Later, decoded, encoded
-from prism_bench.report.site.packing import given_values
+from tests.report.site.unpacked import given_values
 
 CONTENTS = [
     "",

@@ -5,9 +5,10 @@ import random
 
 import pytest
 
-from prism_bench.report.site.packing import given_values, giving
+from prism_bench.report.site.packing import giving
 from tests.report.site.browser import window
 from tests.report.site.pages import site_of
+from tests.report.site.unpacked import given_values
 from tests.report.synthetic import case_result, record_of
 
 DEALT = random.Random(23)

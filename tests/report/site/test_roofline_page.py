@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.report.site.packing import given_values
 from prism_bench.report.site.sparkline import sparkline
 from tests.report.site.browser import opened, window
 from tests.report.site.pages import nights, read, site_of
 from tests.report.site.test_verdict import merged
+from tests.report.site.unpacked import given_values
 from tests.report.synthetic import case_result, record_of
 
 
