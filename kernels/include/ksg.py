@@ -7,7 +7,7 @@ from typing import Any
 from prism_bench import Launch, Rule, Scalar, Scratch, Size, Zero
 from prism_bench.array_types import AnyArray, ArrayModule
 
-from .neighbours import apart, group_of, pairs, slabs, splits_of, warps
+from .neighbours import apart, group_of, kth_smallest, pairs, slabs, splits_of, warps
 
 TERMS = 256  # threads of the last steps
 SHAPE = ("n", "length", "group")
@@ -80,14 +80,6 @@ def p_value(local: AnyArray, surrogates: AnyArray) -> tuple[AnyArray, AnyArray, 
     """The estimate, its terms, and the share of surrogates' terms whose mean reaches it, itself counted."""
     reached = sum(other.mean() >= local.mean() for other in surrogates)
     return local.mean(), local, (1.0 + reached) / (1.0 + len(surrogates))
-
-
-def kth_smallest(table: AnyArray, k: int, xp: ArrayModule) -> AnyArray:
-    """k times the smallest, which then counts no more."""
-    table, at = table.copy(), xp.arange(len(table))
-    for _ in range(k - 1):
-        table[at, table.argmin(axis=1)] = xp.inf
-    return table.min(axis=1)
 
 
 def terms(

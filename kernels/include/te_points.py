@@ -7,8 +7,7 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 
-from .ksg import kth_smallest
-from .neighbours import SAMPLES, apart, slabs
+from .neighbours import SAMPLES, apart, kth_smallest, slabs
 
 THREADS = 256
 EMBEDDING = {"dx": 2, "dy": 2}

@@ -9,7 +9,7 @@ from prism_bench.array_types import AnyArray
 from prism_bench.domain import nonnegative
 from prism_bench.peer import Peer
 
-from ..include.ksg import kth_smallest
+from ..include.neighbours import kth_smallest
 from ..include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
 
 # Bound by memory: the matrix is read once.

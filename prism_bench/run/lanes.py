@@ -27,7 +27,7 @@ def lanes_for(backend: str, cores: int | None = None) -> int:
     On a device as many as keep it busy while others compute references on the host, on the emulator one for each core.
     """
     cores = cores or usable_cores()
-    return {"cuda": max(1, min(6, cores // 2)), "emulator": cores}.get(backend, 1)
+    return {"cuda": max(1, min(8, cores // 2)), "emulator": cores}.get(backend, 1)
 
 
 def worth(lanes: int, tasks: Sequence[str]) -> int:
