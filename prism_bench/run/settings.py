@@ -73,7 +73,7 @@ class Settings:
     peer_precision: float = 0.01
     peer_processes: int = 2
     peer_first_process_only: tuple[str, ...] = ("hot_time",)
-    peer_repeated_within: float | None = 1.25
+    peer_repeated_within: float | None = 2.0
     watching: Watching = field(default_factory=Watching)
     known_code: dict[str, str] = field(default_factory=dict[str, str])
     known_seconds: dict[str, float] = field(default_factory=dict[str, float])
