@@ -32,15 +32,16 @@ UNWATCHED = "races, accesses out of bounds, reads of memory that nothing wrote"
 class OnGpu:
     """The GPU for one judgement; opened before it, so that what is missing is known at once.
 
-    `secret` draws what nobody knows before. Without `rivals` the submission alone is timed. `watch` makes what watches
-    launches. BackendUnavailable where no GPU answers, or where it is in quarantine.
+    `secret` draws what nobody knows before. Without `rivals` the submission alone is timed, without `peers` it and the
+    task's own kernel. `watch` makes what watches launches. BackendUnavailable where no GPU answers, or where it is in
+    quarantine.
     """
 
     def __init__(
         self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None,
-        rivals: bool = True, watch: Callable[[], LaunchWatch] = installed_watch,
+        rivals: bool = True, watch: Callable[[], LaunchWatch] = installed_watch, peers: bool = True,
     ) -> None:  # fmt: skip
-        self._rivals, self._watch = rivals, watch
+        self._rivals, self._watch, self._peers = rivals, watch, peers
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
         self._session = session or RefereeSession(RunnerProcess, self._backend, Random(f"GPU {secret}"))
 
@@ -63,9 +64,9 @@ class OnGpu:
         A hidden size at which the task's own kernel is wrong is none of the task, and left out. What was right is
         launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them.
         """
-        session = self._session
-        with session.ready(_RUNNERS if self._rivals else _RUNNERS - 1), closing(session):
-            with suppress(BackendUnavailable):  # outputs that need it are listed as not judged
+        session, phase = self._session, self._session.clock.phase
+        with phase("GPU"), session.ready(_RUNNERS if self._rivals else _RUNNERS - 1), closing(session):
+            with phase("GPU, judge's own context"), suppress(BackendUnavailable):  # outputs that need it are not judged
                 self._backend()  # opened while the runners start
             own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
             right = self._timed_own(task, own) if self._rivals else {}
@@ -75,7 +76,9 @@ class OnGpu:
             if session.findings.objections:
                 session.findings.times.clear()  # of the task's own kernel alone
             elif self._rivals:
-                self._time_rivals(own)
+                with phase("GPU, peers"):
+                    self._time_rivals(own)
+        session.findings.seconds = session.clock.seconds
         return session.findings
 
     def _watch_launches(self, contestant: Contestant) -> None:
@@ -84,7 +87,8 @@ class OnGpu:
         if not contestant.cases or findings.objections:
             return
         try:
-            self._session.watch(contestant, self._watch())
+            with self._session.clock.phase("GPU, sanitizer"):
+                self._session.watch(contestant, self._watch())
         except ProfilerError as error:
             findings.unjudged.append(f"{UNWATCHED}: {error}")
 
@@ -109,6 +113,9 @@ class OnGpu:
         findings.times += ceiling_times(cases, facts.bandwidth, facts.operations)
         if not facts.bandwidth:
             findings.unjudged.append("ceilings: the device does not report its memory's clock and width")
+        if not self._peers:
+            findings.unjudged.append("times of peers: none were asked for")
+            return
         try:
             clock = PeerClock(self._backend(), lambda: device_turn(facts.uuid))
             peers = [one for case in cases for one in clock.times(case, findings.unjudged)]

@@ -8,7 +8,7 @@ from prism_bench.backends.base import Runnable
 from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError
 from prism_bench.extensions.judge.judged_time import judged_time, least_time
-from prism_bench.extensions.judge.referee.referee import Turn
+from prism_bench.extensions.judge.referee.turns import Turn
 from prism_bench.extensions.judge.verdict import JudgedTime
 from prism_bench.run.peers import PEER_TOLERANCE
 from prism_bench.run.verification import compare_outputs, complaint, passed

@@ -211,13 +211,15 @@ class SubmissionTrial:
                 kind = "machine code" if self.submission.is_cubin else f"a kernel in {self.submission.language}"
                 self.unjudged.append(f"{UNWATCHED}: only a GPU runs {kind}")
             return
-        with self._step("GPU"):
+        with self._step("cases for the GPU"):
             cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
             cases += self._skipped_cases(cases)
             code = self.built[self.gpu.architecture]
             is_watched = self.is_emulated and not self.submission.has_branches
             unwatched = self.skipped.unwatched(cases, is_emulated=is_watched)
-            self.timed = self.gpu.judge(spec, self.task.spec, cases, code, unwatched)
+        self.report("GPU")
+        self.timed = self.gpu.judge(spec, self.task.spec, cases, code, unwatched)
+        self.seconds |= self.timed.seconds
         self.checked += self.timed.checked
         self.objections += self.timed.objections
         self.unjudged += self.timed.unjudged

@@ -1,5 +1,7 @@
 """Digest of bytes: the same sum on a device (`backends/cuda/guard.cu`) and here, whatever the order of threads."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from prism_bench.array_types import AnyArray, ArrayModule
@@ -22,6 +24,11 @@ def digest_of(array: AnyArray, xp: ArrayModule = np) -> int:
             some = words[at : at + piece]
             found += _mixed(some + (steps[: some.size] + _STEP * np.uint64(at))).sum(dtype=np.uint64)
         return int(found)
+
+
+def differing(outputs: Mapping[str, AnyArray], digests: Mapping[str, int], xp: ArrayModule) -> list[str]:
+    """Return the names of outputs that have another digest."""
+    return [name for name, array in outputs.items() if digest_of(array, xp) != digests.get(name)]
 
 
 def _mixed(values: AnyArray) -> AnyArray:

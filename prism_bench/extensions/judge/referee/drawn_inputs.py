@@ -7,17 +7,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from prism_bench.inputs import InputArray
 
 KEPT_BYTES = 512 << 20  # of a case's inputs, the latest
-AHEAD = 2  # seeds whose inputs are drawn before they are needed
+AHEAD = 2  # seeds whose inputs are drawn before they are needed, unless more are asked for
 _Inputs = Mapping[str, InputArray]
 
 
 class DrawnInputs:
-    """The inputs of a case by seed, as `draw` makes them; a context, whose threads draw what is expected."""
+    """The inputs of a case by seed, as `draw` makes them; a context, whose threads draw so many `ahead`."""
 
-    def __init__(self, draw: Callable[[int], _Inputs]) -> None:
-        self._draw, self._bytes = draw, 0
+    def __init__(self, draw: Callable[[int], _Inputs], ahead: int = AHEAD) -> None:
+        self._draw, self._bytes, self._ahead = draw, 0, ahead
         self._kept = OrderedDict[int, _Inputs]()
-        self._pool = ThreadPoolExecutor(AHEAD)
+        self._pool = ThreadPoolExecutor(ahead)
         self._expected = deque[int]()
         self._coming = dict[int, Future[_Inputs]]()
 
@@ -45,7 +45,7 @@ class DrawnInputs:
         return self._kept[seed]
 
     def _draw_ahead(self) -> None:
-        while self._expected and len(self._coming) < AHEAD:
+        while self._expected and len(self._coming) < self._ahead:
             seed = self._expected.popleft()
             if seed not in self._kept and seed not in self._coming:
                 self._coming[seed] = self._pool.submit(self._draw, seed)

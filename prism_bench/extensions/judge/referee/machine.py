@@ -106,10 +106,15 @@ def _unowned(reading: DeviceReading) -> float:
 
 @contextmanager
 def device_turn(uuid: str) -> Iterator[None]:
-    """Wait until no other judgement of this user times a case on the device, and keep them waiting meanwhile."""
-    path = _file_of(uuid, writable_cache("turns"))
-    with path.open("a") as file:
-        lock(file.fileno())
+    """Wait until no other judgement of this user works on the device, and keep them waiting meanwhile.
+
+    Who waits is next: a judgement that takes one turn after the other has to wait behind it.
+    """
+    folder = writable_cache("turns")
+    with _file_of(uuid, folder).open("a") as file:
+        with _file_of(f"{uuid}-next", folder).open("a") as following:
+            lock(following.fileno())
+            lock(file.fileno())
         yield
 
 

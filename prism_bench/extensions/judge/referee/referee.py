@@ -1,24 +1,24 @@
 """The referee of one case: draws inputs, asks for launches, keeps an own clock, and compares what they left."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from statistics import median
 from time import sleep
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.array_types import AnyArray
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
-from prism_bench.extensions.judge.referee.digests import digest_of
+from prism_bench.extensions.judge.referee.digests import differing
 from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
-from prism_bench.extensions.judge.referee.messages import CasePlan, FactsAnswer
+from prism_bench.extensions.judge.referee.messages import FactsAnswer, LoadAnswer
+from prism_bench.extensions.judge.referee.refereed import RefereedCase, RefereedTimes
 from prism_bench.extensions.judge.referee.shared_outputs import copied_outputs
+from prism_bench.extensions.judge.referee.turns import DeviceTurns
 from prism_bench.inputs import InputArray
 from prism_bench.measure.limits import Limits
-from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.measure.plausibility import judge as plausible
 from prism_bench.units import rate_text, time_text
 
@@ -27,7 +27,7 @@ ENQUEUE_SECONDS = 30e-6  # that the host may need for each further launch of a c
 CLOCK_SHARE = 0.5  # of the time by this process's clock that the device's may name
 REPEATED_SECONDS = 0.2
 REPEATED = (8, 4000)
-Turn = Callable[[], AbstractContextManager[None]]
+AHEAD = 4  # seeds whose inputs are drawn while the device has others
 
 
 @dataclass(frozen=True)
@@ -53,38 +53,6 @@ class RefereeRules:
     repeats: bool = True
 
 
-@dataclass(frozen=True)
-class RefereedCase:
-    """What is launched of the `cubins`, and how outputs are judged.
-
-    `complaint` compares those on inputs of a seed, in words.
-    Of a case that is not `timed` every output is compared in whole. `arrays` is the module whose arrays are compared.
-    """
-
-    plan: CasePlan
-    inputs: Callable[[int], Mapping[str, InputArray]]
-    complaint: Callable[[int, Mapping[str, InputArray], Mapping[str, AnyArray]], str]
-    work: LaunchWork = LaunchWork()
-    cubins: tuple[bytes, ...] = ()
-    timed: bool = True
-    arrays: Callable[[], ArrayModule] = lambda: np
-
-
-@dataclass
-class RefereedTimes:
-    """What came of a case: the seconds of the samples, the seeds of their inputs, and complaints: a rule and words.
-
-    `compared` has the digests of outputs that were right in whole, by the seed of their inputs.
-    """
-
-    seconds: list[float] = field(default_factory=list[float])
-    seeds: list[int] = field(default_factory=list[int])
-    complaints: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    repeatable: bool = True
-    compared: dict[int, Mapping[str, int]] = field(default_factory=dict[int, Mapping[str, int]])
-    variables: dict[str, int] = field(default_factory=dict[str, int])
-
-
 class Referee:
     """Judges cases of one submission, as a context. `random` draws what nobody can know before.
 
@@ -92,8 +60,10 @@ class Referee:
     They serve all cases, and end with the first case that has a complaint.
     """
 
-    def __init__(self, start: Callable[[], Runner], random: Random, rules: RefereeRules) -> None:
-        self._start, self._random, self._rules = start, random, rules
+    def __init__(
+        self, start: Callable[[], Runner], random: Random, rules: RefereeRules, turns: DeviceTurns | None = None
+    ) -> None:
+        self._start, self._random, self._rules, self._turns = start, random, rules, turns or DeviceTurns()
         self._runners: list[RunnerClient] = []
         self._facts: FactsAnswer | None = None
         self._drawn: DrawnInputs
@@ -118,16 +88,17 @@ class Referee:
             for client in self._runners:
                 client.facts()
 
-    def judge(self, case: RefereedCase, turn: Turn = nullcontext) -> RefereedTimes:
-        """Return times and complaints of a case, within a `turn` on the device, once the runners are there.
+    def judge(self, case: RefereedCase) -> RefereedTimes:
+        """Return times and complaints of a case. A launch that ends its process, or never ends, is a complaint.
 
-        A launch that ends its process, or never ends, is a complaint.
+        Whatever works on the device does so in a turn: neither drawing inputs nor comparing on the host does.
         """
         found = RefereedTimes()
         try:
-            self._open()
-            with turn(), DrawnInputs(case.inputs) as self._drawn:
-                self._judge(replace(case, inputs=self._drawn), found)
+            with self._turns.phase("runners"):
+                self._open()
+            with DrawnInputs(case.inputs, AHEAD) as self._drawn:
+                self._judge(replace(case, inputs=self._inputs), found)
         except SpecError as error:
             found.complaints.append(("form", f"{case.plan.name}: {error}"))
         except PrismBenchError as error:
@@ -136,12 +107,22 @@ class Referee:
             self.end()
         return found
 
+    def _inputs(self, seed: int) -> Mapping[str, InputArray]:
+        with self._turns.phase("inputs"):
+            return self._drawn(seed)
+
+    def _load(self, client: RunnerClient, case: RefereedCase) -> LoadAnswer:
+        with self._turns.taken("modules and buffers"):
+            return client.load(case.plan, case.cubins, self._random.getrandbits(16))
+
     def _judge(self, case: RefereedCase, found: RefereedTimes) -> None:
         timing = self._runners[0]
         if not case.timed:
             self._block(timing, case, found, {})
             return
-        self._facts = self._facts or timing.facts()  # in its turn: an empty kernel is a limit of times
+        if not self._facts:
+            with self._turns.taken("launches"):  # an empty kernel is a limit of times
+                self._facts = timing.facts()
         digests: dict[int, dict[str, int]] = {}
         for _ in range(self._rules.blocks):
             self._block(timing, case, found, digests)
@@ -155,7 +136,7 @@ class Referee:
         self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]]
     ) -> None:
         """Take a block of samples, each on inputs that no launch has seen; their number is the rules' alone."""
-        found.variables = client.load(case.plan, case.cubins, self._random.getrandbits(16)).variables
+        found.variables = self._load(client, case).variables
         first, count = (self._rules.warmups, self._rules.samples) if case.timed else (0, self._rules.checks)
         seeds = [self._random.getrandbits(31) for _ in range(first + count)]
         self._drawn.expect(seeds)
@@ -174,7 +155,9 @@ class Referee:
         seed: int,
     ) -> float:  # fmt: skip
         """Launch on the inputs of a seed and note the digests; return the seconds by the device's clock."""
-        answer, wall = client.launch(case.inputs(seed), self._random.getrandbits(62))
+        inputs, key = case.inputs(seed), self._random.getrandbits(62)
+        with self._turns.taken("launches"):
+            answer, wall = client.launch(inputs, key)
         digests[seed] = answer.digests
         found.complaints += [("outputs", f"{case.plan.name}: {words}") for words in answer.broken]
         if not 0 < answer.seconds <= wall:
@@ -191,11 +174,24 @@ class Referee:
     ) -> None:
         """Compare the outputs of the last launch in whole, and with the digests that the runner named."""
         xp = case.arrays()
-        outputs = copied_outputs(xp, case.plan, client.shared()) if xp is not np else {}
-        odd = _differing(outputs, digests, xp)
-        if odd or not outputs:  # what the host brings decides
-            outputs = {name: xp.asarray(array) for name, array in client.outputs().items()}
-            odd = _differing(outputs, digests, xp)
+        if xp is np:
+            with self._turns.taken("outputs"):
+                brought = client.outputs()
+            with self._turns.phase("comparisons"):
+                self._look_at(case, found, brought, differing(brought, digests, np), seed=seed, digests=digests)
+            return
+        with self._turns.taken("comparisons"):
+            outputs = copied_outputs(xp, case.plan, client.shared())
+            odd = differing(outputs, digests, xp)
+            if odd or not outputs:  # what the host brings decides
+                outputs = {name: xp.asarray(array) for name, array in client.outputs().items()}
+                odd = differing(outputs, digests, xp)
+            self._look_at(case, found, outputs, odd, seed=seed, digests=digests)
+
+    def _look_at(
+        self, case: RefereedCase, found: RefereedTimes, outputs: Mapping[str, AnyArray], odd: list[str], *, seed: int,
+        digests: Mapping[str, int],
+    ) -> None:  # fmt: skip
         if odd:
             found.complaints.append(("outputs", f"{case.plan.name}: {odd[0]} changed after the launch had ended"))
             return
@@ -215,7 +211,7 @@ class Referee:
         seeds = list(digests)
         self._random.shuffle(seeds)
         self._drawn.expect(seeds)
-        client.load(case.plan, case.cubins, self._random.getrandbits(16))
+        self._load(client, case)
         for seed in seeds:
             again = dict[int, dict[str, int]]()
             self._launched(client, case, found, again, seed=seed)
@@ -236,7 +232,7 @@ class Referee:
         found.seeds.clear()
         for index, seed in enumerate(seeds):
             if index % (self._rules.warmups + self._rules.samples) == 0:
-                client.load(case.plan, case.cubins, self._random.getrandbits(16))
+                self._load(client, case)
             digests, fresh = dict[int, dict[str, int]](), seed ^ 0x2A2A2A
             found.seconds.append(self._launched(client, case, found, digests, seed=fresh))
             found.seeds.append(fresh)
@@ -275,7 +271,8 @@ class Referee:
                 self._launch_anew(client, case, found)
             if found.complaints:
                 return
-            walls.append(client.repeated(times) / times)
+            with self._turns.taken("launches"):
+                walls.append(client.repeated(times) / times)
             if walls[-1] <= believed or seconds >= CLOCK_SHARE * walls[-1]:
                 return
         words = f"{time_text(min(walls))} by the referee's clock, {time_text(seconds)} by the device's"
@@ -283,13 +280,8 @@ class Referee:
 
     def _launch_anew(self, client: RunnerClient, case: RefereedCase, found: RefereedTimes) -> None:
         """Load the module again and launch on inputs that no launch has seen; compare in whole, and take no sample."""
-        client.load(case.plan, case.cubins, self._random.getrandbits(16))
+        self._load(client, case)
         seed, digests = self._random.getrandbits(31), dict[int, dict[str, int]]()
         self._launched(client, case, found, digests, seed=seed)
         if not found.complaints:
             self._compare(client, case, found, seed=seed, digests=digests[seed])
-
-
-def _differing(outputs: Mapping[str, AnyArray], digests: Mapping[str, int], xp: ArrayModule) -> list[str]:
-    """Return the names of outputs that have another digest."""
-    return [name for name, array in outputs.items() if digest_of(array, xp) != digests.get(name)]

@@ -25,7 +25,9 @@ from prism_bench.extensions.judge.referee.machine import (
 )
 from prism_bench.extensions.judge.referee.messages import FactsAnswer
 from prism_bench.extensions.judge.referee.planning import case_plan, check_parameters
-from prism_bench.extensions.judge.referee.referee import Referee, RefereedCase, RefereedTimes, RefereeRules
+from prism_bench.extensions.judge.referee.referee import Referee, RefereeRules
+from prism_bench.extensions.judge.referee.refereed import RefereedCase, RefereedTimes
+from prism_bench.extensions.judge.referee.turns import DeviceTurns, PhaseClock
 from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.inputs import InputArray
@@ -50,7 +52,10 @@ class Contestant:
 
 @dataclass
 class RefereeFindings:
-    """What the referee found, in the words of a verdict. `watched` are the sanitizer's checks that saw every case."""
+    """What the referee found, in the words of a verdict, and the seconds of its steps.
+
+    `watched` are the sanitizer's checks that saw every case.
+    """
 
     objections: list[Objection] = field(default_factory=list[Objection])
     checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
@@ -58,12 +63,14 @@ class RefereeFindings:
     unjudged: list[str] = field(default_factory=list[str])
     evidence: dict[str, str] = field(default_factory=dict[str, str])
     watched: list[str] = field(default_factory=list[str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
 
 class RefereeSession:
     """Runs contestants one after the other. `reference` evaluates the task's reference, in this process.
 
-    `start` starts a runner process. BackendUnavailable where there is no device, or where it is in quarantine.
+    `start` starts a runner process, `clock` has the seconds of each step. BackendUnavailable where there is no
+    device, or where it is in quarantine.
     """
 
     def __init__(
@@ -72,10 +79,11 @@ class RefereeSession:
     ) -> None:  # fmt: skip
         self._start, self._reference, self._random = start, reference, random
         self._rules, self._state = rules or RefereeRules(), state
-        self.findings = RefereeFindings()
-        self.facts = self._asked()
-        refuse_quarantined(self.facts.uuid)
-        self._before = state(self.facts)
+        self.findings, self.clock = RefereeFindings(), PhaseClock()
+        with self.clock.phase("GPU, machine before"):
+            self.facts = self._asked()
+            refuse_quarantined(self.facts.uuid)
+            self._before = state(self.facts)
         self.findings.evidence["device"] = f"{self.facts.device} {self.facts.uuid}".strip()
 
     @property
@@ -101,7 +109,9 @@ class RefereeSession:
         """
         right: list[Case] = []
         rules = self._rules if contestant.kind == "submission" else replace(self._rules, repeats=False, whole=0.0)
-        with Referee(self._start, self._random, rules) as referee:
+        whose = f"GPU, {contestant.kind}"
+        turns = DeviceTurns(lambda: device_turn(self.facts.uuid), self.clock, whose)
+        with self.clock.phase(whose), Referee(self._start, self._random, rules, turns) as referee:
             for case in contestant.cases:
                 found = self._judged(referee, contestant, case)
                 if found and not found.complaints:
@@ -136,7 +146,7 @@ class RefereeSession:
             if not refereed.plan.steps:
                 self._note_nothing(contestant, case)
                 return None
-            found = referee.judge(refereed, lambda: device_turn(self.facts.uuid))
+            found = referee.judge(refereed)
         except SpecError as error:
             if contestant.kind == "kernel":
                 self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {error}")
@@ -151,9 +161,10 @@ class RefereeSession:
 
     def close(self) -> None:
         """Compare the machine with what it was, and put the device into quarantine where it differs each time."""
-        complaints = self._complaints()
-        for _ in range(AGAIN):
-            complaints = self._complaints() if complaints else complaints
+        with self.clock.phase("GPU, machine afterwards"):
+            complaints = self._complaints()
+            for _ in range(AGAIN):
+                complaints = self._complaints() if complaints else complaints
         if complaints:
             path = quarantine(self.facts.uuid, "; ".join(complaints))
             self.findings.objections += [Objection("state of the machine", words) for words in complaints]

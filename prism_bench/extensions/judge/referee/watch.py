@@ -10,8 +10,9 @@ from typing import Protocol
 from prism_bench.errors import PrismBenchError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.messages import CasePlan
-from prism_bench.extensions.judge.referee.referee import RefereedCase, Turn
+from prism_bench.extensions.judge.referee.refereed import RefereedCase
 from prism_bench.extensions.judge.referee.sanitized import SanitizedRunner
+from prism_bench.extensions.judge.referee.turns import Turn
 from prism_bench.extensions.judge.verdict import CheckedCase, Objection
 from prism_bench.profilers import tools
 from prism_bench.profilers.failures import FAILURES, Failure, classify
