@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.judge.batch import open_gpus
@@ -21,10 +22,11 @@ NOT_ALL = 3  # the exit code where some items have no answer
 
 @dataclass(frozen=True)
 class DealtStudy:
-    """`module` runs in each place with `words`, the items behind `option`, and `--output` for its table.
+    """`module` runs in each place with `words`, its items behind `option`, and `--output` for its table.
 
-    The tables are next to `output`, the table of all. They stay where this process is killed, so that `--resume` finds
-    what they have.
+    `--part` names a folder in which each item is `claimed` before it is worked on, and `--then` the items of the other
+    places: who has ended its own takes what nobody has begun. The tables are next to `output`, the table of all. They
+    stay where this process is killed, so that `--resume` finds what they have.
     """
 
     module: str
@@ -42,26 +44,50 @@ class DealtStudy:
             path.unlink()
 
     def run(self, items: Sequence[str], gpus: Sequence[str], jobs: int) -> None:
-        """Deal the items over `jobs` places of each GPU, and print how each process ended that failed.
+        """Deal the items, in order, over `jobs` places of each GPU, and print how each process ended that failed.
 
         BackendUnavailable where all failed and none has a table.
         """
         places = [gpu for _ in range(jobs) for gpu in gpus][: len(items)]
-        running = [self._started(gpu, items[number :: len(places)], number + 1) for number, gpu in enumerate(places)]
-        try:
-            failures = [one.last_words() for one in running if one.wait() not in (0, 1, NOT_ALL)]
-        finally:
-            _end(running)
+        with TemporaryDirectory(prefix="prism-judge-claims-") as claims:
+            dealt = [items[number :: len(places)] for number in range(len(places))]
+            running = [
+                self._started(gpu, own, [one for one in items if one not in own], number + 1, claims)
+                for number, (gpu, own) in enumerate(zip(places, dealt, strict=True))
+            ]
+            try:
+                failures = [one.last_words() for one in running if one.wait() not in (0, 1, NOT_ALL)]
+            finally:
+                _end(running)
         if failures and len(failures) == len(places) and not self.tables():
             raise BackendUnavailable(failures[0])
         for words in failures:
             print(f"{self.module.rpartition('.')[2]}: {words}", file=sys.stderr)
 
-    def _started(self, gpu: str, items: Sequence[str], number: int) -> WorkerProcess:
+    def _started(
+        self, gpu: str, items: Sequence[str], others: Sequence[str], number: int, claims: str
+    ) -> WorkerProcess:
         table = self.output.with_name(f"{self.output.stem}.part{number}{self.output.suffix}")
         where = WorkerEnvironment(self.module, variables={VISIBLE: gpu} if gpu else {})
-        arguments = [*self.words, "--part", "--output", str(table), self.option, *items]
+        arguments = [*self.words, "--part", claims, "--output", str(table), self.option, *items, "--then", *others]
         return WorkerProcess(where, arguments, stdin=subprocess.DEVNULL)
+
+
+def add_part_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that a place of a study gets and no user gives."""
+    parser.add_argument("--part", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--then", nargs="*", default=[], help=argparse.SUPPRESS)
+
+
+def claimed(folder: Path | None, item: str) -> bool:
+    """Return whether nobody has begun an item so far, which the caller has herewith; without a folder nobody shares."""
+    if folder is None:
+        return True
+    try:
+        (folder / item).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def passed_on(chosen: argparse.Namespace) -> list[str]:

@@ -1,7 +1,6 @@
 """How often the judge rejects honest kernels: every form of a catalogue is judged as if a stranger had sent it."""
 
 import argparse
-import csv
 import sys
 import tempfile
 from collections import Counter
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
 
 import msgspec
 
@@ -19,43 +17,30 @@ from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, UsageError, unknown
-from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus, passed_on
+from prism_bench.extensions.judge.dealt_study import (
+    NOT_ALL,
+    DealtStudy,
+    add_part_options,
+    at_least_one,
+    chosen_gpus,
+    claimed,
+    passed_on,
+)
 from prism_bench.extensions.judge.hidden import hidden_cases
+from prism_bench.extensions.judge.judged_form import JudgedForm, judged_form, read_forms
 from prism_bench.extensions.judge.on_gpu import OnGpu
-from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.interrupts import guarded
 from prism_bench.kernel import KernelSpec
 from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
 
-Outcome = Literal["right", "unchecked", "rejected", "degenerate task", "no card"]
-OUTCOMES: dict[str, Outcome] = {"right": "right", "unchecked": "unchecked", "wrong": "rejected", "refused": "rejected"}
 SECRET = 20261123  # sizes that are drawn are known beforehand here, since a card has a launch for each workload
 LABELS = ("S0", "S1")  # that a GPU launches, which an emulator need not
-
-
-@dataclass(frozen=True)
-class JudgedForm:
-    """A kernel or variant, what the judge answered, why where that is not `right`, and the seconds of its steps.
-
-    `launched` are the cases whose launches on a GPU were compared.
-    """
-
-    form: str
-    outcome: Outcome
-    words: str = ""
-    struck: int = 0
-    compiling: float = 0.0
-    no_work: float = 0.0
-    emulating: float = 0.0
-    on_gpu: float = 0.0
-    launched: int = 0
 
 
 @dataclass
@@ -94,7 +79,7 @@ class FairnessStudy:
                 submission, JudgeTask(spec, self.catalogue), architectures, self.jailed, secret=SECRET, gpu=gpu,
                 labels=self.labels,
             )  # fmt: skip
-            return _outcome(spec.name, trial.verdict())
+            return judged_form(spec.name, trial.verdict())
 
     def _cases(self, spec: KernelSpec) -> list[Case]:
         timed = timed_cases(spec, None)
@@ -108,21 +93,6 @@ def forms(catalogue: Catalogue) -> Iterator[KernelSpec]:
     for spec in catalogue.kernels.values():
         yield spec
         yield from (replace(spec.with_variant(name), name=f"{spec.name}__{name}") for name in spec.variants)
-
-
-def _outcome(name: str, verdict: JudgeVerdict) -> JudgedForm:
-    refuses_task = any(one.rule == "degenerate task" for one in verdict.objections)  # whoever sends what to it
-    outcome = "degenerate task" if refuses_task else OUTCOMES[verdict.ruling]
-    words = "" if outcome == "right" else "; ".join([*map(str, verdict.objections), *verdict.unjudged])
-    struck = sum("own kernel" in one for one in verdict.struck)
-
-    def seconds(beginning: str) -> float:
-        return round(sum(took for step, took in verdict.seconds.items() if step.startswith(beginning)), 2)
-
-    return JudgedForm(
-        name, outcome, " ".join(words.split())[:300], struck, seconds("machine code"), seconds("kernels that"),
-        seconds("emulator"), seconds("GPU"), sum(one.where in (WHERE, WHERE_UNTIMED) for one in verdict.checked),
-    )  # fmt: skip
 
 
 @guarded
@@ -177,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="judge no further form after that time")
     parser.add_argument("--tables", nargs="+", type=Path, metavar="FILE", help="judge nothing: put tables together")
     parser.add_argument("--forms", nargs="+", default=[], metavar="FORM", help="judge these forms alone")
-    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
+    add_part_options(parser)
     return parser
 
 
@@ -186,15 +156,30 @@ def _rows(chosen: argparse.Namespace) -> tuple[list[JudgedForm], int]:
     if chosen.gpus and not chosen.output:
         raise UsageError("--gpus needs --output, next to which each process writes its table")
     catalogue = of_project(chosen.catalogue)
+    chosen.forms = [*chosen.forms, *chosen.then]
     found = _chosen_forms(catalogue, chosen)
     if chosen.tables:
-        rows = _read(chosen.tables)
+        rows = read_forms(chosen.tables)
     elif not chosen.gpus:
-        kept = _read([chosen.output] if chosen.resume else [])
-        rows = _judged_all(chosen, catalogue, _lacking(found, kept), kept)
+        kept = read_forms([chosen.output] if chosen.resume else [])
+        chosen_specs = _open(found, kept) if chosen.gpu else _lacking(found, kept)
+        rows = _judged_all(chosen, catalogue, chosen_specs, kept)
     else:
         rows = _dealt(chosen, found)
     return rows, len(_lacking(found, rows))
+
+
+def _open(found: Sequence[KernelSpec], rows: Sequence[JudgedForm]) -> list[KernelSpec]:
+    """Return the forms without an answer, those first that last; then those of which a GPU launched nothing so far.
+
+    What a form lasts is guessed from others of its kernel.
+    """
+    lasts, unchecked = dict[str, float](), {row.form for row in rows if row.outcome == "unchecked"}
+    for row in rows:
+        kernel = row.form.partition("__")[0]
+        lasts[kernel] = max(lasts.get(kernel, 0.0), row.seconds)
+    lacking = sorted(_lacking(found, rows), key=lambda spec: -lasts.get(spec.name.partition("__")[0], 0.0))
+    return [*lacking, *(spec for spec in found if spec.name in unchecked)]
 
 
 def _lacking(found: Sequence[KernelSpec], rows: Sequence[JudgedForm]) -> list[KernelSpec]:
@@ -204,11 +189,12 @@ def _lacking(found: Sequence[KernelSpec], rows: Sequence[JudgedForm]) -> list[Ke
 
 def _chosen_forms(catalogue: Catalogue, chosen: argparse.Namespace) -> list[KernelSpec]:
     found = list(forms(catalogue))
-    odd = [name for name in chosen.forms if name not in {one.name for one in found}]
+    known = {one.name: one for one in found}
+    odd = [name for name in chosen.forms if name not in known]
     if odd:
-        raise unknown("form", odd[0], [one.name for one in found])
+        raise unknown("form", odd[0], list(known))
     if chosen.forms:
-        return [one for one in found if one.name in chosen.forms]
+        return [known[name] for name in dict.fromkeys(chosen.forms)]
     named = {catalogue.kernel(name).name for name in chosen.kernels}
     found = [one for one in found if not named or one.name.partition("__")[0] in named]
     return found[max(0, chosen.skip) :: max(1, chosen.every)]
@@ -219,12 +205,12 @@ def _dealt(chosen: argparse.Namespace, found: Sequence[KernelSpec]) -> list[Judg
     words = ["--gpu", *passed_on(chosen), "--labels", *chosen.labels]
     study = DealtStudy(f"{__package__}.fairness", words, "--forms", chosen.output)
     gpus = chosen_gpus(chosen.gpus)
-    kept = _read([chosen.output, *study.tables()]) if chosen.resume else []
+    kept = read_forms([chosen.output, *study.tables()]) if chosen.resume else []
     if kept:
         write_table(kept, chosen.output)
     study.forget()
-    study.run([one.name for one in _lacking(found, kept)], gpus, chosen.jobs)
-    rows = _read([*([chosen.output] if kept else []), *study.tables()])
+    study.run([one.name for one in _open(found, kept)], gpus, chosen.jobs)
+    rows = read_forms([*([chosen.output] if kept else []), *study.tables()])
     if rows:
         write_table(rows, chosen.output)
     study.forget()
@@ -235,17 +221,20 @@ def _judged_all(
     chosen: argparse.Namespace, catalogue: Catalogue, specs: Sequence[KernelSpec], kept: Sequence[JudgedForm]
 ) -> list[JudgedForm]:
     """Judge the forms; the table is written after each, so that a break costs one form."""
-    end, rows = perf_counter() + chosen.seconds, list(kept)
+    end, rows = perf_counter() + chosen.seconds, {row.form: row for row in kept}
     study = FairnessStudy(catalogue, chosen.gpu, chosen.labels, not chosen.trust_source)
     for spec in specs:
         if perf_counter() > end:
             break
-        row = _answered(study, spec)
-        print(f"{row.form}: {row.outcome}{row.words and f': {row.words}'}", flush=True)
-        rows.append(row)
+        if not claimed(chosen.part, spec.name):
+            continue
+        begin, row = perf_counter(), _answered(study, spec)
+        took = f" in {perf_counter() - begin:.0f} s" if chosen.gpu else ""
+        print(f"{row.form}: {row.outcome}{took}{row.words and f': {row.words}'}", flush=True)
+        rows[row.form] = row
         if chosen.output:
-            write_table(rows, chosen.output)
-    return rows
+            write_table(rows.values(), chosen.output)
+    return list(rows.values())
 
 
 def _answered(study: FairnessStudy, spec: KernelSpec) -> JudgedForm:
@@ -257,17 +246,6 @@ def _answered(study: FairnessStudy, spec: KernelSpec) -> JudgedForm:
     except Exception as error:
         words = " ".join(f"the judge failed: {type(error).__name__}: {error}".split())
         return JudgedForm(spec.name, "rejected", words[:300])
-
-
-def _read(files: Sequence[Path]) -> list[JudgedForm]:
-    """Return the rows of tables that are there; of a form that several have, the last."""
-    rows: dict[str, JudgedForm] = {}
-    for file in files:
-        if file and file.is_file():
-            with file.open(newline="") as table:
-                for row in csv.DictReader(table):
-                    rows[row["form"]] = msgspec.convert(row, JudgedForm, strict=False)
-    return list(rows.values())
 
 
 if __name__ == "__main__":

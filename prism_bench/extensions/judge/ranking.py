@@ -3,18 +3,29 @@
 import argparse
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from random import SystemRandom
 from time import perf_counter
 
 import msgspec
 
-from prism_bench.catalogue import Catalogue, of_project
+from prism_bench.backends import Backend, open_backend
+from prism_bench.catalogue import of_project
 from prism_bench.errors import PrismBenchError, UsageError, unknown
-from prism_bench.extensions.judge.dealt_study import NOT_ALL, DealtStudy, at_least_one, chosen_gpus, passed_on
-from prism_bench.extensions.judge.judging import judge
+from prism_bench.extensions.judge.dealt_study import (
+    NOT_ALL,
+    DealtStudy,
+    add_part_options,
+    at_least_one,
+    chosen_gpus,
+    claimed,
+    passed_on,
+)
+from prism_bench.extensions.judge.referee.turns import WAITING
+from prism_bench.extensions.judge.sized_trial import SMALL, SizedJudge
 from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.interrupts import guarded
@@ -22,13 +33,15 @@ from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
 
 SLOW, FAST = "naive", "good"
+SHOWN_SECONDS = 0.5  # of a step that is printed
 
 
 @dataclass(frozen=True)
 class RankedPair:
     """A task and the scores of its two kernels; `words` is what is wrong, empty where they rank as they should.
 
-    `slow_judged` and `fast_judged` are the seconds of the two judgements.
+    `slow_judged` and `fast_judged` are the seconds of the two judgements, the others of steps of both: `waiting` those
+    of `on_gpu` in which another judgement had the device.
     """
 
     task: str
@@ -38,19 +51,34 @@ class RankedPair:
     words: str = ""
     slow_judged: float = 0.0
     fast_judged: float = 0.0
+    compiling: float = 0.0
+    emulating: float = 0.0
+    on_gpu: float = 0.0
+    waiting: float = 0.0
 
 
-def ranked_pair(folder: Path, catalogue: Catalogue, *, gpu: bool, trust_source: bool = False) -> RankedPair:
+def ranked_pair(folder: Path, judge: SizedJudge) -> RankedPair:
     """Judge the slow and the fast kernel of a task at the same hidden sizes; the folder has the task's name."""
-    secret = SystemRandom().getrandbits(32)
-    slow, fast = (
-        judge(
-            folder / f"{name}.toml", folder.name, catalogue=catalogue, gpu=gpu, secret=secret, trust_source=trust_source
+    secret, verdicts = SystemRandom().getrandbits(32), list[JudgeVerdict]()
+    for name in (SLOW, FAST):
+        verdicts.append(judge.verdict(folder / f"{name}.toml", folder.name, secret))
+        print(f"{folder.name}, {name}: {verdicts[-1].ruling} in {steps_text(verdicts[-1].seconds)}", flush=True)
+    slow, fast = verdicts
+    took = [round(sum(one.seconds.values()), 1) for one in verdicts]
+    steps = [
+        round(sum(seconds for one in verdicts for name, seconds in one.seconds.items() if is_of(name)), 1)
+        for is_of in (
+            lambda name: name.startswith("machine code"), lambda name: name.startswith("emulator"),
+            lambda name: name.startswith("GPU"), lambda name: name.endswith(WAITING),
         )
-        for name in (SLOW, FAST)
-    )
-    took = [round(sum(one.seconds.values()), 1) for one in (slow, fast)]
-    return RankedPair(folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast), *took)
+    ]  # fmt: skip
+    return RankedPair(folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast), *took, *steps)
+
+
+def steps_text(seconds: Mapping[str, float]) -> str:
+    """Return the seconds of a judgement, and of the steps that take some, in words."""
+    long = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items() if took >= SHOWN_SECONDS)
+    return f"{sum(seconds.values()):.1f} s ({long})"
 
 
 def _complaint(slow: JudgeVerdict, fast: JudgeVerdict) -> str:
@@ -67,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the scores of each pair; 1 where one ranks otherwise, 2 without a GPU, 3 where some have no answer."""
     chosen, begin = _parser().parse_args(arguments), perf_counter()
     try:
-        tasks = _tasks(chosen.folder, chosen.tasks)
+        tasks = _tasks(chosen.folder, [*chosen.tasks, *chosen.then])
         rows = _dealt(chosen, tasks) if chosen.gpus else _ranked_all(chosen, tasks)
     except (PrismBenchError, OSError, msgspec.ValidationError) as error:
         print(error, file=sys.stderr)
@@ -97,20 +125,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, help="write a table with a line for each task, and a summary next to it")
     parser.add_argument("--resume", action="store_true", help="keep the rows of --output that are in order")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="judge no further pair after that time")
-    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--labels", nargs="+", default=SMALL, metavar="LABEL",
+                        help="sizes that the GPU launches, with hidden ones between them; default: S0, and hidden ones "
+                        "between it and a part of S1 that a judgement ends with in seconds")  # fmt: skip
+    add_part_options(parser)
     return parser
 
 
 def _ranked_all(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair]:
     """Judge the pairs; the table is written after each, so that a break costs one pair."""
-    catalogue, end = of_project(chosen.catalogue), perf_counter() + chosen.seconds
+    end, backend = perf_counter() + chosen.seconds, cache(partial[Backend](open_backend, "cuda"))
+    judge = SizedJudge(
+        of_project(chosen.catalogue), backend, chosen.labels, gpu=not chosen.no_gpu, jailed=not chosen.trust_source
+    )
     rows = _read([chosen.output]) if chosen.resume else []
     for task in tasks:
         if task.name in {row.task for row in rows}:
             continue
         if perf_counter() > end:
             break
-        row = ranked_pair(task, catalogue, gpu=not chosen.no_gpu, trust_source=chosen.trust_source)
+        if not claimed(chosen.part, task.name):
+            continue
+        row = ranked_pair(task, judge)
         print(f"{row.task}: {SLOW} {row.slow:.3g}, {FAST} {row.fast:.3g}{row.words and f': {row.words}'}", flush=True)
         rows.append(row)
         if chosen.output:
@@ -122,7 +158,7 @@ def _dealt(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair
     """Judge the pairs that have no row yet in processes of the GPUs; what these wrote is kept also where one fails."""
     if not chosen.output or chosen.no_gpu:
         raise UsageError("--gpus needs --output, next to which each process writes its table, and no --no-gpu")
-    words = [str(chosen.folder), *passed_on(chosen)]
+    words = [str(chosen.folder), *passed_on(chosen), "--labels", *chosen.labels]
     study = DealtStudy(f"{__package__}.ranking", words, "--tasks", chosen.output)
     gpus = chosen_gpus(chosen.gpus)
     kept = _read([chosen.output, *study.tables()]) if chosen.resume else []
@@ -156,7 +192,7 @@ def _tasks(folder: Path, names: Sequence[str]) -> list[Path]:
     odd = sorted(set(names) - set(found))
     if odd:
         raise unknown("task of the ranking", odd[0], list(found))
-    return [path for name, path in found.items() if not names or name in names]
+    return [found[name] for name in dict.fromkeys(names)] or list(found.values())
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ class SubmissionTrial:
     def gpu_cases(self, spec: KernelSpec) -> list[Case]:
         """Return what is launched on a GPU: edges and golden data too, where a source can be another than emulated."""
         timed = timed_cases(spec, None)
-        return [*edge_cases(spec, None), *timed, *self._hidden(spec, timed_cases(self.task.spec, None))]
+        return [*edge_cases(spec, None), *timed, *self.drawn_among(spec, timed_cases(self.task.spec, None))]
 
     def spec(self, submission: Submission) -> KernelSpec | None:
         """Return the submission's spec; None, with an objection, where its card does not fit the task."""
@@ -192,7 +192,7 @@ class SubmissionTrial:
         if not self.is_emulated:
             return
         cases = [case for case in _host_cases(spec) if case.name not in self.struck]
-        hidden = self._hidden(spec, _host_cases(self.task.spec))
+        hidden = self.drawn_among(spec, _host_cases(self.task.spec))
         for index, (mode, order) in enumerate(self.passes()):
             where = f"emulator, {mode}, {order}"
             with self._step(where):
@@ -231,7 +231,10 @@ class SubmissionTrial:
 
     def _launchable(self, spec: KernelSpec) -> list[Case]:
         """Return all that may be launched on a GPU: its own cases, and those that the emulator might skip."""
-        return [*self.gpu_cases(spec), *(self._hidden(spec, _host_cases(self.task.spec)) if self.is_emulated else ())]
+        return [
+            *self.gpu_cases(spec),
+            *(self.drawn_among(spec, _host_cases(self.task.spec)) if self.is_emulated else ()),
+        ]
 
     def _skipped_cases(self, launched: Sequence[Case]) -> list[Case]:
         """Return what the emulator skipped and a GPU would not launch anyway, without sizes that count for nothing."""
@@ -241,7 +244,7 @@ class SubmissionTrial:
                 self.struck[one.name] = "the task's own kernel is wrong there, too"
         return [Case(one.spec, one.workload, "edge") for one in found if one.name not in self.struck]
 
-    def _hidden(self, spec: KernelSpec, known: Sequence[Case]) -> list[Case]:
+    def drawn_among(self, spec: KernelSpec, known: Sequence[Case]) -> list[Case]:
         """Return the submission at sizes that are drawn within those of `known`, and note them for the verdict."""
         found = [Case(spec, case.workload, case.label) for case in self.hidden(known)]
         self.drawn += [case.name for case in found]

@@ -45,6 +45,15 @@ def test_items_are_dealt_over_the_places_of_all_gpus(tmp_path: Path, capsys: pyt
         dealt.run(["bad"], ["0"], 1)
 
 
+def test_who_has_ended_its_items_takes_those_that_nobody_has_begun(tmp_path: Path) -> None:
+    """`waits` ends once all others have been begun: by another place, though one of them was dealt to its own."""
+    dealt = study(tmp_path, "--share")
+    dealt.run(["waits", "b", "c", "d"], ["0", "7"], 1)
+    found = dict(lines(dealt))
+    assert ["b", "c", "d", "waits"] == sorted(found)
+    assert found["waits"] != found["c"]
+
+
 _DEALING = """
 import sys
 from pathlib import Path
@@ -119,6 +128,31 @@ def test_a_catalogue_goes_on_from_the_tables_of_a_study_that_was_killed(
     summary = json.loads(output.with_suffix(".json").read_text())
     assert {"right": len(names) - 1, "without an answer": 1} == summary["counts"]
     assert {"commit", "devices", "sanitizer", "software"} <= set(summary)
+
+
+def test_forms_that_last_begin_first_and_unchecked_ones_are_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, asked = tmp_path / "catalogue.csv", list[str]()
+    names = [one.name for one in fairness.forms(fairness.of_project(TASKS))]
+    kernels = list(dict.fromkeys(name.partition("__")[0] for name in names))
+    known = [JudgedForm(f"{kernels[-1]}__another", "right", emulating=90.0, on_gpu=9.0, waiting=8.0),
+             JudgedForm(f"{kernels[0]}__another", "right", on_gpu=95.0, waiting=90.0),
+             JudgedForm(names[1], "unchecked", "CuTe is missing")]  # fmt: skip
+    assert 91.0 == known[0].seconds
+
+    def run(study: DealtStudy, items: list[str], gpus: list[str], jobs: int) -> None:
+        asked.extend(items)
+        write_table([JudgedForm(items[-1], "right")], output.with_name("catalogue.part1.csv"))
+
+    monkeypatch.setattr(DealtStudy, "run", run)
+    write_table(known, output)
+    words = ["--catalogue", str(TASKS), "--gpus", "0", "--output", str(output), "--resume"]
+    assert fairness.main(words) == 3
+    assert (kernels[-1], kernels[0], names[1]) == (asked[0], asked[1], asked[-1])
+    assert sorted(names) == sorted(asked)
+    table = {row["form"]: row["outcome"] for row in csv.DictReader(output.read_text().splitlines())}
+    assert "right" == table[names[1]], "a new answer takes the place of the old one"
 
 
 def test_a_ranking_tries_pairs_again_that_were_not_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
