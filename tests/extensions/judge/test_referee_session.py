@@ -124,6 +124,9 @@ def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypat
     assert (("honest[n=2000]",), ["[n=2000]"]) == (verdict.hidden, list(verdict.scored))
     assert 0.5 < verdict.score < 2
     assert "state of the machine" in verdict.defences
+    assert {"GPU, kernel: launches", "GPU, submission: launches", "GPU, peers", "GPU, machine afterwards"} <= set(
+        verdict.seconds
+    ), "each part of it has its seconds"
     samples = RULES.blocks * RULES.samples
     assert {samples} == {len(one.seeds) for one in verdict.times if one.kind in ("kernel", "submission")}
 
