@@ -170,16 +170,17 @@ def _rows(chosen: argparse.Namespace) -> tuple[list[JudgedForm], int]:
 
 
 def _open(found: Sequence[KernelSpec], rows: Sequence[JudgedForm]) -> list[KernelSpec]:
-    """Return the forms without an answer, those first that last; then those of which a GPU launched nothing so far.
+    """Return the forms without an answer, and those that were launched nowhere: what a GPU or a language lacked then.
 
-    What a form lasts is guessed from others of its kernel.
+    Those that last come first, as far as others of the same kernel, or variants of the same name, show that.
     """
-    lasts, unchecked = dict[str, float](), {row.form for row in rows if row.outcome == "unchecked"}
+    lasts = dict[str, float]()
     for row in rows:
-        kernel = row.form.partition("__")[0]
-        lasts[kernel] = max(lasts.get(kernel, 0.0), row.seconds)
-    lacking = sorted(_lacking(found, rows), key=lambda spec: -lasts.get(spec.name.partition("__")[0], 0.0))
-    return [*lacking, *(spec for spec in found if spec.name in unchecked)]
+        for part in row.form.split("__"):
+            lasts[part] = max(lasts.get(part, 0.0), row.seconds)
+    unchecked = {row.form for row in rows if row.outcome == "unchecked"}
+    open_ones = [*_lacking(found, rows), *(spec for spec in found if spec.name in unchecked)]
+    return sorted(open_ones, key=lambda spec: -max(lasts.get(part, 0.0) for part in spec.name.split("__")))
 
 
 def _lacking(found: Sequence[KernelSpec], rows: Sequence[JudgedForm]) -> list[KernelSpec]:

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.case import Case
+from prism_bench.case import Case, Device
+from prism_bench.errors import UsageError
 from prism_bench.extensions.judge.referee import machine, session
+from prism_bench.extensions.judge.referee.client import RunnerClient
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState
-from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion, Question
+from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion, InputsQuestion, Question
+from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
 from prism_bench.extensions.judge.referee.turns import WAITING, DeviceTurns, PhaseClock
 from prism_bench.inputs import InputArray
@@ -50,7 +53,8 @@ def test_the_device_is_held_while_it_works_and_not_while_the_host_does(
 
     class Watching(NearRunner):
         def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
-            assert holder.is_held or isinstance(question, FactsQuestion), "the first one is what starts a process"
+            if not isinstance(question, FactsQuestion):  # the first one is what starts a process
+                assert holder.is_held != isinstance(question, InputsQuestion)
             return super().ask(question, arrays, limit)
 
     def inputs(self: Case, seed: int = 0) -> Mapping[str, InputArray]:
@@ -108,3 +112,23 @@ def test_seconds_count_for_the_inner_phase_alone() -> None:
     assert {"GPU", "GPU, kernel: launches", f"GPU, kernel: {WAITING}", "GPU, kernel: inputs"} == set(clock.seconds)
     assert clock.seconds["GPU, kernel: inputs"] >= 0.05
     assert sum(clock.seconds.values()) <= took + 0.002
+
+
+def test_a_launch_has_the_inputs_that_were_sent_for_it(case: Case) -> None:
+    code, code_of = ContestantCode(b"honest", {"add": "add"}), (b"honest",)
+    plan, _ = case_plan(case, Device(), code)
+    with RunnerClient(NearRunner(FakeDevice()), 2.0) as client:
+        with pytest.raises(UsageError, match="nothing is loaded"):
+            client.give(case.inputs(1))
+        client.load(plan, code_of, 0)
+        for seed in (1, 2):
+            client.give(case.inputs(seed))
+            client.launch(7)
+            inputs = case.inputs(seed)
+            assert np.array_equal(client.outputs()["c"], inputs["a"].on(np) + inputs["b"].on(np))
+            with pytest.raises(UsageError, match="no inputs were sent"):
+                client.launch(7)
+        client.give(case.inputs(3))
+        client.load(plan, code_of, 0)
+        with pytest.raises(UsageError, match="no inputs were sent"):
+            client.launch(7)

@@ -17,6 +17,8 @@ from prism_bench.extensions.judge.referee.messages import (
     FetchAnswer,
     FetchQuestion,
     InputPlan,
+    InputsAnswer,
+    InputsQuestion,
     LoadAnswer,
     Question,
     RepeatAnswer,
@@ -133,11 +135,15 @@ class RunnerClient:
     def _load(self, question: RunnerLoadQuestion, cubins: Sequence[bytes], limit: float | None = None) -> LoadAnswer:
         return self._ask(question, [np.frombuffer(one, np.uint8) for one in cubins], LoadAnswer, limit).message
 
-    def launch(self, inputs: Mapping[str, InputArray], key: int) -> tuple[RunnerLaunchAnswer, float]:
-        """Launch on new inputs; return the answer, and the seconds from question to answer on this process's clock."""
-        question = RunnerLaunchQuestion(tuple(InputPlan(name, one.rotations) for name, one in inputs.items()), key)
+    def give(self, inputs: Mapping[str, InputArray]) -> None:
+        """Send the inputs of the next launch, which takes a host's time and no device."""
+        question = InputsQuestion(tuple(InputPlan(name, one.rotations) for name, one in inputs.items()))
+        self._ask(question, [one.block for one in inputs.values()], InputsAnswer)
+
+    def launch(self, key: int) -> tuple[RunnerLaunchAnswer, float]:
+        """Launch on the inputs given; return the answer, and the seconds that it took on this process's clock."""
         before = perf_counter()
-        answer = self._ask(question, [one.block for one in inputs.values()], RunnerLaunchAnswer).message
+        answer = self._ask(RunnerLaunchQuestion(key), (), RunnerLaunchAnswer).message
         return answer, perf_counter() - before
 
     def repeated(self, times: int) -> float:

@@ -110,10 +110,15 @@ class RunnerLoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_f
     watched: bool = False
 
 
-class RunnerLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Launch once on new inputs, whose blocks are the frame's arrays; `key` poisons the outputs; `cold` times it."""
+class InputsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Keep the inputs of the next launch, whose blocks are the frame's arrays, on the host."""
 
     inputs: tuple[InputPlan, ...]
+
+
+class RunnerLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Launch once on the inputs that were sent before, once; `key` poisons the outputs; `cold` times it."""
+
     key: int
     cold: bool = True
 
@@ -158,6 +163,10 @@ class LoadAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tr
     variables: dict[str, int] = {}
 
 
+class InputsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The inputs are there."""
+
+
 class RunnerLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """What a launch took in seconds and left: digests of the outputs by name, and in words what it broke."""
 
@@ -182,7 +191,12 @@ class ShareAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
     handles: dict[str, str] = {}
 
 
-Question = FactsQuestion | RunnerLoadQuestion | RunnerLaunchQuestion | RepeatQuestion | FetchQuestion | ShareQuestion
-Answer = FactsAnswer | LoadAnswer | RunnerLaunchAnswer | RepeatAnswer | FetchAnswer | ShareAnswer | Refusal
+Question = (
+    FactsQuestion | RunnerLoadQuestion | InputsQuestion | RunnerLaunchQuestion | RepeatQuestion | FetchQuestion
+    | ShareQuestion
+)  # fmt: skip
+Answer = (
+    FactsAnswer | LoadAnswer | InputsAnswer | RunnerLaunchAnswer | RepeatAnswer | FetchAnswer | ShareAnswer | Refusal
+)  # fmt: skip
 QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)

@@ -155,9 +155,11 @@ class Referee:
         seed: int,
     ) -> float:  # fmt: skip
         """Launch on the inputs of a seed and note the digests; return the seconds by the device's clock."""
-        inputs, key = case.inputs(seed), self._random.getrandbits(62)
+        inputs = case.inputs(seed)
+        with self._turns.phase("inputs"):
+            client.give(inputs)
         with self._turns.taken("launches"):
-            answer, wall = client.launch(inputs, key)
+            answer, wall = client.launch(self._random.getrandbits(62))
         digests[seed] = answer.digests
         found.complaints += [("outputs", f"{case.plan.name}: {words}") for words in answer.broken]
         if not 0 < answer.seconds <= wall:

@@ -20,6 +20,8 @@ from prism_bench.extensions.judge.referee.messages import (
     FactsQuestion,
     FetchAnswer,
     FetchQuestion,
+    InputsAnswer,
+    InputsQuestion,
     LoadAnswer,
     Question,
     RepeatAnswer,
@@ -49,6 +51,7 @@ class RunnerService:
         self._plan: CasePlan | None = None
         self._arena: Arena | None = None
         self._is_watched = False
+        self._inputs: dict[str, InputArray] | None = None
         self._calls: list[Callable[[], None]] = []
 
     def reply(self, frame: Frame[Question]) -> _Reply:
@@ -59,8 +62,11 @@ class RunnerService:
                     return self._device.facts(), ()
                 case RunnerLoadQuestion():
                     return self._loaded(frame.message, [one.tobytes() for one in frame.arrays]), ()
+                case InputsQuestion():
+                    self._inputs = self._kept(frame.message, frame.arrays)
+                    return InputsAnswer(), ()
                 case RunnerLaunchQuestion():
-                    return self._launched(frame.message, frame.arrays), ()
+                    return self._launched(frame.message), ()
                 case RepeatQuestion(times=times):
                     return self._repeated(times), ()
                 case ShareQuestion():
@@ -75,7 +81,7 @@ class RunnerService:
 
     def _loaded(self, question: RunnerLoadQuestion, cubins: Sequence[bytes]) -> LoadAnswer:
         plan, self._is_watched = question.plan, question.watched
-        self._plan = plan
+        self._plan, self._inputs = plan, None
         symbols = list(dict.fromkeys((step.module, step.symbol) for step in plan.steps if step.symbol))
         variables = self._device.load(cubins, symbols)
         arena = self._arena = (BareArena if question.watched else Arena)(self._device, plan, question.shift)
@@ -88,14 +94,19 @@ class RunnerService:
                 self._calls.append(self._device.call(step, arena.values(step.parameters)))
         return LoadAnswer(variables)
 
-    def _launched(self, question: RunnerLaunchQuestion, blocks: Sequence[np.ndarray]) -> RunnerLaunchAnswer:
-        arena, plan = self._loaded_arena(), self._plan
-        assert plan is not None, "an arena has a plan"
-        shapes = {one.name: one.shape for one in plan.buffers}
-        inputs = {
+    def _kept(self, question: InputsQuestion, blocks: Sequence[np.ndarray]) -> dict[str, InputArray]:
+        if self._plan is None:
+            raise UsageError("nothing is loaded")
+        shapes = {one.name: one.shape for one in self._plan.buffers}
+        return {
             one.name: InputArray(block.reshape(-1), one.rotations, shapes[one.name])
             for one, block in zip(question.inputs, blocks, strict=True)
         }
+
+    def _launched(self, question: RunnerLaunchQuestion) -> RunnerLaunchAnswer:
+        arena, inputs, self._inputs = self._loaded_arena(), self._inputs, None
+        if inputs is None:
+            raise UsageError("no inputs were sent for this launch")
         if self._is_watched:
             return self._launched_watched(arena, inputs)
         broken: list[str] = []
