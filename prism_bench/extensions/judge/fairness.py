@@ -210,11 +210,13 @@ def _dealt(chosen: argparse.Namespace, found: Sequence[KernelSpec]) -> list[Judg
     if kept:
         write_table(kept, chosen.output)
     study.forget()
-    study.run([one.name for one in _open(found, kept)], gpus, chosen.jobs)
-    rows = read_forms([*([chosen.output] if kept else []), *study.tables()])
-    if rows:
-        write_table(rows, chosen.output)
-    study.forget()
+    try:
+        study.run([one.name for one in _open(found, kept)], gpus, chosen.jobs)
+    finally:  # a signal costs nothing that was judged
+        rows = read_forms([*([chosen.output] if kept else []), *study.tables()])
+        if rows:
+            write_table(rows, chosen.output)
+        study.forget()
     return rows
 
 

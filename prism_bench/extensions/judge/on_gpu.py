@@ -39,7 +39,7 @@ class OnGpu:
 
     def __init__(
         self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None,
-        rivals: bool = True, watch: Callable[[], LaunchWatch] = installed_watch, peers: bool = True,
+        *, rivals: bool = True, watch: Callable[[], LaunchWatch] = installed_watch, peers: bool = True,
     ) -> None:  # fmt: skip
         self._rivals, self._watch, self._peers = rivals, watch, peers
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
@@ -114,7 +114,7 @@ class OnGpu:
         if not facts.bandwidth:
             findings.unjudged.append("ceilings: the device does not report its memory's clock and width")
         if not self._peers:
-            findings.unjudged.append("times of peers: none were asked for")
+            findings.unjudged.append("times of peers: left out")
             return
         try:
             clock = PeerClock(self._backend(), lambda: device_turn(facts.uuid))

@@ -166,11 +166,13 @@ def _dealt(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair
         write_table(kept, chosen.output)
     study.forget()
     known = {row.task for row in kept}
-    study.run([one.name for one in tasks if one.name not in known], gpus, chosen.jobs)
-    rows = [*kept, *_read(study.tables(), in_order=False)]
-    if rows:
-        write_table(rows, chosen.output)
-    study.forget()
+    try:
+        study.run([one.name for one in tasks if one.name not in known], gpus, chosen.jobs)
+    finally:  # a signal costs nothing that was judged
+        rows = [*kept, *_read(study.tables(), in_order=False)]
+        if rows:
+            write_table(rows, chosen.output)
+        study.forget()
     return rows
 
 

@@ -155,6 +155,25 @@ def test_forms_that_last_begin_first_and_unchecked_ones_are_judged_again(
     assert "right" == table[names[1]], "a new answer takes the place of the old one"
 
 
+@pytest.mark.parametrize("name", ["catalogue", "ranking"])
+def test_a_signal_leaves_one_table_of_what_was_judged(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, rows = tmp_path / f"{name}.csv", {"catalogue": JudgedForm("add", "right"),
+                                              "ranking": RankedPair("softmax", 0.5, 1.0, 2)}  # fmt: skip
+
+    def run(study: DealtStudy, *asked: object) -> None:
+        write_table([rows[name]], output.with_name(f"{name}.part1.csv"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DealtStudy, "run", run)
+    words = ["--gpus", "0", "--output", str(output)]
+    with pytest.raises(SystemExit):
+        ranking.main([str(FOLDER), *words]) if name == "ranking" else fairness.main(["--catalogue", str(TASKS), *words])
+    assert [f"{name}.csv"] == [path.name for path in tmp_path.iterdir()]
+    assert 2 == len(output.read_text().splitlines())
+
+
 def test_a_ranking_tries_pairs_again_that_were_not_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output, asked = tmp_path / "ranking.csv", list[str]()
 

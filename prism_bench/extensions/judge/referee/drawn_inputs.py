@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from prism_bench.inputs import InputArray
 
 KEPT_BYTES = 512 << 20  # of a case's inputs, the latest
-AHEAD = 2  # seeds whose inputs are drawn before they are needed, unless more are asked for
+AHEAD = 2  # seeds whose inputs are drawn before they are needed, by default
 _Inputs = Mapping[str, InputArray]
 
 
