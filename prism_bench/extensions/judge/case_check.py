@@ -1,8 +1,10 @@
 """Check of one case of a submission on the emulator: on which inputs it is launched, and what is compared."""
 
 from prism_bench.case import Case
+from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.extensions.judge.hidden import changed_inputs
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
+from prism_bench.kernel import KernelSpec
 from prism_bench.run.verification import Entry, compare_outputs, complaint, passed, verify_prepared
 
 
@@ -31,3 +33,13 @@ class CaseCheck:
                 outputs = runnable.arrays(output.name for output in case.spec.outputs)
                 found += compare_outputs(backend, case, changed, outputs, self._seeds[-1])
         return found
+
+
+def all_cases(spec: KernelSpec) -> list[Case]:
+    """Return what is timed, edges and golden data."""
+    return [*timed_cases(spec, None), *edge_cases(spec, None)]
+
+
+def host_cases(spec: KernelSpec) -> list[Case]:
+    """Return what a CPU can run in reasonable time: edges, golden data and S0."""
+    return [*(case for case in timed_cases(spec, None) if case.label == "S0"), *edge_cases(spec, None)]

@@ -1,7 +1,7 @@
 """A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from functools import cache, partial
 from random import Random
 
@@ -55,6 +55,10 @@ class OnGpu:
         """What a source is compiled for."""
         return str(self._session.facts.compute_capability)
 
+    def ready(self) -> AbstractContextManager[None]:
+        """Start the processes that `judge` needs, inside a `with` block around it: they take seconds to be there."""
+        return self._session.ready(_RUNNERS if self._rivals else _RUNNERS - 1)
+
     def judge(
         self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
         unwatched: Collection[str] = (),
@@ -65,9 +69,9 @@ class OnGpu:
         launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them.
         """
         session, phase = self._session, self._session.clock.phase
-        with phase("GPU"), session.ready(_RUNNERS if self._rivals else _RUNNERS - 1), closing(session):
+        with phase("GPU"), closing(session):
             with phase("GPU, judge's own context"), suppress(BackendUnavailable):  # outputs that need it are not judged
-                self._backend()  # opened while the runners start
+                self._backend()
             own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
             right = self._timed_own(task, own) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]

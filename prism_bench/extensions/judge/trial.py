@@ -1,8 +1,9 @@
 """Judging a submission without a GPU: its form, its machine code from a jail, and its outputs on the emulator."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
 from time import perf_counter
@@ -12,7 +13,7 @@ from prism_bench.case import Case, Device
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.emulator import ORDERS
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
-from prism_bench.extensions.judge.case_check import CaseCheck
+from prism_bench.extensions.judge.case_check import CaseCheck, all_cases, host_cases
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.compiling import compiled_parts, contestant_code
 from prism_bench.extensions.judge.defences import in_force
@@ -77,8 +78,8 @@ class SubmissionTrial:
             with self._step("card"):
                 spec = self.spec(moved)
             if spec is not None:
-                with self.open_cell(root) as cell:
-                    for step in (self._compile, self._strike, self._run, self._referee):
+                with self.open_cell(root) as cell, ExitStack() as ahead:
+                    for step in (self._compile, self._strike, partial(self._start, ahead), self._run, self._referee):
                         if not self.objections:
                             step(spec, cell)
         struck = tuple(f"{name}: {why}" for name, why in self.struck.items())
@@ -132,7 +133,7 @@ class SubmissionTrial:
         """Return the submission's spec; None, with an objection, where its card does not fit the task."""
         try:
             spec = judged_spec(self.task.spec, submission)
-            for case in _cases(spec):
+            for case in all_cases(spec):
                 _ = case.plan.steps(Device()), [case.sizes.shape(array.name) for array in spec.arrays]
         except PrismBenchError as error:
             self.objections.append(Objection("card", str(error)))
@@ -162,7 +163,7 @@ class SubmissionTrial:
             device = self.gpu.device if self.gpu and self.gpu.architecture == architecture else None
             try:
                 with self._step(f"machine code for sm_{architecture}"):
-                    cases = [*_cases(spec), *(self._launchable(spec) if device else ())]
+                    cases = [*all_cases(spec), *(self._launchable(spec) if device else ())]
                     parts = list(compiled_parts(spec, cases, cell, architecture, device))
             except (CompilationFailed, SpecError) as error:
                 self.objections.append(Objection("compiler", plain_words(error, spec.source_file)))
@@ -179,7 +180,7 @@ class SubmissionTrial:
     def _strike(self, spec: KernelSpec, cell: JailCell) -> None:
         """Strike the cases that a kernel without work passes; object where a timed one is among them."""
         with self._step("kernels that do no work"):
-            for case in _host_cases(spec):
+            for case in host_cases(spec):
                 idle = self.idlers(case)
                 if idle and case.label == "S0":
                     self.objections.append(
@@ -188,11 +189,16 @@ class SubmissionTrial:
                 elif idle:
                     self.struck[case.name] = f"a kernel that leaves {idle[0]} would pass"
 
+    def _start(self, ahead: ExitStack, spec: KernelSpec, cell: JailCell) -> None:
+        """Start what launches on the GPU, which takes seconds, before the emulator works."""
+        if self.gpu is not None and self.gpu.architecture in self.built:
+            ahead.enter_context(self.gpu.ready())
+
     def _run(self, spec: KernelSpec, cell: JailCell) -> None:
         if not self.is_emulated:
             return
-        cases = [case for case in _host_cases(spec) if case.name not in self.struck]
-        hidden = self.drawn_among(spec, _host_cases(self.task.spec))
+        cases = [case for case in host_cases(spec) if case.name not in self.struck]
+        hidden = self.drawn_among(spec, host_cases(self.task.spec))
         for index, (mode, order) in enumerate(self.passes()):
             where = f"emulator, {mode}, {order}"
             with self._step(where):
@@ -231,10 +237,8 @@ class SubmissionTrial:
 
     def _launchable(self, spec: KernelSpec) -> list[Case]:
         """Return all that may be launched on a GPU: its own cases, and those that the emulator might skip."""
-        return [
-            *self.gpu_cases(spec),
-            *(self.drawn_among(spec, _host_cases(self.task.spec)) if self.is_emulated else ()),
-        ]
+        drawn = self.drawn_among(spec, host_cases(self.task.spec)) if self.is_emulated else ()
+        return [*self.gpu_cases(spec), *drawn]
 
     def _skipped_cases(self, launched: Sequence[Case]) -> list[Case]:
         """Return what the emulator skipped and a GPU would not launch anyway, without sizes that count for nothing."""
@@ -287,12 +291,3 @@ class SubmissionTrial:
             yield
         finally:
             self.seconds[name] = round(perf_counter() - begin, 3)
-
-
-def _cases(spec: KernelSpec) -> list[Case]:
-    return [*timed_cases(spec, None), *edge_cases(spec, None)]
-
-
-def _host_cases(spec: KernelSpec) -> list[Case]:
-    """Return what a CPU can run in reasonable time: edges, golden data and S0."""
-    return [*(case for case in timed_cases(spec, None) if case.label == "S0"), *edge_cases(spec, None)]

@@ -21,6 +21,7 @@ from prism_bench.extensions.judge.referee.session import Contestant, RefereeFind
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.extensions.judge.verdict import Objection
 from prism_bench.kernel import KernelSpec
 from prism_bench.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
@@ -164,3 +165,32 @@ def test_a_hidden_size_at_which_the_own_kernel_is_wrong_counts_for_nothing(
 
 def compiled(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:
     trial.built["90"] = ContestantCode(b"honest", {"attack": "attack"})
+
+
+def test_runners_start_before_the_emulator_works_and_end_with_a_verdict_without_launches(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, ended = list[NearRunner](), list[NearRunner]()
+
+    class CountedRunner(NearRunner):
+        def __init__(self) -> None:
+            super().__init__(FakeDevice())
+            started.append(self)
+
+        def end(self) -> None:
+            ended.append(self)
+
+    def run(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:
+        assert (5, 1) == (len(started), len(ended)), "one that reported the device, and those that launch"
+        trial.objections.append(Objection("outputs", "wrong"))
+
+    session = RefereeSession(CountedRunner, open_backend, Random(5), RULES, state=lambda facts: MachineState())
+    monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
+    monkeypatch.setattr(SubmissionTrial, "_run", run)
+    found = discover(HERE / "tasks")
+    trial = SubmissionTrial(
+        read_submission(HERE / "museum" / "honest.toml"), JudgeTask(found.kernel("add"), found), ("90",), False,
+        gpu=OnGpu(session),
+    )  # fmt: skip
+    assert "wrong" == trial.verdict().ruling
+    assert 5 == len(started) == len(ended)

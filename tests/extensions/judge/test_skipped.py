@@ -1,6 +1,7 @@
 """Cases that the emulator cannot run: the verdict names them, and only a GPU makes them right."""
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,9 @@ class SeeingGpu(OnGpu):
     @property
     def architecture(self) -> str:
         return "90"
+
+    def ready(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def judge(
         self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
