@@ -14,8 +14,8 @@ from ..include.vector_load import map_tune, spread
 
 
 def launch_of(entry: str) -> Callable[..., Any]:
-    """128 threads a block, eight elements per thread: two groups of four."""
-    return lambda n, block, groups: spread(n, block, groups, entry, each=8)
+    """128 threads a block, four elements per thread."""
+    return lambda n, block, groups: spread(n, block, groups, entry)
 
 
 def reference_views(x: AnyArray, y: AnyArray, n: int, start: int, to: int, xp: ArrayModule) -> AnyArray:
