@@ -36,34 +36,46 @@ __global__ void __launch_bounds__(256)
     if (threadIdx.x % 32 == 0) blend(y + row, total, alpha, beta);
 }
 
-// y = alpha A^T x + beta y: a warp owns 32 WIDTH columns and walks every 8th row of the block's split; the warps add up
-// in shared memory. Several splits leave their sums in `parts` for gemv_combine.
+// y = alpha A^T x + beta y: a block owns 64 WIDTH columns and walks four rows abreast through its split of them, 16 loads of
+// a thread on their way; the rows add up in shared memory. Blocks of one split run side by side, so that they read whole
+// rows. Several splits leave their sums in `parts` for gemv_combine.
 template <class T, int WIDTH>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
     gemv_transposed(const T* a, const T* x, T* y, T* parts, T alpha, T beta, int rows, int cols, int splits) {
-    constexpr int COLS = 32 * WIDTH, WARPS = 8;
+    constexpr int ACROSS = 64, COLS = ACROSS * WIDTH, ABREAST = 4, AHEAD = 16;
     let_next_begin();
-    __shared__ T by_warp[WARPS][COLS];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int split = blockIdx.x % splits, block = blockIdx.x / splits * COLS, col = block + lane * WIDTH;
+    __shared__ T by_row[ABREAST][COLS];
+    const int place = threadIdx.x % ACROSS * WIDTH, block = blockIdx.x * COLS, split = blockIdx.y;
     const int share = (rows + splits - 1) / splits, end = min(rows, (split + 1) * share);
+    const T* const from = a + block + place;
     T sum[WIDTH] = {};
-    if (col < cols) {
-#pragma unroll 8
-        for (int row = split * share + warp; row < end; row += WARPS) {
-            Chunk<T, WIDTH> chunk;
-            chunk.load(a + static_cast<long long>(row) * cols + col, true);
+    const auto add = [&](int first, auto there) {  // rows beyond the end repeat the last one
+        Chunk<T, WIDTH> chunk[AHEAD];
+        T weight[AHEAD];
+        const auto row = [&](int u) { return there(u) ? first + u * ABREAST : end - 1; };
 #pragma unroll
-            for (int k = 0; k < WIDTH; ++k) sum[k] = fma(chunk.value[k], x[row], sum[k]);
-        }
+        for (int u = 0; u < AHEAD; ++u) chunk[u].load(from + static_cast<long long>(row(u)) * cols, true);
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u) weight[u] = x[row(u)];
+#pragma unroll
+        for (int u = 0; u < AHEAD; ++u)
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k)
+                if (there(u)) sum[k] = fma(chunk[u].value[k], weight[u], sum[k]);
+    };
+    if (block + place < cols) {
+        int row = split * share + threadIdx.x / ACROSS;
+#pragma unroll 1
+        for (; row + (AHEAD - 1) * ABREAST < end; row += AHEAD * ABREAST) add(row, Whole{});
+        if (row < end) add(row, [=](int u) { return row + u * ABREAST < end; });
     }
 #pragma unroll
-    for (int k = 0; k < WIDTH; ++k) by_warp[warp][lane * WIDTH + k] = sum[k];
+    for (int k = 0; k < WIDTH; ++k) by_row[threadIdx.x / ACROSS][place + k] = sum[k];
     __syncthreads();
     for (int c = threadIdx.x; c < COLS && block + c < cols; c += blockDim.x) {
         T total = 0;
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w) total += by_warp[w][c];
+        for (int r = 0; r < ABREAST; ++r) total += by_row[r][c];
         if (splits > 1) parts[static_cast<long long>(split) * cols + block + c] = total;
         else blend(y + block + c, total, alpha, beta);
     }
