@@ -5,24 +5,22 @@
 // WIDTH is 4 where the rows of the matrix, or the PLANES, are whole groups of four, else 1.
 template <int WIDTH, bool PLANES>
 __global__ void batch_norm(const float* x, const float* gamma, const float* beta, const float* mean,
-                           const float* variance, float* y, float eps, long long batch, int channels, int spatial,
-                           int parts) {
-    normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, y, batch, channels, spatial, parts);
+                           const float* variance, float* y, float eps, long long batch, int channels, int spatial) {
+    normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, y, batch, channels, spatial);
 }
 
 template <int WIDTH, bool PLANES>
 __global__ void batch_norm_in_place(float* x, const float* gamma, const float* beta, const float* mean,
-                                    const float* variance, float eps, long long batch, int channels, int spatial,
-                                    int parts) {
-    normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, x, batch, channels, spatial, parts);
+                                    const float* variance, float eps, long long batch, int channels, int spatial) {
+    normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, x, batch, channels, spatial);
 }
 
 // The last rows or planes first: when the moments have just been taken, the L2 cache still has these.
 template <int WIDTH, bool PLANES>
 __global__ void batch_norm_backwards(const float* x, const float* gamma, const float* beta, const float* mean,
                                      const float* variance, float* y, float eps, long long batch, int channels,
-                                     int spatial, int parts) {
-    normalise<WIDTH, PLANES, Identity, true>(x, {gamma, beta, mean, variance, eps}, y, batch, channels, spatial, parts);
+                                     int spatial) {
+    normalise<WIDTH, PLANES, Identity, true>(x, {gamma, beta, mean, variance, eps}, y, batch, channels, spatial);
 }
 
 // Training, first step: the moments of each channel's values in one of `gridDim.y` shares of the rows, at

@@ -40,7 +40,6 @@ from ..include.batch_norm import (
     by_channel,
     launch_of,
     normalised,
-    plane_block,
     torch_batch_norm,
 )
 
@@ -56,7 +55,13 @@ def shares_of(batch: int, channels: int, spatial: int) -> int:
     return max(1, min(-(-batch // 128), COLUMN_BLOCKS // max(1, -(-channels // 128))))
 
 
-def launch_training(batch: int, channels: int, spatial: int, parts: int, shares: int) -> tuple[Launch, ...]:
+def moments_threads(spatial: int) -> int:
+    """Threads of a block that walks through planes, chosen to waste few on a plane's end."""
+    groups = spatial // 4 if spatial % 4 == 0 else spatial
+    return min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
+
+
+def launch_training(batch: int, channels: int, spatial: int, shares: int) -> tuple[Launch, ...]:
     """The moments of the shares, the statistics, and batch_norm with these; all at once for few rows."""
     if spatial == 1 and batch <= max(FEW_ROWS.values()):
         each = next(each for each, rows in FEW_ROWS.items() if batch <= rows)
@@ -66,13 +71,13 @@ def launch_training(batch: int, channels: int, spatial: int, parts: int, shares:
         width = 4 if channels % 4 == 0 else 1
         grid, block, entry = (-(-channels // (32 * width)), shares), (32, 8), f"column_moments<{width}>"
     else:
-        grid, block = (channels, shares), plane_block(spatial)[0]
+        grid, block = (channels, shares), moments_threads(spatial)
         entry = f"plane_moments<{4 if spatial % 4 == 0 else 1}>"
     moments = ("x", "partial", "batch", "channels", "spatial")[: 4 if spatial == 1 else 5]
     found = ("running_mean", "running_variance", "batch_mean", "batch_variance", "batch_shift")
     statistics = ("partial", "gamma", "beta", *found, "eps", "momentum", "channels", "shares")
-    last = launch_of("batch_norm_backwards")(batch, channels, spatial, parts)
-    sizes = ("batch", "channels", "spatial", "parts")
+    last = launch_of("batch_norm_backwards")(batch, channels, spatial)
+    sizes = ("batch", "channels", "spatial")
     names = ("x", "gamma", "batch_shift", "batch_mean", "batch_variance", "y", "eps", *sizes)
     return (
         Launch(grid, block, entry=entry, arguments=moments),

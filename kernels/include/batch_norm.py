@@ -14,14 +14,15 @@ from .columns import column_grid
 
 # Memory-bound: 8 bytes an element at the copy rate; the rows of a thread share a fetch of the channels' parameters.
 ROWS_PER_THREAD = 2
+PLANE_THREADS = 128  # of a block, each with one group of four neighbours or one element
 
 IMAGE = "batch channels height width"
 PARAMETERS = (
     In("gamma", "channels"), In("beta", "channels"), In("mean", "channels"),
     In("variance", "channels", fill=uniform(0.2, 2.0), domain=nonnegative()),
 )  # fmt: skip
-SIZES = (Scalar("eps"), Size("batch", "int64"), Size("channels"), Size("spatial"), Size("parts"))
-DERIVED = {"spatial": lambda height, width: height * width, "parts": lambda spatial: plane_block(spatial)[1]}
+SIZES = (Scalar("eps"), Size("batch", "int64"), Size("channels"), Size("spatial"))
+DERIVED = {"spatial": lambda height, width: height * width}
 WORKLOADS = {
     "S0": Workload(batch=32, channels=128),
     "S1": Workload(batch=65_536, channels=1024),
@@ -38,22 +39,16 @@ IMAGES = tuple(
 )  # fmt: skip
 
 
-def plane_block(spatial: int) -> tuple[int, int]:
-    """Threads of a block, chosen to waste few on a plane's end, and how many blocks a plane takes."""
-    groups = spatial // 4 if spatial % 4 == 0 else spatial
-    threads = min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
-    return threads, -(-groups // threads)
-
-
 def launch_of(form: str) -> Callable[..., Any]:
     """Four columns, or neighbours in a plane, per thread where rows, or planes, are whole groups of four."""
 
-    def launch(batch: int, channels: int, spatial: int, parts: int) -> Launch:
+    def launch(batch: int, channels: int, spatial: int) -> Launch:
         if spatial == 1:
             width = 4 if channels % 4 == 0 else 1
             return Launch(*column_grid(batch, channels, width, ROWS_PER_THREAD), entry=f"{form}<{width}, false>")
-        entry = f"{form}<{4 if spatial % 4 == 0 else 1}, true>"
-        return Launch(batch * channels * parts, plane_block(spatial)[0], entry=entry)
+        width = 4 if spatial % 4 == 0 else 1
+        groups = batch * channels * spatial // width
+        return Launch(-(-groups // PLANE_THREADS), PLANE_THREADS, entry=f"{form}<{width}, true>")
 
     return launch
 

@@ -2,8 +2,8 @@
 
 #include "vector_load.cuh"
 
-// Element-wise maps whose function depends on the column of a matrix or on the channel of a stack of planes. The index
-// comes from the grid's shape, so that no element costs a division.
+// Element-wise maps whose function depends on the column of a matrix or on the channel of a stack of planes. A column comes
+// from the grid's shape, without a division.
 
 /// WIDTH neighbours of one row: one 16-byte access for four.
 template <int WIDTH>
@@ -77,18 +77,18 @@ __device__ void map_columns(const float* x, float* y, long long rows, int cols, 
     }
 }
 
-/// y = f(x) with f = of_channel(c) over planes of `spatial` elements, plane p being of channel p % channels. `parts` blocks
-/// share a plane, one group per thread; `block` is this block's place. y may be x.
+/// y = f(x) with f = of_channel(c) over planes of `spatial` elements, plane p being of channel p % channels. The planes are one
+/// array: a thread has one group of it, and divides for its channel while that is on its way. `block` is this block's place.
+/// y may be x.
 template <int WIDTH, class OfChannel>
-__device__ void map_planes(const float* x, float* y, int channels, int spatial, int parts, OfChannel of_channel,
+__device__ void map_planes(const float* x, float* y, long long planes, int channels, int spatial, OfChannel of_channel,
                            unsigned int block = blockIdx.x) {
-    const int plane = block / parts;
-    const int at = WIDTH * (block % parts * blockDim.x + threadIdx.x);
-    if (at >= spatial) return;
-    const auto f = of_channel(plane % channels);
-    const long long offset = static_cast<long long>(plane) * spatial + at;
-    Group<WIDTH> v = load_group<WIDTH>(x + offset);
+    const unsigned long long group = static_cast<unsigned long long>(block) * blockDim.x + threadIdx.x;
+    const unsigned int across = spatial / WIDTH;
+    if (group >= planes * across) return;
+    Group<WIDTH> v = load_group<WIDTH>(x + WIDTH * group);
+    const auto f = of_channel(static_cast<int>(group / across % channels));
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) v.at[k] = f(v.at[k]);
-    store_group(y + offset, v);
+    store_group(y + WIDTH * group, v);
 }
