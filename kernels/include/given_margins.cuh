@@ -9,6 +9,13 @@
 
 constexpr int ROWS_AHEAD = 4;  // whose loads a thread has on their way
 
+/// Neighbours as one access, or a single one.
+__device__ inline void load_given(const float* from, float (&to)[4]) {
+    const float4 v = __ldg(reinterpret_cast<const float4*>(from));
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+__device__ inline void load_given(const float* from, float (&to)[1]) { to[0] = __ldg(from); }
+
 /// A thread's neighbouring columns: their m_y / n, each as the sum of two floats.
 template <int WIDTH>
 struct GivenColumns {
@@ -16,8 +23,7 @@ struct GivenColumns {
 
     __device__ GivenColumns(const float* y_margin, double per_n) {
         float margin[WIDTH];
-#pragma unroll
-        for (int j = 0; j < WIDTH; ++j) margin[j] = __ldg(y_margin + j);
+        load_given(y_margin, margin);
 #pragma unroll
         for (int j = 0; j < WIDTH; ++j) {
             const double exact = margin[j] * per_n;
@@ -125,6 +131,13 @@ __device__ void add_given(const float* joint, const float* x_margin, const float
     });
 }
 
+/// The estimate from n I and occupied cells - rows - columns: less than rounding makes of expected cells and of terms is
+/// nothing.
+__device__ inline float given_estimate(double total, double n, double excess, int corrected, double unit) {
+    const bool rounding = total < 0x1p-46 * n && total > -0x1p-22 * n;
+    return static_cast<float>(unit * ((rounding ? 0.0 : total) - (corrected ? (excess + 1.0) / 2.0 : 0.0)) / n);
+}
+
 // A block for each table, or several for a single one.
 template <int WIDTH>
 __global__ void __launch_bounds__(256, 3)
@@ -164,7 +177,85 @@ __global__ void __launch_bounds__(256, 3)
     }
     double all[2] = {terms[0], static_cast<double>(sums.occupied - (blockIdx.y == 0 ? there : 0))};
     if (!row_sums(all, by_block, arrived)) return;
-    const bool rounding = all[0] < 0x1p-46 * n && all[0] > -0x1p-22 * n;  // of expected cells, and of terms
-    const double excess = corrected ? (all[1] + 1.0) / 2.0 : 0.0;
-    information[table] = static_cast<float>(unit * ((rounding ? 0.0 : all[0]) - excess) / n);
+    information[table] = given_estimate(all[0], n, all[1], corrected, unit);
+}
+
+constexpr int GIVEN_SIDE = 32, GIVEN_ROWS = GIVEN_SIDE / 4;  // of a square table that a warp keeps; rows of a lane
+
+/// Terms of cells that are 0 or ordinary, which are looked at when all are through, where expected cells are 0 or between
+/// 2^-100 and 2^100. A cell of 0 has some finite logarithm; one whose expected cell is 0 must be 0.
+struct CellTerms {
+    unsigned int most = 0, least = ~0u;  // bits of cells, and of cells other than 0 less one
+
+    __device__ float operator()(float c, float expected, float apart) {
+        const unsigned int bits = __float_as_uint(c);
+        most = max(most, bits), least = min(least, bits - 1u);
+        return c * ordinary_log_ratio(fmaxf(c, 0x1p-100f), expected, BetterKnown{apart});
+    }
+    __device__ bool sure() const { return most < 0x7e000000u && least >= 0x0d7fffffu; }  // up to 2^125, and from 2^-100
+};
+
+/// Whether products of two such margins keep in range.
+__device__ inline bool moderate(float margin) { return margin == 0.0f || (margin > 0x1p-50f && margin < 0x1p50f); }
+
+/// This lane's terms of a square table of any numbers.
+__device__ __noinline__ double square_given_with_care(const float* joint, const float* x_margin, const float* y_margin,
+                                                      double n) {
+    const int lane = threadIdx.x % 32, y = lane % 8 * 4;
+    CarefulGiven careful(n);
+    GivenSums sums;
+    const GivenColumns<4> columns(y_margin + y, 1.0 / n);
+    for (int x = lane / 8; x < GIVEN_SIDE; x += 4)
+        add_given_rows<1>(joint + x * GIVEN_SIDE + y, x_margin + x, 0, GIVEN_SIDE, columns, sums, careful);
+    double terms[1];
+    sums.terms.total(terms);
+    return terms[0] / careful.scale;
+}
+
+// Tables of 32 rows and columns: a warp for each, which has it in registers. A lane takes four columns of every fourth row.
+extern "C" __global__ void __launch_bounds__(64, 14)
+    given_square(const float* joint, const float* x_margin, const float* y_margin, float* information, int tables,
+                 int corrected, double unit) {
+    const long long table = grid_thread() / 32;
+    const int lane = threadIdx.x % 32;
+    if (table >= tables) return;
+    joint += table * GIVEN_SIDE * GIVEN_SIDE, x_margin += table * GIVEN_SIDE, y_margin += table * GIVEN_SIDE;
+    float cell[GIVEN_ROWS][4];
+#pragma unroll
+    for (int k = 0; k < GIVEN_ROWS; ++k) {
+        const float4 v = load4_streamed(joint + 4 * (lane + 32 * k));
+        cell[k][0] = v.x, cell[k][1] = v.y, cell[k][2] = v.z, cell[k][3] = v.w;
+    }
+    const float own_margin = __ldg(x_margin + lane);
+    const double n = warp_reduce(static_cast<double>(own_margin), Sum{});
+    const GivenColumns<4> columns(y_margin + lane % 8 * 4, 1.0 / n);
+    const auto each_cell = [&](auto f) {
+#pragma unroll
+        for (int k = 0; k < GIVEN_ROWS; ++k) {
+            const float margin = __shfl_sync(FULL_WARP, own_margin, 4 * k + lane / 8);
+#pragma unroll
+            for (int j = 0; j < 4; ++j) f(cell[k][j], margin, j);
+        }
+    };
+    bool odd = !moderate(own_margin), empty = own_margin == 0.0f;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) odd |= !moderate(columns.share[j]), empty |= columns.share[j] == 0.0f;
+    if (__any_sync(FULL_WARP, empty))
+        each_cell([&](float c, float margin, int j) { odd |= c != 0.0f && margin * columns.share[j] == 0.0f; });
+    CellTerms term;
+    float sum[4] = {};
+    each_cell([&](float c, float margin, int j) {
+        float expected;
+        const float apart = columns.apart(c, margin, j, expected);
+        sum[j] += term(c, expected, apart);
+    });
+    int excess = 0;
+    if (corrected) {
+        each_cell([&](float c, float, int) { excess += c != 0.0f; });
+        excess = warp_reduce(excess - (own_margin != 0.0f) - (__ldg(y_margin + lane) != 0.0f), Sum{});
+    }
+    double total = (static_cast<double>(sum[0]) + sum[1]) + (static_cast<double>(sum[2]) + sum[3]);
+    if (__any_sync(FULL_WARP, odd || !term.sure())) total = square_given_with_care(joint, x_margin, y_margin, n);
+    total = warp_reduce(total, Sum{});
+    if (lane == 0) information[table] = given_estimate(total, n, excess, corrected, unit);
 }
