@@ -6,8 +6,15 @@
 // Products of a few rows of a matrix with one or two vectors by one block: the matrix is streamed once from memory, the
 // vectors come from the caches and are used for all the rows. ROWS rows, VECTORS vectors, WIDTH elements a load.
 
+/// 16 bytes of numbers.
+template <class T>
+struct Packets { using type = float4; };
+template <>
+struct Packets<double> { using type = double2; };
+
 template <class T, int WIDTH>
 struct Chunk {
+    using Packet = typename Packets<T>::type;
     T value[WIDTH];
 
     /// Streamed loads are for data that is used once.
@@ -16,11 +23,11 @@ struct Chunk {
             value[0] = streamed ? __ldcs(from) : *from;
         } else {
             static_assert(WIDTH * sizeof(T) % 16 == 0);
-            float4* const to = reinterpret_cast<float4*>(value);
+            Packet* const to = reinterpret_cast<Packet*>(value);
 #pragma unroll
             for (int k = 0; k < static_cast<int>(WIDTH * sizeof(T) / 16); ++k)
-                to[k] = streamed ? __ldcs(reinterpret_cast<const float4*>(from) + k)
-                                 : reinterpret_cast<const float4*>(from)[k];
+                to[k] = streamed ? __ldcs(reinterpret_cast<const Packet*>(from) + k)
+                                 : reinterpret_cast<const Packet*>(from)[k];
         }
     }
 };

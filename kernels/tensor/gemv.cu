@@ -37,12 +37,13 @@ __global__ void __launch_bounds__(256)
 }
 
 // y = alpha A^T x + beta y: a block owns 64 WIDTH columns and walks four rows abreast through its split of them, 16 loads of
-// a thread on their way; the rows add up in shared memory. Blocks of one split run side by side, so that they read whole
-// rows. Several splits leave their sums in `parts` for gemv_combine.
+// y = alpha A^T x + beta y: a block owns 64 WIDTH columns and walks four rows abreast through its split of them, 16 loads of
+// floats of a thread on their way, or 8 of doubles; the rows add up in shared memory. Blocks of one split run side by side,
+// so that they read whole rows. Several splits leave their sums in `parts` for gemv_combine.
 template <class T, int WIDTH>
 __global__ void __launch_bounds__(256, 2)
     gemv_transposed(const T* a, const T* x, T* y, T* parts, T alpha, T beta, int rows, int cols, int splits) {
-    constexpr int ACROSS = 64, COLS = ACROSS * WIDTH, ABREAST = 4, AHEAD = 16;
+    constexpr int ACROSS = 64, COLS = ACROSS * WIDTH, ABREAST = 4, AHEAD = 64 / sizeof(T);
     let_next_begin();
     __shared__ T by_row[ABREAST][COLS];
     const int place = threadIdx.x % ACROSS * WIDTH, block = blockIdx.x * COLS, split = blockIdx.y;
