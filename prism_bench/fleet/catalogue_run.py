@@ -98,13 +98,14 @@ class FleetRun:
         return anchor_cases(self.catalogue, islice(self.earlier, MOST_READ)) if self.backend == "cuda" else []
 
     def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> Schedule:
-        earlier, ceilings = list(islice(self.earlier, MOST_READ)), self._ceilings()
-        costs, _ = costs_of(cases, self.settings, self.backend, earlier)
+        ceilings = self._ceilings()
+        costs, _ = costs_of(cases, self.settings, self.backend, self.earlier)
         seconds: Mapping[str, float] = costs.by_case([*cases, *ceilings], self.settings.processes)
         groups = [*ceiling_groups(ceilings, seconds), *grouped(cases, seconds)]
-        bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, earlier)
+        bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, self.earlier)
         overhead = job_overhead(bare, anchors, self.settings.processes)
-        return Schedule(groups, [board.key for board in self.boards], last_boards(earlier), overhead)
+        last = last_boards(islice(self.earlier, MOST_READ), {case.spec.name for case in cases})
+        return Schedule(groups, [board.key for board in self.boards], last, overhead)
 
 
 def block_seconds(left: float, boards: int) -> float:

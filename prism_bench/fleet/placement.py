@@ -1,6 +1,6 @@
 """Placement of kernels on boards: where they were measured last time, else where least is to be done."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prism_bench.case import Case
@@ -68,14 +68,21 @@ def _join(home: dict[str, str], one: str, other: str) -> None:
     home[_root(home, one)] = _root(home, other)
 
 
-def last_boards(records: Iterable[RunRecord]) -> dict[str, str]:
-    """Return by kernel the UUID of the board that measured it last; `records` are the newest first."""
+def last_boards(records: Iterable[RunRecord], kernels: Collection[str]) -> dict[str, str]:
+    """Return by kernel the UUID of the board that measured it last; `records` are the newest first.
+
+    Records after those in which all `kernels` were found are not read: each takes a second, and all boards wait.
+    """
     found: dict[str, str] = {}
+    left = set(kernels)
     for record in records:
         whole = {"uuid": record.machine.get("uuid"), "kernels": [case.kernel for case in record.cases]}
         for part in record.parts or (whole,):
             for kernel in part["kernels"] if part["uuid"] else ():
                 found.setdefault(kernel, part["uuid"])
+        left -= found.keys()
+        if not left:
+            break
     return found
 
 

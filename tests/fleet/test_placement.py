@@ -52,13 +52,21 @@ def test_a_kernel_goes_to_the_board_that_measured_it_last():
     older = SimpleNamespace(
         machine={"uuid": "y"}, parts=(), cases=[SimpleNamespace(kernel=k) for k in ("softmax", "sum")]
     )
-    last = last_boards([newest, older])
+    last = last_boards([newest, older], ["softmax", "sum", "fill"])
     assert {"softmax": "x", "sum": "y"} == last
     schedule = Schedule([group("softmax", 1), group("sum", 2), group("fill", 9)], ["x", "y"], last)
     assert ["softmax"] == names(schedule.take("x", 1.0, {"y": 0.0}))
     assert ["sum"] == names(schedule.take("y", 2.0, {"x": 0.0}))
     assert ["fill"] == names(schedule.take("y", 2.0, {"x": 0.0}))
     assert not schedule
+
+
+def test_no_record_is_read_after_all_kernels_are_found():
+    def records():
+        yield SimpleNamespace(machine={}, parts=({"uuid": "x", "kernels": ["softmax", "other"]},), cases=())
+        raise AssertionError("each record takes a second to read, while all boards wait")
+
+    assert "x" == last_boards(records(), {"softmax"})["softmax"]
 
 
 @pytest.mark.parametrize("boards", [1, 2, 5, 8])
