@@ -100,10 +100,10 @@ class Run(TaskDriver):
             forget_kept_choices()
 
     def _standing_by(self, raced: list[Case], processes: int) -> Standby:
-        """Return a worker for each of the timing processes, which imports what the peers that it will time need."""
+        """Return a worker for each of the timing processes on a GPU, which imports what it and its peers will need."""
         libraries = ["cupy", *libraries_of(raced)]
         wanted = [libraries if process < self._settings.peer_processes else ["cupy"] for process in range(processes)]
-        return Standby(wanted if raced else [], self._place, self._catalogue.folder)
+        return Standby(wanted if self._backend == "cuda" else [], self._place, self._catalogue.folder)
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:

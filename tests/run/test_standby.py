@@ -1,6 +1,6 @@
 """Workers on standby: they import before they have an order, and end with the run where nobody took them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
+from prism_bench.run.catalogue_run import Run
 from prism_bench.run.lanes import Lanes
 from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings
@@ -61,6 +62,14 @@ def test_the_libraries_of_peers_are_named_array_packages_first() -> None:
     case = CATALOGUE.anywhere(TASK)
     cases = [Case(replace(case.spec, peers=peers), case.workload, "S0"), case]
     assert ["cupy", "torch", "jax", "quack"] == libraries_of(cases)
+
+
+def test_processes_that_time_on_a_gpu_stand_by_without_peers_too() -> None:
+    def standing_by(backend: str) -> Sequence[Sequence[str]]:
+        return Run(CATALOGUE, backend, Settings(lanes=2))._standing_by([], 3)._libraries
+
+    assert [["cupy"]] * 3 == standing_by("cuda")
+    assert [] == standing_by("null")
 
 
 def test_lanes_stay_for_the_next_tasks_and_follow_their_order(
