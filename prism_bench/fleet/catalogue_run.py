@@ -1,7 +1,8 @@
 """Run of a catalogue on a fleet: its kernels on many boards, into one record."""
 
+import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -14,7 +15,7 @@ from prism_bench.fleet.catalogue_work import CatalogueWork
 from prism_bench.fleet.describe import replacements
 from prism_bench.fleet.dispatch import BoardState, Dispatcher
 from prism_bench.fleet.fleet import Fleet
-from prism_bench.fleet.placement import Schedule, ceiling_groups, grouped, job_overhead, last_boards
+from prism_bench.fleet.placement import Schedule, costed_groups, job_overhead, last_boards
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
 from prism_bench.run.forecast import MOST_READ, costs_of
 from prism_bench.run.settings import Settings
@@ -22,7 +23,9 @@ from prism_bench.run_record import RunRecord
 from prism_bench.saving import Due
 
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"
-BLOCK_SECONDS, BLOCKS = 90.0, 4  # of a job at least; and the jobs of a board, where its share takes longer than these
+BLOCK_SECONDS = 90.0  # of a job at least
+START_SECONDS = 14.0  # of a job next to its cases, where no record has them: of an H200 without peers, 2026-11-27
+MISSED = 0.14  # of the seconds of a board's last job: about what the plan misses; see DECISIONS.md
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class FleetRun:
             keep=lambda: keep(work.record(complete=False)) if due() else None,
         )  # fmt: skip
         schedule = self._schedule(chosen, anchors)
-        seconds = block_seconds(schedule.left, len(self.boards))
+        seconds = block_seconds(schedule.left, len(self.boards), schedule.overhead.start)
         dispatcher = Dispatcher(
             self.fleet, list(self.boards), schedule, work, seconds, self._rejoined(),
             lambda states: report(FleetProgress(states, work.finished(), len(chosen))),
@@ -98,25 +101,25 @@ class FleetRun:
         return anchor_cases(self.catalogue, islice(self.earlier, MOST_READ)) if self.backend == "cuda" else []
 
     def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> Schedule:
-        ceilings = self._ceilings()
         costs, _ = costs_of(cases, self.settings, self.backend, self.earlier)
-        seconds: Mapping[str, float] = costs.by_case([*cases, *ceilings], self.settings.processes)
-        groups = [*ceiling_groups(ceilings, seconds), *grouped(cases, seconds)]
+        compiled = costs if self.settings.peers else replace(costs, compiling=0.0)  # most of it is that of peers
+        groups = costed_groups(cases, self._ceilings(), compiled, self.settings.processes)
         bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, self.earlier)
         overhead = job_overhead(bare, anchors, self.settings.processes)
         last = last_boards(islice(self.earlier, MOST_READ), {case.spec.name for case in cases})
         return Schedule(groups, [board.key for board in self.boards], last, overhead)
 
 
-def block_seconds(left: float, boards: int) -> float:
+def block_seconds(left: float, boards: int, start: float = START_SECONDS) -> float:
     """Return about how many seconds a job takes, and what a lost worker costs, of `left` seconds on so many boards.
 
-    It is a quarter of a board's share and at least 90 s, since each job starts its processes again, or what
-    PRISM_BENCH_FLEET_SECONDS names.
+    Many jobs take `start` seconds each; few leave boards idle at the end, since the plan misses a part of what the last
+    one takes. It is where both cost the same, at least 90 s, or what PRISM_BENCH_FLEET_SECONDS names.
     """
     written = os.environ.get(SECONDS)
     try:
-        seconds = float(written) if written else max(BLOCK_SECONDS, left / max(1, boards) / BLOCKS)
+        best = math.sqrt(left / max(1, boards) * start / MISSED)
+        seconds = float(written) if written else max(BLOCK_SECONDS, best)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):

@@ -87,6 +87,9 @@ def last_boards(records: Iterable[RunRecord], kernels: Collection[str]) -> dict[
 
 
 LEAST_SECONDS = 20.0  # of free groups in a job: shorter ones would mostly start processes
+# What each job takes anew of compilation and verification, whose processes start and end: four jobs of two H200s took
+# 29 s more for both than one job of one did (2026-11-27, commit 618862b2).
+JOB_SECONDS = 9.0
 
 
 @dataclass(frozen=True)
@@ -100,14 +103,25 @@ class JobOverhead:
 def job_overhead(costs: CaseCosts, anchors: Sequence[Case], processes: int) -> JobOverhead:
     """Return the overhead of jobs by costs without peers: boards measure neither edges nor peers of the anchors."""
     seconds = replace(costs, edges={}).by_case(anchors, processes)
-    return JobOverhead(processes * costs.start, sum(seconds.values()))
+    return JobOverhead(JOB_SECONDS + processes * costs.start, sum(seconds.values()))
+
+
+def costed_groups(cases: Sequence[Case], ceilings: Sequence[Case], costs: CaseCosts, processes: int) -> list[CaseGroup]:
+    """Return the groups of the cases and that of the ceilings, each with what it takes by the costs.
+
+    A case takes its share of what was compiled, less what every job takes.
+    """
+    seconds = costs.by_case([*cases, *ceilings], processes)
+    compiling = max(0.0, costs.compiling - costs.jobs * JOB_SECONDS) / max(1, len(costs.timed))
+    total = {name: one + compiling for name, one in seconds.items()}
+    return [*ceiling_groups(ceilings, total), *grouped(cases, total)]
 
 
 class Schedule:
     """What is still to be measured: groups that belong to a board, and groups that any board may take.
 
     A board takes its own groups first, the longest first, then its part of the free ones. `expected` are the seconds of
-    the job that each board took last.
+    the job that each board took last, its `overhead` included.
     """
 
     def __init__(
@@ -117,7 +131,7 @@ class Schedule:
         """Place the groups whose kernels `last` places on one of these boards there; the others are free."""
         self._own: dict[str, list[CaseGroup]] = {board: [] for board in boards}
         self._free: list[CaseGroup] = []
-        self._overhead, self.expected = overhead, dict[str, float]()
+        self.overhead, self.expected = overhead, dict[str, float]()
         for group in sorted(groups, key=lambda one: one.order):
             known = [last[kernel] for kernel in group.kernels if last.get(kernel) in self._own]
             (self._own[known[0]] if known else self._free).append(group)
@@ -155,11 +169,11 @@ class Schedule:
         for groups in (own, self._free):
             taken += _first(groups, goal - _seconds(taken), needed=not taken)
         if taken:
-            self.expected[board] = self._overhead.start + anchors + _seconds(taken)
+            self.expected[board] = self.overhead.start + anchors + _seconds(taken)
         return taken
 
     def _anchors(self, board: str) -> float:
-        return 0.0 if board in self.expected else self._overhead.anchors
+        return 0.0 if board in self.expected else self.overhead.anchors
 
     def _load(self, board: str) -> float:
         return _seconds(self._own.get(board, [])) + self._anchors(board)

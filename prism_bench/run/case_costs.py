@@ -18,8 +18,8 @@ _PEER = "peer:"
 class CaseCosts:
     """Seconds by case: `untimed` to verify it, `timed` in each process that times it; `edges` to verify a kernel's.
 
-    `labels` are those of the cases. `compiling` is that of the whole run, `start` that of each process. Verification in
-    several processes side by side takes `shared` of the sum of their seconds.
+    `labels` are those of the cases. `compiling` is that of the whole run, which had so many `jobs`, `start` that of
+    each process of a job. Verification in several processes side by side takes `shared` of the sum of their seconds.
     """
 
     edges: Mapping[str, float]
@@ -27,6 +27,7 @@ class CaseCosts:
     timed: Mapping[str, float]
     labels: Mapping[str, str]
     compiling: float = 0.0
+    jobs: int = 1
     start: float = 0.0
     shared: float = 1.0
 
@@ -133,15 +134,22 @@ def _series(case: CaseResult, peers: bool) -> int:
 
 
 def _with_stages(costs: CaseCosts, record: RunRecord, processes: int) -> CaseCosts:
-    """Return the costs with what the stages of the record took next to its cases; each part has its own processes."""
+    """Return the costs with what the stages of the record took next to its cases; each job has its own processes."""
+    jobs = _jobs(record, processes)
     side_by_side = sum(case.spent.get(UNTIMED, 0.0) for case in record.cases)
     one_by_one = sum(_Spent().timed(case, True) for case in record.cases)
     return replace(
         costs,
         compiling=record.spent.get(COMPILING, 0.0),
-        start=max(0.0, record.spent.get(TIMED, 0.0) - one_by_one) / processes / max(1, len(record.parts)),
+        jobs=jobs,
+        start=max(0.0, record.spent.get(TIMED, 0.0) - one_by_one) / processes / jobs,
         shared=record.spent.get(UNTIMED, 0.0) / side_by_side if side_by_side else 1.0,
     )
+
+
+def _jobs(record: RunRecord, processes: int) -> int:
+    """Return in how many jobs the boards of a fleet measured the record: every process on a GPU left its readings."""
+    return max(1, len(record.parts), len(record.monitor) // processes)
 
 
 def _by_kernel(seconds: Iterable[tuple[CaseResult, float]]) -> dict[str, float]:

@@ -1,11 +1,11 @@
 """Simulation of a fleet: how long a run of the catalogue takes on 1, 2, 4 and 8 boards, from a record's task times.
 
 Groups, their placement and the size of jobs are those of `prism-bench run --fleet`; only the boards are simulated. A
-job takes the recorded seconds of its cases (verification, every process, peers), its share of the compilation, and all
-that the processes of the whole recorded run took next to their cases: an upper bound of what starts cost. One board
-measures the ceilings, the others the anchors among them in their first job. Jobs are planned by the times of another
-record where one is given. Not simulated: a scheduler that takes time, cores that are shared, and differences between
-boards.
+job takes the recorded seconds of its cases (verification, every process, peers), its share of the compilation, all
+that its timing processes took next to their cases, and `placement.JOB_SECONDS`: what jobs of a real fleet took anew.
+One board measures the ceilings, the others the anchors among them in their first job. Jobs are planned by the times of
+another record where one is given. Not simulated: a scheduler that takes time, cores that are shared, and differences
+between boards.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
 from prism_bench.files import default_folder
 from prism_bench.fleet.catalogue_run import block_seconds
-from prism_bench.fleet.placement import CaseGroup, JobOverhead, Schedule, ceiling_groups, grouped, job_overhead
+from prism_bench.fleet.placement import CaseGroup, JobOverhead, Schedule, costed_groups, job_overhead
 from prism_bench.run.case_costs import CaseCosts, recorded_costs
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
 from prism_bench.run_record import RunRecord
@@ -65,22 +65,13 @@ def costs_in(record: RunRecord, catalogue: Catalogue, planned: RunRecord | None 
     if not alone:
         raise ResultsError("the record has no times of this catalogue's cases, so there is nothing to simulate")
     overhead = job_overhead(recorded_costs(record, peers=False), anchor_cases(catalogue, [record]), processes)
-    plan = {} if planned is None else {one.kernels: one.seconds for one in _groups(planned, alone, ceilings)}
-    groups = tuple(_groups(record, alone, ceilings))
-    return FleetCosts(groups, overhead, plan)
+    by = [recorded_costs(one, peers=True) for one in (record, planned) if one]
+    groups, *plans = (costed_groups(alone, ceilings, one, processes) for one in by)
+    return FleetCosts(tuple(groups), overhead, {one.kernels: one.seconds for plan in plans for one in plan})
 
 
 def _timed(catalogue: Catalogue, costs: CaseCosts) -> list[Case]:
     return [case for case in catalogue.cases(labels=("S0", "S1", "S2")) if case.name in costs.timed]
-
-
-def _groups(record: RunRecord, alone: Sequence[Case], ceilings: Sequence[Case]) -> list[CaseGroup]:
-    """Return the groups of the cases with what the record's took; each case has its share of the compilation."""
-    costs, processes = recorded_costs(record, peers=True), max(1, int(record.protocol.get("processes") or 1))
-    seconds, compiling = costs.by_case([*alone, *ceilings], processes), costs.compiling / len(alone)
-    shares = {case.name: compiling for case in alone}
-    total = {name: one + shares.get(name, 0.0) for name, one in seconds.items()}
-    return [*ceiling_groups(ceilings, total), *grouped(alone, total)]
 
 
 def simulated(costs: FleetCosts, counts: Sequence[int] = BOARDS) -> list[SimulatedFleet]:
@@ -101,7 +92,8 @@ def _jobs(costs: FleetCosts, count: int) -> Iterator[tuple[float, float]]:
     """Yield when each job begins and ends: whichever board is free first takes the next one."""
     boards = [f"board {number}" for number in range(count)]
     schedule, ends = Schedule(costs.expected(), boards, {}, costs.overhead), dict.fromkeys(boards, 0.0)
-    seconds, actual = block_seconds(schedule.left, count), {group.kernels: group.seconds for group in costs.groups}
+    seconds = block_seconds(schedule.left, count, costs.overhead.start)
+    actual = {group.kernels: group.seconds for group in costs.groups}
     free = [(0.0, board) for board in boards]
     new = set(boards)
     while free:

@@ -1,5 +1,6 @@
 """Which board measures which kernel."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,14 +10,17 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
 from prism_bench.fleet.catalogue_run import SECONDS, block_seconds
 from prism_bench.fleet.placement import (
+    JOB_SECONDS,
     CaseGroup,
     JobOverhead,
     Schedule,
     ceiling_groups,
+    costed_groups,
     grouped,
     last_boards,
     level,
 )
+from prism_bench.run.case_costs import CaseCosts
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
 
@@ -59,6 +63,15 @@ def test_a_kernel_goes_to_the_board_that_measured_it_last():
     assert ["sum"] == names(schedule.take("y", 2.0, {"x": 0.0}))
     assert ["fill"] == names(schedule.take("y", 2.0, {"x": 0.0}))
     assert not schedule
+
+
+def test_a_case_takes_its_share_of_what_was_compiled():
+    cases = TOYS.cases(labels=("S0",))
+    costs = CaseCosts({}, {}, {case.name: 2.0 for case in cases}, {case.name: "S0" for case in cases})
+    share = replace(costs, compiling=2 * JOB_SECONDS + 0.5 * len(cases), jobs=2)
+    plain, shared = (costed_groups(cases[1:], cases[:1], one, 3) for one in (costs, share))
+    assert plain[0].early and (6.0, 6.5) == (plain[0].seconds, shared[0].seconds)
+    assert [one.seconds + 0.5 * len(one.tasks) for one in plain] == [one.seconds for one in shared]
 
 
 def test_no_record_is_read_after_all_kernels_are_found():
@@ -142,9 +155,10 @@ def test_ceilings_are_one_early_group():
     assert [] == ceiling_groups([], {})
 
 
-def test_jobs_are_a_quarter_of_a_boards_share_and_not_short(monkeypatch):
+def test_jobs_are_long_where_they_cost_much_and_not_short(monkeypatch):
     monkeypatch.delenv(SECONDS, raising=False)
-    assert (180.0, 90.0, 90.0) == tuple(block_seconds(1440.0, boards) for boards in (2, 4, 8))
+    assert [268, 190, 134, 90] == [round(block_seconds(1440.0, boards)) for boards in (2, 4, 8, 32)]
+    assert block_seconds(1440.0, 2, 28.0) == pytest.approx(2**0.5 * block_seconds(1440.0, 2))
     monkeypatch.setenv(SECONDS, "7")
     assert 7.0 == block_seconds(1440.0, 2)
     monkeypatch.setenv(SECONDS, "-1")

@@ -60,6 +60,9 @@ def test_a_ceiling_of_several_parts_costs_what_it_took_one_of_them():
     assert (1.0, 1.75) == (found.untimed[ceiling.name], found.timed[ceiling.name]), "of 2 and 7 s in two processes"
     assert (2.0, 3.5) == (found.untimed[alone.name], found.timed[alone.name]), "one of the boards measured it"
     assert 1.5 == found.start, "6 s next to 14 s of cases, in two processes of two parts"
+    readings = tuple({"hertz": 20.0} for _ in range(8))
+    found = recorded_costs(record(ceiling, alone, spent=spent, parts=parts, monitor=readings), peers=True)
+    assert (4, 0.75) == (found.jobs, found.start), "each of two processes of four jobs left its readings"
 
 
 def test_without_peers_and_with_more_processes_it_takes_what_these_take():
