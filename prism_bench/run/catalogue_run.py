@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from prism_bench import interrupts
 from prism_bench.backends.cuda.torch_cache import forget_choices
@@ -16,6 +16,7 @@ from prism_bench.monitor.executions import ExecutionJournal, executions_of
 from prism_bench.peer_cache import forget_kept_choices
 from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress, TaskDriver
+from prism_bench.run.kernels_ahead import KernelCompilation
 from prism_bench.run.lanes import Lanes, longest_first, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import peers_far_behind, peers_without_time
@@ -78,12 +79,8 @@ class Run(TaskDriver):
     def _verify(self, cases: list[Case], edges: list[str], raced: list[Case], timed: bool) -> None:
         """Compile and verify; with one lane the first timing process verifies the cases that it times."""
         apart = timed and self._settings.lanes > 1
-        with self._peers_compiling(raced):
+        with self._peers_compiling(raced), self._compile_ahead([*edges, *(case.task for case in cases)]):
             self._checked = [] if raced or not timed else None
-            if self._settings.lanes > 1:
-                with self.stage(COMPILING):
-                    self._start_lanes(edges)
-                    self._compile_ahead([*edges, *(case.task for case in cases)])
             with self.stage(UNTIMED):
                 self._work(0, edges, timed=False)
                 if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
@@ -186,18 +183,21 @@ class Run(TaskDriver):
             self.results[case.name] = [result_of(case, "wrong", f"{NOT_TIMED}{bad.reason}")]
         return bad is None and self.is_right(case.name)
 
-    def _start_lanes(self, tasks: list[str]) -> None:
-        """Start the processes that will verify the tasks, while others compile."""
-        if self._lanes and tasks:
-            lanes = worth(self._settings.lanes, tasks)
-            self._lanes.start(self._order_for(0, [], timed=False, verifies=True), lanes)
+    @contextmanager
+    def _compile_ahead(self, tasks: list[str]) -> Generator[None]:
+        """Let one process compile the tasks' code on all cores during the `with` block, not with one lane; wait for it.
 
-    def _compile_ahead(self, tasks: list[str]) -> None:
-        """Let one process compile the code of all tasks on all cores, before several processes need it at once."""
+        Who verifies meanwhile compiles what is not there yet.
+        """
+        if self._settings.lanes == 1:
+            yield
+            return
         order = self._order_for(0, [], timed=False, verifies=False)
         order["ahead"] = tasks
-        with suppress(BackendUnavailable):  # what it did not compile is compiled when needed; the next one reports why
-            self.send(order, 0)
+        with KernelCompilation(order, self._timeout, self._place) as compilation:
+            yield
+            with self.stage(COMPILING):
+                compilation.wait()
 
     @contextmanager
     def _peers_compiling(self, cases: list[Case]) -> Generator[None]:

@@ -79,11 +79,6 @@ class Lanes(AbstractContextManager["Lanes"]):
         """How many workers there are."""
         return len(self._workers)
 
-    def start(self, order: Mapping[str, object], lanes: int) -> None:
-        """Start so many workers, which then wait for tasks."""
-        for worker in self._ready(order, lanes):
-            worker.start()
-
     def work(
         self, order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float
     ) -> Iterator[LaneEvent]:

@@ -40,11 +40,6 @@ class Conversation:
                 raise
         return self.ask(task, timeout)
 
-    def start(self) -> None:
-        """Start the worker and let it open its device before the first task; what fails is noticed then."""
-        if self._process is None:
-            self._send_order(self._started())
-
     def follow(self, order: Mapping[str, object]) -> None:
         """Take the tasks that come from here on with another order, of the same backend and catalogue."""
         self._order = {**order, "tasks": [], "open": True}

@@ -113,7 +113,7 @@ def test_a_process_that_dies_compiling_ahead_ends_no_run(abreast, monkeypatch):
             raise process.WorkerDied(None, "crashed", "no memory for so many compilers")
         yield from really(order, timeout, place, waiting)
 
-    monkeypatch.setattr(import_module("prism_bench.run.driver"), "work", work)
+    monkeypatch.setattr(import_module("prism_bench.run.kernels_ahead"), "work", work)
     record = abreast(filters=["double"])
     assert (1, True) == (len(died), record.complete)
     assert record.case("double[n=1000]").measurements
