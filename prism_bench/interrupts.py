@@ -4,10 +4,14 @@ A command runs in `guarded`. The first signal raises Interrupted in it, once; la
 In a `held` block the signal waits for the end of the block, except in an `allowed` block inside of it: a job holds
 signals while it measures, keeps and prints, and allows them while it measures. Without a guard, as in a program that
 imports the package, signals do what that program wants.
+
+Python drops an exception that a signal raises in a finalizer or in a callback of the garbage collector, which Dask has:
+the signal is sent again, then.
 """
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -16,6 +20,7 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 EXIT_CODE = 2  # of every command that a signal ended
+AGAIN_SECONDS = 0.05  # after which a signal is sent again that was lost
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -52,6 +57,17 @@ class _Guard:
         if self.first is not None and not self.raised and self.holds == 0:
             self.raised = True
             raise Interrupted(self.first)
+
+    def lost(self) -> None:
+        """Send the signal again: Python dropped what it raised."""
+        number, self.first, self.raised = signal.Signals[self.first or "SIGINT"], None, False
+        timer = threading.Timer(AGAIN_SECONDS, self._send, (number,))
+        timer.daemon = True
+        timer.start()
+
+    def _send(self, number: int) -> None:
+        if _guard is self:
+            os.kill(os.getpid(), number)
 
 
 _guard: _Guard | None = None
@@ -141,10 +157,11 @@ def _installed() -> Generator[_Guard]:
         yield _guard
         return
     _guard = _Guard()
-    before = _install(_guard)
+    hook, before = sys.unraisablehook, _install(_guard)
     try:
         yield _guard
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
         _guard = None
@@ -152,7 +169,20 @@ def _installed() -> Generator[_Guard]:
 
 def _install(guard: _Guard) -> dict[int, Any]:
     """Handle every signal that is not ignored, as `nohup` has it; returns the handlers before."""
+    sys.unraisablehook = _hook(guard, sys.unraisablehook)
     return {number: signal.signal(number, guard.take) for number in _handled()}
+
+
+def _hook(guard: _Guard, usual: Callable[["sys.UnraisableHookArgs"], Any]) -> Callable[["sys.UnraisableHookArgs"], Any]:
+    """Return what Python calls with an exception that it drops."""
+
+    def hook(dropped: "sys.UnraisableHookArgs") -> None:
+        if isinstance(dropped.exc_value, Interrupted):
+            guard.lost()
+        else:
+            usual(dropped)
+
+    return hook
 
 
 def _handled() -> list[int]:

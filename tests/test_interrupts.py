@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -120,6 +121,24 @@ def test_an_error_of_what_is_held_is_not_hidden_by_the_signal():
 
     with pytest.raises(ValueError, match="the disk"):
         guarded(command)()
+
+
+def test_a_signal_that_python_drops_interrupts_all_the_same(capfd):
+    """As in a callback of the garbage collector, where Dask has one: nothing that is raised there arrives."""
+
+    class Finalized:
+        def __del__(self):
+            send(signal.SIGTERM)
+
+    def command():
+        finalized = Finalized()
+        del finalized
+        time.sleep(20.0)
+
+    usual = sys.unraisablehook
+    assert 2 == code_of(command)
+    assert "prism-bench: interrupted by SIGTERM\n" == capfd.readouterr().err
+    assert usual is sys.unraisablehook
 
 
 def test_a_signal_that_is_ignored_stays_so():
