@@ -1,6 +1,6 @@
 """`prism-bench run`: the main job."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,7 @@ from prism_bench.options.tuned import TunedOption, configured
 from prism_bench.run_record import RunRecord
 
 if TYPE_CHECKING:
+    from prism_bench.case import Case
     from prism_bench.run import Settings
     from prism_bench.tuning.applied import Applied
 
@@ -99,8 +100,12 @@ class _Chosen:
         """Return the cases of the catalogue as the backend launches them."""
         from prism_bench.run import share
 
-        listed = found.cases(self.patterns, options.chosen_labels(self.labels, _labels_on(backend.name)))
+        listed = self.listed(found, backend.name)
         return configured(share(listed, self.part) if self.part is not None else listed, backend, self.tuned)
+
+    def listed(self, found: Catalogue, backend: str) -> "Sequence[Case]":
+        """Return the cases that the names and labels choose; an error names what is unknown."""
+        return found.cases(self.patterns, options.chosen_labels(self.labels, _labels_on(backend)))
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,7 @@ def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effo
 
     fleet, workers, backend = words
     found = options.open_catalogue(choice.catalogue)
+    choice.listed(found, backend)  # what is unknown is refused before workers start
     with interrupts.held():
         with opened_fleet(fleet, workers, backend, found.folder, quiet=place.json) as (workplace, boards):
             described = BoardBackend(backend, boards[0])

@@ -96,7 +96,11 @@ def _gpus_here() -> int:
 def _slurm(spec: FleetSpec, needs_gpu: bool) -> Any:
     """Return so many jobs of Slurm as one cluster, once all of them run."""
     cluster = _library("dask_jobqueue").SLURMCluster(n_workers=spec.workers, **slurm_options(needs_gpu))
-    cluster.wait_for_workers(spec.workers)
+    try:
+        cluster.wait_for_workers(spec.workers)
+    except BaseException:  # Ctrl-C too: jobs that still wait must not run for nobody
+        cluster.close(timeout=10)
+        raise
     return cluster
 
 

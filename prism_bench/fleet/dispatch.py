@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from prism_bench import interrupts
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
 from prism_bench.fleet.board import FleetBoard
-from prism_bench.fleet.fleet import LOOK_SECONDS, Fleet, JobMessage
+from prism_bench.fleet.fleet import LOOK_SECONDS, LOST, Fleet, JobMessage
 from prism_bench.fleet.placement import CaseGroup, Schedule
 from prism_bench.saving import warn
 
@@ -165,7 +165,7 @@ class Dispatcher:
             job.ended = time.monotonic()  # its result is on the way
         elif isinstance(error, BackendUnavailable | CacheUnavailable | OSError):
             self._refuse(message.number, job, f"{type(error).__name__}: {error}")
-        elif type(error).__name__ in ("KilledWorker", "CancelledError", "CommClosedError"):
+        elif type(error).__name__ in LOST:
             self._lose(message.number, job)
         else:
             raise error

@@ -15,6 +15,7 @@ from prism_bench.fleet.spec import FleetSpec
 
 LOOK_SECONDS = 0.5  # between two looks at which workers there are
 WAIT_SECONDS = 120  # for the first worker
+LOST = ("KilledWorker", "CancelledError", "CommClosedError")  # errors of jobs whose worker is gone, by name
 
 
 @dataclass(frozen=True)

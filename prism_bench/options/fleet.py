@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench import options
+from prism_bench import interrupts, options
 from prism_bench.options.progress import line_seconds
 from prism_bench.units import count_text, duration_text
 
@@ -42,9 +42,12 @@ def opened_fleet(
     """Yield the fleet that the words name and its boards; print what they are, and which workers measure nothing."""
     from prism_bench.fleet import boards_of, opened, parse
 
-    say = options.remark if quiet else options.line
-    with opened(parse(fleet, workers), needs_gpu=backend == "cuda") as found:
-        boards, remarks = boards_of(found, backend, catalogue)
+    say, spec = options.remark if quiet else options.line, parse(fleet, workers)
+    options.remark(f"fleet {fleet}: waits for its workers")
+    with ExitStack() as stack:
+        with interrupts.allowed():  # jobs of Slurm may wait for hours
+            found = stack.enter_context(opened(spec, needs_gpu=backend == "cuda"))
+            boards, remarks = boards_of(found, backend, catalogue)
         kind = boards[0].facts.get("device")
         titles = ", ".join(board.title for board in boards)
         say(f"backend {backend}: {kind}; fleet of {count_text(len(boards), 'board')}: {titles}")

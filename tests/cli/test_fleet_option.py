@@ -2,6 +2,8 @@
 
 import io
 import re
+import signal
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -21,6 +23,7 @@ NULL = ("--backend", "null", "--processes", "1")
         (("--workers", "2"), "--workers 2: it is for --fleet"),
         (("--fleet", "tcp://127.0.0.1:1", "--workers", "2"), "--workers 2: only local starts so many"),
         (("--fleet", "tcp://127.0.0.1:1"), "no scheduler answers at tcp://127.0.0.1:1 "),
+        (("--fleet", "tcp://127.0.0.1:1", "nothing_such"), "unknown kernel, family or case 'nothing_such'"),
         (("--fleet", "slurm"), "--fleet slurm: it is local, an address such as tcp://host:8786, slurm:JOBS"),
     ],
 )
@@ -41,6 +44,33 @@ def test_a_missing_extra_is_named(shell, toys, monkeypatch):
     found = shell("run", *NULL, *toys, "--fleet", "local")
     assert 2 == found.code
     assert "dask is not installed; pip install 'prism-bench[fleet]'" in found.err
+
+
+def test_ctrl_c_while_jobs_of_slurm_wait_takes_them_back_and_ends_at_once(shell, toys, monkeypatch):
+    closed = []
+
+    class Waiting:
+        def __init__(self, n_workers, **options):
+            assert 8 == n_workers
+
+        def wait_for_workers(self, count):
+            signal.raise_signal(signal.SIGINT)
+            raise AssertionError("the signal was held until the jobs run")
+
+        def close(self, timeout):
+            closed.append(timeout)
+
+    usual = cluster._library
+    slurm = SimpleNamespace(SLURMCluster=Waiting)
+    monkeypatch.setattr(cluster, "_library", lambda name: slurm if name == "dask_jobqueue" else usual(name))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+    try:
+        found = shell("run", *NULL, *toys, "--fleet", "slurm:8")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (2, [10]) == (found.code, closed)
+    assert "fleet slurm:8: waits for its workers" in found.err
+    assert "Traceback" not in found.err
 
 
 def test_a_run_on_a_fleet_writes_one_record(shell, toys, monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal, set_alike
+from prism_bench.fleet.describe import _board as described_board
 from prism_bench.host_plan import Device
 
 
@@ -87,3 +88,14 @@ def test_a_board_is_known_by_its_gpu_else_by_its_first_worker():
     assert "a/3" == without.key
     again = replace(without, claim=BoardClaim(worker(9), None, ()), name=without.key)
     assert "a/3" == again.key
+
+
+def test_a_worker_that_is_lost_while_it_is_described_is_named_in_plain_words():
+    class KilledWorker(Exception):
+        """As Dask has it."""
+
+    claim = BoardClaim(SeenWorker("tcp://h:1", "h", "0", (), ()), None, ())
+    with pytest.raises(
+        BackendUnavailable, match=r"^worker h \(tcp://h:1\) was lost while it opened its backend; start"
+    ):
+        described_board(claim, KilledWorker("Attempted to run task prism-bench-1"))
