@@ -74,7 +74,7 @@ class CatalogueWork:
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
         mine = self._of(board)
-        state.line = event.get("task", state.line)
+        state.follow(event)
         if "results" not in event:
             return
         mine.run.facts = mine.run.facts or event["facts"]

@@ -1,7 +1,7 @@
 """Dispatch of a fleet's work: the next groups to each board that is free, and those of a lost worker to another one."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,13 +19,26 @@ REJOIN_SECONDS = 60.0  # for a worker, where none is left
 
 @dataclass
 class BoardState:
-    """What people see of a board: its title, what it is at, its clock in hertz, and how much of its work is done."""
+    """What people see of a board: its title, what it is at, its clock in hertz, and how many tasks of its job are done.
+
+    A task is one step of one process, so that a job that measures every case three times moves from its start.
+    """
 
     title: str
     line: str = "waits"
     clock: float | None = None
-    done: int = 0  # cases
+    done: int = 0
+    total: int = 0
     lost: bool = False
+
+    def follow(self, event: Mapping[str, Any]) -> None:
+        """Take how far the job is from one of its events."""
+        self.line = event.get("task", self.line)
+        self.done, self.total = event.get("done", self.done), event.get("total", self.total)
+
+    def change(self, line: str) -> None:
+        """Take what the board does between jobs."""
+        self.line, self.done, self.total = line, 0, 0
 
 
 class BoardRefused(Exception):
@@ -146,7 +159,7 @@ class Dispatcher:
                 order = self.work.order(board, groups)
                 number, future = self.fleet.submit(board.claim, self.work.call, order)
                 self._jobs[number] = _GivenJob(board, groups, future, self.schedule.expected[board.key])
-                self.states[board.key].line = "starts"
+                self.states[board.key].change("starts")
 
     def _take(self, message: JobMessage) -> None:
         job = self._jobs.get(message.number)
@@ -177,7 +190,7 @@ class Dispatcher:
             self._refuse(number, job, str(refused))
             return
         del self._jobs[number]
-        self.states[job.board.key].line = "waits"
+        self.states[job.board.key].change("waits")
 
     def _refuse(self, number: int, job: _GivenJob, reason: str) -> None:
         """Use the board no more; its job's groups go to others."""
@@ -207,7 +220,8 @@ class Dispatcher:
             self._gone.append(board)
             self.schedule.drop(board.key)
         state = self.states[board.key]
-        state.lost, state.line = True, "its worker is lost" if board.key not in self._refused else "measures no more"
+        state.lost = True
+        state.change("its worker is lost" if board.key not in self._refused else "measures no more")
 
     def _look(self) -> None:
         """Plan anew what lost workers had, and use workers that have come in their place."""

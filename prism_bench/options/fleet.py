@@ -76,13 +76,19 @@ def view(progress: "FleetProgress", seconds: float) -> Table:
     bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=30)
     grid.add_row(f"{progress.done} of {count_text(progress.total, 'case')}", duration_text(seconds), bar)
     for board in progress.boards:
-        words = map(Text, (board.title, _clock(board), board.line))  # no markup: names hold brackets
+        numbers = " ".join(filter(None, (_clock(board), _share(board))))
+        words = map(Text, (board.title, numbers, board.line))  # no markup: names hold brackets
         grid.add_row(*words, style="yellow" if board.lost else None)
     return grid
 
 
 def _clock(board: "BoardState") -> str:
     return f"{board.clock / 1e6:.0f} MHz" if board.clock else ""
+
+
+def _share(board: "BoardState") -> str:
+    """Return how much of its job a board has done."""
+    return f"{board.done / board.total:.0%}" if board.total else ""
 
 
 def _lines(began: float) -> "Callable[[FleetProgress], None]":
@@ -105,4 +111,4 @@ def _lines(began: float) -> "Callable[[FleetProgress], None]":
 
 def _of_boards(boards: "Sequence[BoardState]") -> Iterator[str]:
     for board in boards:
-        yield ", ".join(part for part in (board.title, _clock(board), board.line) if part)
+        yield ", ".join(part for part in (board.title, _clock(board), _share(board), board.line) if part)

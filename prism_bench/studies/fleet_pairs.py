@@ -103,7 +103,7 @@ class PairWork:
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
         """Show what the board is at."""
-        state.line = event.get("task", state.line)
+        state.follow(event)
 
     def done(self, board: FleetBoard, groups: Sequence[CaseGroup], result: Any) -> None:
         """Keep the records of both sides."""

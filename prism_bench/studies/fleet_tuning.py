@@ -91,7 +91,7 @@ class TuningWork:
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
         """Show what the board is at, and keep what it has found so far."""
-        state.line = event.get("task", state.line)
+        state.follow(event)
         if "found" in event:
             self._under_way[board.key] = decoded(event["found"], self.bench.catalogue)
             if self._due():

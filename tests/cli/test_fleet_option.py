@@ -85,7 +85,9 @@ def test_a_run_on_a_fleet_writes_one_record(shell, toys, monkeypatch):
 
 def progress(done=3):
     boards = [
-        BoardState("host-with-a-long-name bb343702", "softmax:two_reads[rows=8192,cols=8192] and what else", 1.98e9),
+        BoardState(
+            "host-with-a-long-name bb343702", "softmax:two_reads[rows=8192,cols=8192] and what else", 1.98e9, 41, 98
+        ),
         BoardState("gpu2 3243c4e7", "its worker is lost", lost=True),
     ]
     return FleetProgress(boards, done, 745)
@@ -99,7 +101,7 @@ def test_a_terminal_of_80_columns_shows_a_line_for_each_board(monkeypatch):
     lines = [re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", line) for line in text.getvalue().splitlines()][:3]
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith("3 of 745 cases")
-    assert "1980 MHz" in lines[1] and "softmax:two_reads[rows=8192" in lines[1]
+    assert "1980 MHz 42%" in lines[1] and "softmax:two_reads[rows=8192" in lines[1]
     assert lines[2].startswith("gpu2 3243c4e7") and lines[2].rstrip().endswith("its worker is lost")
 
 
@@ -109,5 +111,5 @@ def test_elsewhere_each_board_has_a_line_once_in_a_while(monkeypatch, capsys):
         show(progress())
     first, second, third = capsys.readouterr().err.splitlines()
     assert first.endswith("3 of 745 cases")
-    assert "host-with-a-long-name bb343702, 1980 MHz, softmax:two_reads" in second
+    assert "host-with-a-long-name bb343702, 1980 MHz, 42%, softmax:two_reads" in second
     assert third.endswith("gpu2 3243c4e7, its worker is lost")

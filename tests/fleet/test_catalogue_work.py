@@ -69,3 +69,13 @@ def test_of_a_lost_job_anchors_stay_and_an_incomplete_group_of_ceilings_does_not
     assert {ANCHOR.name, CEILING.name, CASE.name} == set(own)
     assert (None, "b", "a") == tuple(own[case.name].board for case in (ANCHOR, CEILING, CASE))
     assert {"a", "b"} == set(own[ANCHOR.name].measurement("cold_time").boards)
+
+
+def test_a_board_moves_with_every_task_of_its_job_and_not_only_with_whole_cases(work):
+    state = BoardState("a")
+    work.event(board("a"), [GROUP], {"task": CASE.task, "done": 3, "total": 12}, state)
+    assert (CASE.task, 3, 12, 0) == (state.line, state.done, state.total, work.finished())
+    work.event(board("a"), [GROUP], {"results": [], "facts": {}}, state)
+    assert (3, 12) == (state.done, state.total)
+    state.change("waits")
+    assert ("waits", 0) == (state.line, state.total)
