@@ -30,6 +30,7 @@ from prism_bench.workers.handle import START_SECONDS
 from prism_bench.workers.process import WorkerDied, died_at_start, work
 
 CALL = f"{__name__}:described"
+PACKAGE = Path(__file__).parent.parent
 _OWN = ("uuid", "software", "board")  # of the facts: what may differ from board to board, and what is listed apart
 
 
@@ -47,7 +48,7 @@ def folder_of(place: str | None) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """Return a hash of every source and spec of the catalogue, by path and content."""
+    """Return a hash of every file of the catalogue or package, by path and content."""
     found = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -71,7 +72,7 @@ def described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     facts = found["facts"]
     return {
         "facts": facts, "device": found["device"], "host": identity.machine(facts)["host"],
-        "software": identity.software(facts.get("software", {})), "version": __version__, "catalogue": digest(folder),
+        "software": identity.software(facts.get("software", {})), "files": _own_files(folder),
     }  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def _board(claim: BoardClaim, answer: Mapping[str, Any] | BaseException) -> Flee
     machine = {f"machine.{name}": str(value) for name, value in facts.items() if name not in _OWN}
     host = {f"host.{name}": str(value) for name, value in answer["host"].items()}
     software = {name: str(value) for name, value in answer["software"].items()}
-    versions = {"prism-bench": answer["version"], "catalogue": answer["catalogue"], **software, **host, **machine}
+    versions = {**software, **answer["files"], **host, **machine}
     device = Device(**answer["device"])
     return FleetBoard(claim, facts, answer["host"], answer["software"], device, versions)
 
@@ -105,8 +106,26 @@ def boards_of(fleet: Fleet, backend: str, catalogue: Path) -> tuple[list[FleetBo
     found, remarks = claims(fleet.seen(sorted(fleet.addresses())), needs_gpu=backend == "cuda")
     boards, others = of_one_kind(describe(fleet, found, backend, catalogue))
     require_equal(boards)
+    _require_files_of_here(boards, catalogue)
     boards, different = set_alike(boards)
     return boards, remarks + others + different
+
+
+def _own_files(catalogue: Path) -> dict[str, str]:
+    return {"prism-bench": __version__, "prism-bench's code": digest(PACKAGE), "catalogue": digest(catalogue)}
+
+
+def _require_files_of_here(boards: Sequence[FleetBoard], catalogue: Path) -> None:
+    """Raise a UsageError where the boards, which are alike, have other files than this process."""
+    here, there = _own_files(catalogue), boards[0].versions
+    lines = [
+        f"{name}: {here[name]} here; {there.get(name)} on all workers" for name in here if here[name] != there[name]
+    ]
+    if lines:
+        raise UsageError(
+            "the workers of the fleet have other files than this command, whose record would name the wrong ones:\n  "
+            + "\n  ".join(lines)
+        )
 
 
 def replacements(

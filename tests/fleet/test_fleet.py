@@ -9,7 +9,7 @@ import pytest
 
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
-from prism_bench.errors import BackendUnavailable
+from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.fleet import FleetRun, boards_of, cluster, opened, parse
 from prism_bench.fleet.catalogue_run import SECONDS
 from prism_bench.measure import Criterion
@@ -152,6 +152,28 @@ def test_hosts_and_firmware_of_boards_may_differ_and_settings_leave_a_board_out(
     limited = True
     (only,), (remark,) = boards_of(fleet, "null", TOYS)
     assert "GPU-0" == only.key and "power limit 500 W, not 700 W" in remark
+
+
+def test_workers_with_other_files_than_each_other_or_the_command_are_refused(fleet, monkeypatch):
+    answers = fleet.answers
+    fleet._client.wait_for_workers(2, timeout=60)
+    changed = {}
+
+    def differently(claims, call, work):
+        found = answers(claims, call, work)
+        for place, files in changed.items():
+            found[place]["files"] |= files
+        return found
+
+    monkeypatch.setattr(fleet, "answers", differently)
+    changed[1] = {"prism-bench": "9.9", "prism-bench's code": "abc"}
+    with pytest.raises(
+        UsageError, match=r"(?s)the workers of the fleet differ.*\n  prism-bench: .*9\.9 on .*code: .*abc"
+    ):
+        boards_of(fleet, "null", TOYS)
+    changed |= {0: {"catalogue": "abc"}, 1: {"catalogue": "abc"}}
+    with pytest.raises(UsageError, match=r"(?s)other files than this command.*catalogue: \w+ here; abc on all workers"):
+        boards_of(fleet, "null", TOYS)
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
