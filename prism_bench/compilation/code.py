@@ -41,6 +41,14 @@ def sass_hash(cubin: bytes, leaving_out: Collection[str] = ()) -> str:
     return digest.hexdigest()[:16]
 
 
+def toolchain(cubin: bytes) -> bytes:
+    """Return the note in which ptxas keeps its version and its options; empty where the file has none."""
+    from elftools.elf.elffile import ELFFile
+
+    note = ELFFile(io.BytesIO(cubin)).get_section_by_name(".note.nv.tkinfo")
+    return note.data() if note else b""
+
+
 def code_bytes(cubin: bytes, symbols: Collection[str]) -> int:
     """Return the size of the instructions of these entries, in bytes."""
     from elftools.elf.elffile import ELFFile

@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 
-from prism_bench.compilation.code import sass_hash
-from prism_bench.compilation.fatbin import cubin_architecture
-from prism_bench.compilation.prebuilt import cubin_resources
 from prism_bench.errors import PrismBenchError, ResultsError
+from prism_bench.extensions.claims.code_checks import check_code
 from prism_bench.extensions.claims.derived import (
     HIDDEN,
+    INPUT_HASHES,
     OWN,
     ClaimContest,
     Derived,
@@ -21,9 +20,9 @@ from prism_bench.extensions.claims.derived import (
     missing_of,
     timed,
 )
-from prism_bench.extensions.claims.document import Claim, ClaimedCode, ClaimSide, decoded, sha256
-from prism_bench.extensions.claims.packing import MOST_FILES, require_path, unpacked
-from prism_bench.run_record import RunRecord, decode
+from prism_bench.extensions.claims.document import Claim, ClaimSide, decoded, sha256
+from prism_bench.extensions.claims.packing import MOST_FILES, packed, require_path, unpacked
+from prism_bench.run_record import CaseResult, RunRecord, decode
 from prism_bench.units import count_text
 
 _CLOSE = 1e-5  # relative: six digits are kept
@@ -36,7 +35,8 @@ def checked(content: bytes, origin: str) -> tuple[Claim, tuple[RunRecord, ...]]:
         records = tuple(decode(plain, f"records[{number}]") for number, plain in enumerate(claim.records))
         _check_files(claim)
         _check_figures(claim, records)
-        _check_code(claim, records)
+        _check_records(claim, records)
+        check_code(claim, records)
     except PrismBenchError as error:
         raise ResultsError(f"{origin}: {error}") from None
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # records of right types may be nonsense
@@ -54,8 +54,11 @@ def _check_files(claim: Claim) -> None:
     if len(claim.files) > MOST_FILES:
         raise ResultsError(f"{count_text(len(claim.files), 'file')}; a claim has at most {MOST_FILES}")
     for key, file in claim.files.items():
-        if sha256(unpacked(file, f"files: {key[:16]}")) != key:
+        content = unpacked(file, f"files: {key[:16]}")
+        if sha256(content) != key:
             raise ResultsError(f"files: {key[:16]}: its content has another hash")
+        if packed(content).encoding != file.encoding:
+            raise ResultsError(f"files: {key[:16]}: its encoding is {file.encoding!r:.40}, where text needs none")
     used = set(_used(claim))
     if missing := sorted(used - set(claim.files)):
         raise ResultsError(f"files: {missing[0][:16]} is named and not there")
@@ -72,6 +75,32 @@ def _used(claim: Claim) -> Iterator[str]:
     for side in claim.sides:
         yield from side.files.values()
         yield from (code.cubin for code in side.code)
+
+
+def _check_records(claim: Claim, records: tuple[RunRecord, ...]) -> None:
+    """Hold the records to the claim: they have its sides and ceiling benchmarks alone, from the tool that it names."""
+    tools = {record.backend if record.imported else OWN for record in records}
+    if tools != {claim.origin}:
+        raise ResultsError(f"origin is {claim.origin!r:.40}; its records are from {', '.join(sorted(tools)) or 'none'}")
+    if unused := sorted(set(range(len(records))) - {side.record for side in claim.sides}):
+        raise ResultsError(f"records[{unused[0]}] is of neither side")
+    names = {side.case for side in claim.sides}
+    for number, record in enumerate(records):
+        for case in record.cases:
+            if case.name not in names and not case.ceiling:
+                raise ResultsError(f"records[{number}] has {case.name!r:.80}, which is of neither side")
+            if claim.origin == OWN and case.name in names:
+                _require_own_case(f"records[{number}]", case, set(record.protocol.get("seeds", ())))
+
+
+def _require_own_case(place: str, case: CaseResult, seeds: set[int]) -> None:
+    """Refuse a result whose name is another case's, or that was verified on other inputs than its protocol's."""
+    kernel, _, workload = case.name.removesuffix("]").partition("[")
+    if kernel != baseline_name(case, "kernel") or set(workload.split(",")) != set(case.workload_text.split(",")):
+        raise ResultsError(f"{place}: {case.name!r:.80} is of {baseline_name(case, 'kernel')}[{case.workload_text}]")
+    for entry in case.verification:
+        if entry.get("seed") not in seeds:
+            raise ResultsError(f"{place}: {case.name!r:.80}: its protocol has no seed {entry.get('seed')} to verify")
 
 
 def _check_figures(claim: Claim, records: tuple[RunRecord, ...]) -> None:
@@ -93,12 +122,29 @@ def _check_figures(claim: Claim, records: tuple[RunRecord, ...]) -> None:
 def _check_missing(claim: Claim, contest: ClaimContest) -> None:
     """Refuse a claim that keeps silent about what it lacks, and an imported one that has what it cannot have."""
     silent = [one for one in missing_of(contest, claim.ceilings) if one not in claim.missing]
+    silent += _unlisted(claim) if claim.origin == OWN else ()
     if silent:
         raise ResultsError(f"missing: it does not say that it lacks {silent[0]}")
     if claim.origin != OWN and (claim.files or any(side.files or side.code for side in claim.sides)):
         raise ResultsError(f"origin: results of {claim.origin!r:.40} come without code")
     if claim.inputs.hidden != (HIDDEN if claim.kernel.files else ""):
         raise ResultsError("inputs.hidden: not the rule for inputs that a replay draws")
+
+
+def _unlisted(claim: Claim) -> Iterator[str]:
+    """Yield what an own claim does not have and does not list as missing."""
+    for side in claim.sides:
+        code = f"the machine code of {side.name}", f"the machine code of {side.case}"
+        if not side.files and f"the sources of {side.name}" not in claim.missing:
+            yield f"the sources of {side.name}"
+        elif side.files and not side.code and side.subject == "kernel" and not _lists(claim, *code):
+            yield code[0]
+    if claim.kernel.files and not claim.inputs.sha256 and not _lists(claim, INPUT_HASHES):
+        yield INPUT_HASHES
+
+
+def _lists(claim: Claim, *beginnings: str) -> bool:
+    return any(one.startswith(beginnings) for one in claim.missing)
 
 
 def _require_name(place: str, side: ClaimSide, contest: ClaimContest, found: tuple[int, str, str]) -> None:
@@ -122,39 +168,3 @@ def _require_same(place: str, stated: Any, found: Any) -> None:
             raise ResultsError(f"{place} is {stated!r}; its records give {found!r}")
     elif stated != found:
         raise ResultsError(f"{place} is {stated!r:.80}; its records give {found!r:.80}")
-
-
-def _check_code(claim: Claim, records: tuple[RunRecord, ...]) -> None:
-    """Hold cubins to the hashes of their instructions, and those to what ran."""
-    for side in claim.sides:
-        for code in side.code:
-            cubin = unpacked(claim.files[code.cubin], f"{side.name}: cubin")
-            try:
-                found = sass_hash(cubin)
-            except Exception as error:  # whatever a reader of ELF raises for bytes that are none
-                raise ResultsError(f"{side.name}: its cubin cannot be read ({type(error).__name__})") from None
-            if found != code.sass:
-                raise ResultsError(f"{side.name}: the instructions of its cubin have the hash {found}, not {code.sass}")
-            _check_entries(side.name, code, cubin)
-        ran = records[side.record].case(side.case)
-        recorded = ran.code.get("sass") if ran and claim.backend == "cuda" else None
-        if len(side.code) == 1 and recorded and recorded != side.code[0].sass:
-            raise ResultsError(f"{side.name}: its cubin is not what was timed: {side.code[0].sass}, not {recorded}")
-
-
-def _check_entries(name: str, code: ClaimedCode, cubin: bytes) -> None:
-    """Hold what a claim states of its entries to the cubin: symbols, registers, shared memory, and spills."""
-    if code.architecture != str(cubin_architecture(cubin)):
-        raise ResultsError(f"{name}: its cubin is for sm_{cubin_architecture(cubin)}, not sm_{code.architecture:.20}")
-    found = cubin_resources(cubin)
-    for text, stated in code.entries.items():
-        known = found.get(str(stated.get("symbol")))
-        if known is None:
-            raise ResultsError(f"{name}: its cubin has no {stated.get('symbol')!r:.80}, which {text:.80} names")
-        if (stated.get("registers"), stated.get("shared")) != (known.registers, known.shared_bytes):
-            raise ResultsError(
-                f"{name}: {text:.80} takes {count_text(known.registers, 'register')} and {known.shared_bytes} B of "
-                "shared memory"
-            )
-        if stated.get("spilled") and not known.stack_bytes:
-            raise ResultsError(f"{name}: {text:.80} cannot spill, since its cubin gives it no stack")

@@ -40,6 +40,8 @@ _NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 OWN = "prism-bench"  # as a claim's origin; otherwise it is the tool whose results were imported
 HIDDEN = "a replay also verifies both sides on inputs of a seed that it draws, which no author knows"
 
+INPUT_HASHES = "hashes of the inputs"  # begins what is missing where a claim has none
+
 
 @dataclass(frozen=True)
 class ClaimContest:
@@ -59,7 +61,7 @@ class ClaimContest:
             raise ResultsError(f"records[{number}] has no case {name!r:.200}")
         if found.status != "ok":
             raise ResultsError(f"{name}: {found.status}: {found.reason or 'the record gives no reason'}")
-        if not self.foreign and (not found.verification or not all(one.get("passed") for one in found.verification)):
+        if not self.foreign and not _is_verified(found):
             raise ResultsError(f"{name}: its outputs were not verified, or were wrong")
         return found
 
@@ -94,6 +96,12 @@ class Derived:
     ceilings: dict[str, float]
     software: dict[str, Any]
     seeds: tuple[int, ...]
+
+
+def _is_verified(result: CaseResult) -> bool:
+    """Return whether outputs were compared, and all were right."""
+    compared = any(one.get("compared", 1) for one in result.verification)
+    return compared and all(one.get("passed") for one in result.verification)
 
 
 def six(value: float) -> float:
@@ -202,6 +210,8 @@ def missing_of(contest: ClaimContest, ceilings: Mapping[str, float]) -> Iterator
             yield f"evidence of the device's state while {title} was timed"
         if not case.verification:
             yield f"a verification of {title}"
+        if contest.records[side[0]].backend == "cuda" and side[2] == "kernel" and "sass" not in case.code:
+            yield f"a hash of the instructions of {title} that were timed"
     if not ceilings:
         yield "ceilings of the machine"
 

@@ -15,6 +15,7 @@ from prism_bench.compilation import sass_hash
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.claims.derived import (
     HIDDEN,
+    INPUT_HASHES,
     OWN,
     ClaimContest,
     baseline_name,
@@ -165,14 +166,16 @@ def built_for(case: Case, device: Device) -> BuiltCode | None:
 
 
 def _code(case: Case, device: Device, record: RunRecord, parts: _Parts) -> tuple[ClaimedCode, ...]:
-    if record.backend not in _COMPILED_ON:
-        return ()
-    try:
-        made = built_for(case, device)
-    except PrismBenchError as error:
-        parts.missing.append(f"the machine code of {case.name}: {error}")
-        return ()
-    return tuple(_codes(made, str(device.compute_capability), parts)) if made else ()
+    why = f"the backend {record.backend} runs none"
+    if record.backend in _COMPILED_ON:
+        try:
+            if made := built_for(case, device):
+                return tuple(_codes(made, str(device.compute_capability), parts))
+            why = "it is made where it is called"
+        except PrismBenchError as error:
+            why = str(error)
+    parts.missing.append(f"the machine code of {case.name}: {why}")
+    return ()
 
 
 def _codes(made: BuiltCode, architecture: str, parts: _Parts) -> Iterator[ClaimedCode]:
@@ -227,14 +230,18 @@ def _is_unchanged(source: SideSource, record: RunRecord) -> bool:
 def _input_hashes(source: SideSource, parts: _Parts) -> dict[str, str]:
     hashed = hashes_of_inputs(source.case)
     if not hashed:
-        parts.missing.append("hashes of the inputs: they are too large, and known by spec and seed")
+        why = "they are too large, and known by spec and seed" if _inputs(source.case) else "it reads none"
+        parts.missing.append(f"{INPUT_HASHES}: {why}")
     return hashed
+
+
+def _inputs(case: Case) -> list[str]:
+    return [array.name for array in case.spec.arrays if array.reads]
 
 
 def hashes_of_inputs(case: Case) -> dict[str, str]:
     """Return by name the SHA-256 of each input of seed 0 with its type and shape; none where they are too large."""
-    inputs = [array.name for array in case.spec.arrays if array.reads]
-    if sum(case.sizes.nbytes(name) for name in inputs) > LARGEST_INPUTS:
+    if sum(map(case.sizes.nbytes, _inputs(case))) > LARGEST_INPUTS:
         return {}
     arrays = {name: np.ascontiguousarray(array.on(np)) for name, array in case.inputs(0).items()}
     return {name: sha256(f"{one.dtype}{one.shape}".encode() + one.tobytes()) for name, one in sorted(arrays.items())}

@@ -1,5 +1,6 @@
 """What a replay looks at before it measures: whose files they are, launches, inputs, machine code, and outputs."""
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,16 +9,19 @@ from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import sass_hash
+from prism_bench.compilation.code import toolchain
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
 from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide
 from prism_bench.extensions.claims.making import built_for, device_in, hashes_of_inputs, launches_of
-from prism_bench.extensions.claims.packing import contents_of
+from prism_bench.extensions.claims.packing import contents_of, files_of, hashes, unpacked
 from prism_bench.extensions.claims.replay_document import ReplayCheck
 from prism_bench.files import default_folder
+from prism_bench.languages import BuiltCode
 from prism_bench.run.verification import complaint, passed, verify
 from prism_bench.run_record import RunRecord
 
 _PLACES = ("kernel", "baseline")
+_SYSTEM_HEADER = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*<", re.MULTILINE)
 # Everything else may run on the host: Python also imports extension modules and bytecode.
 _DEVICE_CODE = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cubin", ".fatbin")
 
@@ -55,6 +59,21 @@ class SideChecks:
             and not (on_host and path.endswith(_DEVICE_CODE))
         ]
 
+    def require_files(self, sides: Sequence[ReplaySide]) -> None:
+        """Raise a ResultsError where a side has other files than its spec reaches, or ran in another configuration."""
+        for place, one in zip(_PLACES, sides, strict=True):
+            reached, stated = hashes(files_of(one.case, one.catalogue.folder)), one.side.files
+            if reached != stated:
+                path = next(path for path in {**reached, **stated} if reached.get(path) != stated.get(path))
+                lacks = "is reached by its spec and not there" if path in reached else "is not reached by its spec"
+                raise ResultsError(f"{place}.files: {path:.80} {lacks}")
+            if one.side.spec != (spec := next(iter(reached))):
+                raise ResultsError(f"{place}.spec is {one.side.spec!r:.80}; that of its case is {spec!r:.80}")
+            ran = self.records[one.side.record].case(one.side.case)
+            if ran and ran.configuration != dict(one.case.configuration):
+                raise ResultsError(f"{place}.choice: its files are configured otherwise than what was timed")
+        self.found.append(ReplayCheck("files", "same", "as the specs reach them"))
+
     def require_launches(self, sides: Sequence[ReplaySide]) -> None:
         """Raise a ResultsError where the files launch something else than the claim states."""
         for place, one in zip(_PLACES, sides, strict=True):
@@ -76,7 +95,10 @@ class SideChecks:
         self.found.append(ReplayCheck("inputs", "same", f"seed 0: {', '.join(stated)}"))
 
     def compare_code(self, one: ReplaySide) -> None:
-        """Compile a side's sources and compare the instructions with those of its cubins."""
+        """Compile a side's sources and compare the instructions with those of its cubins.
+
+        A ResultsError where the compiler of a cubin makes other ones of these sources: the cubin is from others.
+        """
         what = f"machine code of {one.side.name}"
         if not one.side.code:
             self.found.append(ReplayCheck(what, "open", "the claim has none"))
@@ -87,11 +109,26 @@ class SideChecks:
         except PrismBenchError as error:
             self.found.append(ReplayCheck(what, "open", str(error)))
             return
-        hashes = {sass_hash(kernel.path.read_bytes()) for kernel in made.kernels.values()} if made else set[str]()
-        if made and hashes != {code.sass for code in one.side.code}:
+        cubins = [kernel.path.read_bytes() for kernel in made.kernels.values()] if made else []
+        if made and {sass_hash(cubin) for cubin in cubins} != {code.sass for code in one.side.code}:
+            self._require_other_compiler(one, made.compiler, cubins)
             self.found.append(ReplayCheck(what, "other", f"{first.compiler} there, {made.compiler} here"))
-        else:
-            self.found.append(ReplayCheck(what, "same", f"sm_{first.architecture}, {first.sass}"))
+            return
+        if made:
+            _require_entries(one, made)
+        self.found.append(ReplayCheck(what, "same", f"sm_{first.architecture}, {first.sass}"))
+
+    def _require_other_compiler(self, one: ReplaySide, compiler: str, cubins: Sequence[bytes]) -> None:
+        """Raise a ResultsError where nothing but the sources can explain other instructions.
+
+        Headers of the toolkit have versions that no cubin names, so sources that include some prove nothing.
+        """
+        contents = contents_of(one.side, self.claim.files)
+        if any(_SYSTEM_HEADER.search(content) for path, content in contents.items() if path.endswith(_DEVICE_CODE)):
+            return
+        there = {toolchain(unpacked(self.claim.files[code.cubin], "cubin")) for code in one.side.code}
+        if {code.compiler for code in one.side.code} == {compiler} and there == set(map(toolchain, cubins)) != {b""}:
+            raise ResultsError(f"{one.side.name}: {compiler} makes other instructions of its sources than it claims")
 
     def wrong_outputs(self, backend: Backend, one: ReplaySide) -> str | None:
         """Verify small cases of a side's kernel, on a seed that is drawn now as well; return what is wrong, or None."""
@@ -125,6 +162,15 @@ class SideChecks:
         except (ImportError, BackendUnavailable) as error:
             self.found.append(ReplayCheck(f"outputs of {one.case.kernel}", "open", f"no jail: {error}"))
             return None
+
+
+def _require_entries(one: ReplaySide, made: BuiltCode) -> None:
+    """Raise a ResultsError where a claim states other entries than the same instructions have."""
+    stated = {text: entry.get("symbol") for code in one.side.code for text, entry in code.entries.items()}
+    found = {str(instance): kernel.symbol for instance, kernel in made.kernels.items()}
+    if stated != found:
+        text = next(text for text in {**found, **stated} if found.get(text) != stated.get(text))
+        raise ResultsError(f"{one.side.name}: its sources and its claim differ in the entry {text:.80}")
 
 
 def _small_cases(one: ReplaySide) -> list[Case]:

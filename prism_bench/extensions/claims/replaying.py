@@ -84,6 +84,7 @@ class ClaimReplay:
         if on_host and not self.request.trusted:
             return _open(f"{on_host[0]} would run on the host and is not in the catalogue here; --trust-source runs it")
         with self._sides() as sides:
+            self._checks.require_files(sides)
             self._checks.require_launches(sides)
             self._checks.require_inputs(sides[0].case)
             if self._checks.strange(self.request.catalogue) and not self.request.trusted:

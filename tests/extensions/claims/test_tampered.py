@@ -1,147 +1,20 @@
 """Every change of a claim is refused, also where the digest was computed again: what it states has to follow."""
 
-import base64
 import copy
-import io
 import json
-import zlib
 
 import pytest
-from elftools.elf.elffile import ELFFile
 
+from docs.readme import ROOT
+from prism_bench.catalogue import discover
 from prism_bench.compilation import nvrtc_version
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.extensions.claims.checks import checked
-from prism_bench.extensions.claims.document import LARGEST, encoded, sha256
+from prism_bench.extensions.claims.document import LARGEST, encoded
+from prism_bench.extensions.claims.own_files import FOLDER, claim_files
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
-from tests.extensions.claims.planted import resealed
-
-
-def put(path, value):
-    """A change that sets the value at a dotted path."""
-
-    def change(plain):
-        *above, last = [int(one) if one.isdigit() else one for one in path.split(".")]
-        place = plain
-        for one in above:
-            place = place[one]
-        place[last] = value(place.get(last) if isinstance(place, dict) else place[last]) if callable(value) else value
-
-    return change
-
-
-def drop(path):
-    """A change that removes what is at a dotted path."""
-
-    def change(plain):
-        *above, last = [int(one) if one.isdigit() else one for one in path.split(".")]
-        place = plain
-        for one in above:
-            place = place[one]
-        del place[last]
-
-    return change
-
-
-def swapped(plain):
-    plain["kernel"], plain["baseline"] = plain["baseline"], plain["kernel"]
-
-
-def same_side(plain):
-    plain["baseline"] = plain["kernel"]
-
-
-def in_file(suffix, *, rehash):
-    """A change of a file's content; with `rehash` its hash is set everywhere, too."""
-
-    def change(plain):
-        key = next(key for path, key in plain["kernel"]["files"].items() if path.endswith(suffix))
-        file = plain["files"].pop(key)
-        file["content"] += "\n// faster"
-        plain["files"][sha256(file["content"].encode()) if rehash else key] = file
-
-    return change
-
-
-def in_cubin(plain):
-    """Other instructions, with every hash of the file as it should be."""
-    cubin = plain["kernel"]["code"][0]["cubin"]
-    content = bytearray(zlib.decompress(base64.b64decode(plain["files"].pop(cubin)["content"])))
-    section = next(one for one in ELFFile(io.BytesIO(content)).iter_sections() if one.name.startswith(".text."))
-    content[section["sh_offset"] + 8] ^= 1
-    renewed = sha256(bytes(content))
-    plain["files"][renewed] = {"encoding": "zlib+base64", "content": base64.b64encode(zlib.compress(content)).decode()}
-    for code in (*plain["kernel"]["code"], *plain["baseline"]["code"]):
-        code["cubin"] = renewed
-
-
-def of_entry(field, value):
-    """A change of what is stated of the kernel's entry."""
-    return put(f"kernel.code.0.entries.tripled.{field}", value)
-
-
-def recoded(change):
-    """A change of the packed text of the cubin, whose hash stays."""
-
-    def apply(plain):
-        file = plain["files"][plain["kernel"]["code"][0]["cubin"]]
-        file["content"] = change(file["content"])
-
-    return apply
-
-
-KERNEL, NAIVE = "records.0.cases.0", "records.0.cases.1"
-TIMES = f"{KERNEL}.measurements.0"
-FORGED = {
-    "sentence": put("sentence", lambda text: text.replace("2.", "9.")),
-    "ratio": put("ratio.value", 3.5), "ratio's low end": put("ratio.low", 1.0),
-    "ratio's high end": put("ratio.high", 9.0), "no interval": put("ratio.low", None),
-    "confidence": put("ratio.confidence", 0.5), "metric": put("metric", "hot_time"),
-    "backend": put("backend", "cuda"), "device": put("device", "NVIDIA H200"),
-    "median": put("kernel.seconds", 1e-6), "median's interval": put("kernel.low", 1e-6),
-    "baseline's median": put("baseline.seconds", 1e-3), "baseline's interval": put("baseline.high", 1e-3),
-    "case": put("kernel.case", "double[n=1000]"), "subject": put("kernel.subject", "peer:torch"),
-    "record": put("kernel.record", 7), "record before the first": put("kernel.record", -1),
-    "swapped sides": swapped, "one side": same_side, "kernel's name": put("kernel.name", "magic"),
-    "baseline's name": put("baseline.name", "the best library"), "a peer less": put("peers", []),
-    "peer's ratio": put("peers.0.ratio", 9.0), "protocol": put("protocol.settings.version", 2),
-    "protocol's hash": put("protocol.sha256", "0" * 64), "ceilings": put("ceilings", {"bandwidth": 1e12}),
-    "software": put("software.numpy", "9.9"), "seeds": put("inputs.seeds", [5]),
-    "rule of hidden inputs": put("inputs.hidden", "none"), "silence": put("missing", []),
-    "time": put(f"{TIMES}.processes.0.counts", lambda counts: [count // 4 + 1 for count in counts]),
-    "unit of times": put(f"{TIMES}.processes.1.unit", lambda unit: unit / 2),
-    "a process less": drop(f"{TIMES}.processes.0"),
-    "invalid times": put(f"{TIMES}.valid", False), "wrong output": put(f"{KERNEL}.verification.0.passed", False),
-    "no verification": put(f"{KERNEL}.verification", []), "baseline not verified": put(f"{NAIVE}.verification", []),
-    "status": put(f"{KERNEL}.status", "wrong"), "record's backend": put("records.0.backend", "cuda"),
-    "record's device": put("records.0.machine.device", "NVIDIA H200"),
-    "record's protocol": put("records.0.protocol.processes_apart", True),
-    "damaged record": put("records.0.cases", []), "no record": put("records", []),
-    "schema": put("schema", 2), "format": put("format", "claim"), "unknown field": put("proof", "yes"),
-    "field less": drop("ceilings"), "origin": put("origin", "nvbench"),
-    "source": in_file(".cu", rehash=False), "reference": in_file(".py", rehash=False),
-    "source under its new hash": in_file(".cu", rehash=True),
-    "file's hash": put("kernel.files", lambda files: dict.fromkeys(files, "0" * 64)),
-    "file less": put("files", {}),
-    "file more": put(f"files.{sha256(b'more')}", {"encoding": "text", "content": "more"}),
-    "encoding": put("files", lambda files: {key: {**one, "encoding": "rot13"} for key, one in files.items()}),
-    "path above": put("kernel.files", lambda files: dict.fromkeys(["../../x.py"], min(files.values()))),
-    "absolute path": put("kernel.files", lambda files: dict.fromkeys(["/etc/x.py"], min(files.values()))),
-    "spec": put("kernel.spec", "arith/other.py"),
-}  # fmt: skip
-OF_CODE = {
-    "hash of instructions": put("kernel.code.0.sass", "0" * 16), "cubin's hash": put("kernel.code.0.cubin", "0" * 64),
-    "instructions": in_cubin, "architecture": put("kernel.code.0.architecture", "100"),
-    "symbol": of_entry("symbol", "other"), "registers": of_entry("registers", 8), "shared": of_entry("shared", 64),
-    "spilled": of_entry("spilled", 16), "no base64": recoded(lambda text: f"{text}!"),
-    "cut stream": recoded(lambda text: text[:400]), "no stream": recoded(lambda text: f"AAAA{text}"),
-}  # fmt: skip
-AT_REPLAY = {
-    "grid": put("kernel.launches.0.grid", [1]), "block": put("baseline.launches.0.block", [1024]),
-    "a launch less": put("kernel.launches", []), "inputs": put("inputs.sha256.x", "0" * 64),
-    "an input less": put("inputs.sha256", lambda one: {**one, "more": "0" * 64}),
-    "configuration": put("kernel.choice", {"block": 64}),
-}  # fmt: skip
+from tests.extensions.claims.changes import AT_REPLAY, BY_COMPILING, FORGED, OF_CODE, forged_cubin, without_code
+from tests.extensions.claims.planted import claim_in, plant, resealed
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +44,67 @@ def test_forged_machine_code_is_refused(plain, name):
         pytest.skip(str(error))
     changed = copy.deepcopy(plain)
     OF_CODE[name](changed)
-    with pytest.raises(ResultsError, match="cubin|named|hash|registers|zlib|stream"):
+    with pytest.raises(ResultsError, match="cubin|named|hash|registers|zlib|stream|machine code|fields"):
         checked(resealed(changed), "claim.json")
+
+
+@pytest.mark.parametrize("name", BY_COMPILING)
+def test_machine_code_that_is_not_of_the_sources_is_refused(plain, catalogue, name):
+    changed = copy.deepcopy(plain)
+    if not changed["kernel"]["code"]:
+        pytest.skip("no compiler of CUDA is here")
+    BY_COMPILING[name](changed)
+    forged, records = checked(resealed(changed), "claim.json")
+    with pytest.raises(ResultsError, match="other instructions of its sources|differ in the entry"):
+        ClaimReplay(forged, records, ReplayRequest(catalogue)).replay()
+
+
+def test_sources_with_headers_of_the_toolkit_do_not_prove_that_a_cubin_is_forged(tmp_path):
+    """Another version of a header makes other instructions by the same compiler."""
+    catalogue = plant(tmp_path / "kernels")
+    source = catalogue.folder / "arith" / "triple.cu"
+    source.write_text(f"#include <cuda_fp16.h>\n{source.read_text()}")
+    plain = json.loads(encoded(claim_in(catalogue)))
+    if not plain["kernel"]["code"]:
+        pytest.skip("no compiler of CUDA is here")
+    forged_cubin(plain)
+    found = ClaimReplay(*checked(resealed(plain), "claim.json"), ReplayRequest(catalogue, "emulator")).replay()
+    assert "other" in [one.result for one in found.checks if one.what.startswith("machine code")]
+
+
+@pytest.fixture
+def kept():
+    """A claim of a GPU that this repository keeps."""
+    paths = [path for path in claim_files(ROOT / FOLDER) if path.stem == "vector_add-S1"]
+    if not paths:
+        pytest.skip("no claim about vector_add is kept")
+    return json.loads(paths[0].read_text())
+
+
+def test_a_claim_of_a_gpu_has_the_hash_of_what_ran(kept):
+    """Without it, any cubin would do."""
+    for record in kept["records"]:
+        for case in record["cases"]:
+            case["code"].pop("sass", None)
+    with pytest.raises(ResultsError, match="a hash of the instructions of"):
+        checked(resealed(kept), "claim.json")
+
+
+def test_a_shared_header_less_is_refused_where_the_bundled_catalogue_has_it(kept):
+    """A replay compiles the claim's own files, not what happens to be here."""
+    (header,) = {path for path in kept["kernel"]["files"] if path.endswith("vector_load.cuh")}
+    keys = {side["files"].pop(header) for side in (kept["kernel"], kept["baseline"])}
+    kept["files"] = {key: file for key, file in kept["files"].items() if key not in keys}
+    forged, records = checked(resealed(kept), "claim.json")
+    with pytest.raises(ResultsError, match=f"{header} is reached by its spec and not there"):
+        ClaimReplay(forged, records, ReplayRequest(discover())).replay()
+
+
+def test_a_claim_without_code_that_says_so_is_taken(plain):
+    changed = copy.deepcopy(plain)
+    without_code(changed)
+    changed["missing"] += [f"the machine code of {side}: unknown" for side in ("triple", "triple:naive")]
+    assert () == checked(resealed(changed), "claim.json")[0].kernel.code
 
 
 @pytest.mark.parametrize("name", AT_REPLAY)
@@ -206,4 +138,4 @@ def test_other_bytes_of_the_same_claim_are_refused(claim, change):
 
 
 def test_there_are_many_kinds_of_changes():
-    assert len({**FORGED, **OF_CODE, **AT_REPLAY}) >= 30
+    assert len({**FORGED, **OF_CODE, **AT_REPLAY, **BY_COMPILING}) >= 90
