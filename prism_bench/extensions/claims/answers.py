@@ -22,18 +22,25 @@ class ReplayAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     because: str
 
 
-def answer(claimed: ClaimRatio, here: ClaimRatio | None) -> ReplayAnswer:
-    """Compare the intervals: one that meets the other reproduces it, one on the same side of 1 does so partly."""
+def answer(claimed: ClaimRatio, here: ClaimRatio | None, expected: ClaimRatio | None = None) -> ReplayAnswer:
+    """Compare the intervals: one that meets the other reproduces it, one on the same side of 1 does so partly.
+
+    On another kind of device `expected` is to be met. It may be so wide that it holds both sides of 1, where a ratio on
+    another side than the claimed one neither reproduces the claim nor refutes it.
+    """
     if here is None:
         return ReplayAnswer("cannot be decided here", "nothing was measured")
     if claimed.low is None or claimed.high is None:
         return ReplayAnswer("cannot be decided here", "the claim has no interval to compare with")
     if here.low is None or here.high is None:
         return ReplayAnswer("cannot be decided here", "too few processes were measured here for an interval")
-    both = f"{interval_text(claimed)} is claimed, {interval_text(here)} was measured"
-    if meet(claimed, here):
+    there, measured = f"{interval_text(claimed)} is claimed", f"{interval_text(here)} was measured"
+    both = f"{there}, {f'{interval_text(expected)} expected here, ' if expected else ''}{measured}"
+    if meet(expected or claimed, here):
         if _side(claimed) and not _side(here):
             return ReplayAnswer("cannot be decided here", f"{both}, which also holds no difference at all")
+        if expected and _side(claimed) != _side(here):
+            return ReplayAnswer("cannot be decided here", f"{both}, on another side of 1 than the claim")
         return ReplayAnswer("reproduced", f"the intervals meet: {both}")
     if _side(claimed) and _side(claimed) == _side(here):
         return ReplayAnswer("partly reproduced", f"the side is right and the size is another: {both}")

@@ -88,7 +88,10 @@ class ClaimPeer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimInputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Inputs: the seeds that were verified, the rule for those that nobody knows before, hashes of seed 0 by name."""
+    """Inputs: the protocol's seeds, the rule for those that nobody knows before, hashes of seed 0 by name.
+
+    Large sizes are verified on the first seed alone: the records name those of each case.
+    """
 
     seeds: tuple[int, ...] = ()
     hidden: str = ""

@@ -10,7 +10,8 @@ from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import sass_hash
 from prism_bench.compilation.code import toolchain
-from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
+from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError
+from prism_bench.extensions.claims.derived import ClaimContest, baseline_name
 from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide
 from prism_bench.extensions.claims.making import built_for, device_in, hashes_of_inputs, launches_of
 from prism_bench.extensions.claims.packing import contents_of, files_of, hashes, unpacked
@@ -130,14 +131,27 @@ class SideChecks:
         if {code.compiler for code in one.side.code} == {compiler} and there == set(map(toolchain, cubins)) != {b""}:
             raise ResultsError(f"{one.side.name}: {compiler} makes other instructions of its sources than it claims")
 
+    def other_peer(self, contest: ClaimContest) -> str | None:
+        """Return in words what the baseline is here where it is another version or form of the claim's; None if not."""
+        side = self.claim.baseline
+        if not side.subject.startswith(PEER):
+            return None
+        there, here = self.records[side.record].case(side.case), contest.case(contest.baseline)
+        name = baseline_name(here, side.subject)
+        is_same = there is not None and name == baseline_name(there, side.subject)
+        words = f"its baseline is {side.name}; here it is {name}"
+        self.found.append(ReplayCheck("baseline", "same" if is_same else "other", name if is_same else words))
+        return None if is_same else words
+
     def wrong_outputs(self, backend: Backend, one: ReplaySide) -> str | None:
         """Verify small cases of a side's kernel, on a seed that is drawn now as well; return what is wrong, or None."""
         what, right = f"outputs of {one.case.kernel}", 0
         for case in _small_cases(one):
             try:
                 entries = verify(backend, case, (0, secrets.randbelow(1 << 31) + 2))
-            except BackendUnavailable as error:
-                self.found.append(ReplayCheck(f"outputs of {case.name}", "open", str(error)))
+            except (BackendUnavailable, CompilationFailed) as error:  # what is not emulated is not wrong
+                if str(error) not in [one.words for one in self.found]:
+                    self.found.append(ReplayCheck(f"outputs of {case.name}", "open", str(error)))
                 continue
             except PrismBenchError as error:
                 self.found.append(ReplayCheck(what, "wrong", str(error)))

@@ -154,17 +154,24 @@ class ClaimReplay:
         contest = self.request.contest or self._contest(sides, effort)
         for side in (contest.kernel, contest.baseline):
             result = contest.records[side[0]].case(side[1])
-            if result is None or result.status in ("wrong", "crashed", "failed"):
-                words = f"{side[1]}: {result.reason if result else 'it has no result'}"
+            if result and result.status in ("wrong", "crashed"):
+                words = f"{side[1]}: {result.reason}"
                 self._checks.found.append(ReplayCheck(f"outputs of {side[1]}", "wrong", words))
                 return ReplayAnswer("not reproduced", words)
         try:
             self._here = ratio_of(contest)
         except ResultsError as error:
             return _open(str(error))
-        seeds = contest.records[contest.kernel[0]].protocol.get("seeds", effort.seeds)
-        self._checks.found.append(ReplayCheck("outputs", "right", f"both sides, on seeds {seeds[0]} and {seeds[1]}"))
-        return self._compared(contest, effort)
+        entries = contest.case(contest.kernel).verification
+        seeds = list(dict.fromkeys(str(entry["seed"]) for entry in entries if "seed" in entry))
+        words = f"both sides, on {'seeds' if len(seeds) > 1 else 'seed'} {' and '.join(seeds)}"
+        self._checks.found.append(ReplayCheck("outputs", "right", words))
+        compared = self._compared(contest, effort)
+        if (other := self._checks.other_peer(contest)) is None:
+            return compared
+        if compared.word in ("not reproduced", "partly reproduced"):
+            return _open(f"{compared.because}; {other}")
+        return ReplayAnswer(compared.word, f"{compared.because}; {other}")
 
     def _contest(self, sides: tuple[ReplaySide, ReplaySide], effort: ClaimEffort) -> ClaimContest:
         kernel, baseline = sides
@@ -187,7 +194,7 @@ class ClaimReplay:
         if found is None:
             return _open(f"it was measured on {self.claim.device}, whose ceilings were not measured here")
         self._expected, words = found
-        compared = answer(self._expected, self._here)
+        compared = answer(self.claim.ratio, self._here, self._expected)
         return ReplayAnswer(compared.word, f"{compared.because}; {words}")
 
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.errors import ResultsError
-from prism_bench.extensions.claims import replaying
+from prism_bench.errors import CompilationFailed, ResultsError
+from prism_bench.extensions.claims import replay_checks, replaying
 from prism_bench.extensions.claims.answers import answer, scaled
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import ClaimRatio, encoded
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
+from prism_bench.peer import PeerFacts
 from tests.extensions.claims.planted import claim_in, plant, record
 
 PEER = "peer:torch"
@@ -99,6 +100,50 @@ def test_device_code_that_is_not_here_runs_in_a_jail(claim, catalogue, tmp_path,
     assert found.here is None
 
 
+def test_a_case_that_cannot_run_here_is_not_refuted(replayed, claim):
+    """As where the compiler is too old: it has failed, and nothing about its outputs is known."""
+    found = replayed(claim, change=with_status("failed", "invalid value for --gpu-architecture"))
+    assert ("cannot be decided here", True) == (found.answer.word, "--gpu-architecture" in found.answer.because)
+
+
+def of_version(version):
+    def change(made):
+        first, *others = made.cases
+        peers = {"torch": PeerFacts(library="torch", version=version, kind="library kernel")}
+        return replace(made, cases=(replace(first, peers=peers), *others))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("peer", "version", "word"),
+    [(3e-5, "2.11.0", "reproduced"), (2e-5, "2.11.0", "partly reproduced"), (3e-5, "2.12.0", "reproduced"),
+     (2e-5, "2.12.0", "cannot be decided here")],
+)  # fmt: skip
+def test_a_baseline_of_another_version_does_not_refute(replayed, catalogue, peer, version, word):
+    made = claim_in(catalogue, baseline="triple[n=1000]", subject=PEER)
+    found = replayed(made, seconds=(1e-5, 2e-5, peer), change=of_version(version))
+    is_same = version == "2.11.0"
+    assert word == found.answer.word
+    assert ["same" if is_same else "other"] == [one.result for one in found.checks if one.what == "baseline"]
+    assert is_same != ("here it is torch (torch 2.12.0, library kernel)" in found.answer.because)
+
+
+def test_what_the_emulator_does_not_compile_stays_open(claim, catalogue, monkeypatch):
+    def fail(*_):
+        raise CompilationFailed("no such instruction on a CPU")
+
+    monkeypatch.setattr(replay_checks, "verify", fail)
+    found = ClaimReplay(*checked(encoded(claim), "claim"), ReplayRequest(catalogue, "emulator")).replay()
+    assert "cannot be decided here" == found.answer.word
+    assert 1 == sum(one.words == "no such instruction on a CPU" for one in found.checks), "once, not for each case"
+
+
+def test_the_seeds_that_were_verified_are_named(replayed, claim):
+    (outputs,) = [one for one in replayed(claim).checks if one.what == "outputs"]
+    assert outputs.words == "both sides, on seed 0", "the record has no other one"
+
+
 def ratio(value, low, high):
     return ClaimRatio(value, low, high)
 
@@ -116,6 +161,23 @@ def ratio(value, low, high):
 )  # fmt: skip
 def test_intervals_decide(claimed, here, word):
     assert word == answer(claimed, here).word
+
+
+@pytest.mark.parametrize(
+    ("claimed", "here", "word"),
+    [(ratio(1.5, 1.4, 1.6), ratio(1.3, 1.2, 1.4), "reproduced"),
+     (ratio(1.5, 1.4, 1.6), ratio(0.8, 0.75, 0.85), "cannot be decided here"),
+     (ratio(1.5, 1.4, 1.6), ratio(1.0, 0.95, 1.05), "cannot be decided here"),
+     (ratio(1.0, 0.98, 1.02), ratio(1.5, 1.4, 1.6), "cannot be decided here"),
+     (ratio(1.0, 0.98, 1.02), ratio(1.0, 0.99, 1.01), "reproduced"),
+     (ratio(1.5, 1.4, 1.6), ratio(5.0, 4.9, 5.1), "partly reproduced"),
+     (ratio(1.5, 1.4, 1.6), ratio(0.5, 0.4, 0.6), "not reproduced")],
+)  # fmt: skip
+def test_on_another_device_the_side_has_to_be_the_claims(claimed, here, word):
+    """An interval that is widened to 0.7 to 3.2 also holds a kernel that is slower."""
+    found = answer(claimed, here, ratio(claimed.value, 0.7, 3.2))
+    assert word == found.word, found.because
+    assert "0.70 to 3.20 expected here" in found.because
 
 
 def test_another_device_widens_the_interval_by_how_differently_its_ceilings_scale():
