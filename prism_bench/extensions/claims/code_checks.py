@@ -48,7 +48,7 @@ def _check_entries(name: str, code: ClaimedCode, cubin: bytes) -> None:
     found = cubin_resources(cubin)
     symbols = [str(stated.get("symbol")) for stated in code.entries.values()]
     if not symbols or len(set(symbols)) < len(symbols):
-        raise ResultsError(f"{name}: its cubin has {count_text(len(symbols), 'entry')}, each with a symbol of its own")
+        raise ResultsError(f"{name}: code.entries is empty, or names one symbol of its cubin twice")
     for text, stated in code.entries.items():
         if set(stated) - _OPTIONAL != set(_ENTRY) or any(type(stated[key]) is not kind for key, kind in _ENTRY.items()):
             raise ResultsError(f"{name}: {text:.80} has other fields than {', '.join(_ENTRY)}")

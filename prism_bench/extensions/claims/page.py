@@ -1,6 +1,6 @@
 """The page of a claim: one HTML file that opens from disk, with the claim itself inside."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import msgspec
 
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.compare.medians import medians
-from prism_bench.extensions.claims.derived import interval_text, timed
+from prism_bench.extensions.claims.derived import OWN, interval_text, timed
 from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide, encoded
 from prism_bench.extensions.claims.picture import badge, ratios_picture, times_picture
 from prism_bench.extensions.claims.replay_document import Replay
@@ -17,7 +17,7 @@ from prism_bench.files import write_atomically
 from prism_bench.report.cells import times_text
 from prism_bench.report.templating import environment
 from prism_bench.run_record import RunRecord, decode
-from prism_bench.units import rate_text, time_text
+from prism_bench.units import count_text, rate_text, time_text
 
 _OPTIONAL = {"clock": "SM clock", "registers": "Registers", "code": "Code"}  # columns that may be unknown to all rows
 
@@ -35,8 +35,8 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
         ratio=times_text(claim.ratio.value), refuted=list(_refuted_by(claim)),
         ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
         sources=list(_listings(claim)), parts=claim.sentence.split(","),
-        processes=[row["processes"] for row in rows[:2]], columns=columns,
-        inside=_inside(claim),
+        spread=_spread(claim, [row["processes"] for row in rows[:2]]), columns=columns, inside=_inside(claim),
+        has_sources=claim.origin == OWN, measured_by="Prism Bench" if claim.origin == OWN else claim.origin,
     )  # fmt: skip
 
 
@@ -90,13 +90,26 @@ def _between(low: float, high: float) -> str:
     return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
 
 
+def _spread(claim: Claim, processes: Sequence[int]) -> str:
+    """Return where the interval comes from, as a sentence."""
+    kernel, baseline = (count_text(count, "process", "processes") for count in processes)
+    both = f"{kernel} of each side" if kernel == baseline else f"{kernel} of the kernel and {baseline} of its baseline"
+    if claim.ratio.low is None:
+        return f"No interval is known: the times are of {both}."
+    boards = " and from what boards of one kind differ by" if claim.backend == "cuda" else ""
+    return f"The 95 % interval comes from the medians of {both}{boards}."
+
+
 def _refuted_by(claim: Claim) -> Iterator[str]:
-    """Yield what a replay would have to find to refute the claim."""
+    """Yield what a replay would have to find to refute the claim; nothing where it has no sources to replay."""
     low, high = claim.ratio.low, claim.ratio.high
+    if claim.origin != OWN:
+        return
     yield "An output of either side that is further from the reference than its tolerance, on any seed."
     if low is not None and high is not None:
         yield f"A ratio on the same kind of device whose 95 % interval does not meet {interval_text(claim.ratio)}."
-    yield "Sources that compile to other instructions than the machine code inside, by the same compiler."
+    if any(side.code for side in claim.sides):
+        yield "Sources that compile to other instructions than the machine code inside, by the same compiler."
     yield f"A faster way to call {claim.baseline.name} that computes the same outputs."
 
 

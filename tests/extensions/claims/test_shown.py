@@ -15,6 +15,7 @@ from prism_bench.extensions.claims.picture import badge
 from prism_bench.extensions.claims.signing import require_signature, sign
 from tests.cli.conftest import shell  # noqa: F401
 from tests.extensions.claims.planted import record
+from tests.extensions.claims.test_imported import claims as imported_claims
 
 MINISIGN = """#!/bin/sh
 # Signs with the words "by KEY"; the public key is the name of the key's file.
@@ -35,6 +36,23 @@ def test_the_page_holds_the_claim_and_needs_nothing_else(claim):
     assert not re.search(r'(src|href)="(?!#)', page), "it opens from disk"
     for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         ElementTree.fromstring(picture)
+
+
+def test_the_page_of_other_tools_results_promises_no_replay(tmp_path, catalogue):
+    (made,) = [one for tool, one in imported_claims(tmp_path, catalogue).items() if tool == "kernelbench"]
+    page = claim_page(made)
+    for words in ("No interval is known: the times are of 1 process of each side.", "kernelbench measured this",
+                  "Nothing that a replay finds", "<dd>kernelbench</dd>"):  # fmt: skip
+        assert words in page
+    for words in ("95 % interval comes from", "verifies both sides", "An output of either side", 'id="sources"',
+                  "by the same compiler"):  # fmt: skip
+        assert words not in page
+
+
+def test_the_page_says_what_its_claim_has(claim):
+    page = claim_page(claim)
+    assert "comes from the medians of 5 processes of each side." in page
+    assert ("by the same compiler" in page) == bool(claim.kernel.code)
 
 
 def test_a_badge_is_an_image_of_its_own(claim):
@@ -108,6 +126,15 @@ def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words): 
     path, catalogue = kept
     found = shell("claim", path, *catalogue, *more)
     assert (2, True) == (found.code, words in found.err), found.err
+
+
+def test_the_page_of_a_replay_names_the_file_and_not_its_folder(shell, claim, catalogue, tmp_path):  # noqa: F811
+    path = tmp_path / "private" / "claim.json"
+    path.parent.mkdir()
+    path.write_bytes(encoded(claim))
+    shell("replay", path, "--catalogue", catalogue.folder, "--backend", "emulator", "--html", "c.html")
+    page = (tmp_path / "c.html").read_text()
+    assert "prism-bench replay claim.json" in page and "private" not in page
 
 
 def test_what_is_no_claim_is_not_replayed(shell, tmp_path):  # noqa: F811

@@ -37,7 +37,7 @@ def command(
     """
     from prism_bench.extensions.claims.checks import checked
     from prism_bench.extensions.claims.document import canonical
-    from prism_bench.extensions.claims.fetching import fetched
+    from prism_bench.extensions.claims.fetching import fetched, is_address
     from prism_bench.extensions.claims.page import show_claim
     from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
     from prism_bench.extensions.claims.signing import require_signature
@@ -53,6 +53,7 @@ def command(
         replay = ClaimReplay(found, records, request).replay()
     if output:
         write_atomically(output, f"{canonical(replay)}\n".encode())
-    show_claim(found, replay, (page, badge), claim)
+    # A reader of the page has the file, not the folders of this machine.
+    show_claim(found, replay, (page, badge), claim if is_address(claim) else Path(claim).name)
     options.show(lambda: replay_json(replay), lambda: replay_view(replay), json=json)
     raise SystemExit(replay.exit_code)
