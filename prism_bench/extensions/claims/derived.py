@@ -214,6 +214,11 @@ def missing_of(contest: ClaimContest, ceilings: Mapping[str, float]) -> Iterator
             yield f"a hash of the instructions of {title} that were timed"
     if not ceilings:
         yield "ceilings of the machine"
+    for record in contest.records if contest.foreign else ():
+        if device_of(record) == "unknown":
+            yield "the name of the device"
+        if not set(record.software) - {record.backend}:
+            yield f"versions of what {record.backend} ran with"
 
 
 def trimmed(record: RunRecord, names: Sequence[str], metric: str) -> RunRecord:

@@ -136,7 +136,8 @@ def of_result(record: RunRecord, case: CaseResult, request: ClaimRequest) -> Cla
     if others:
         contest = ClaimContest(metric, (record,), kernel, (0, others[0].name, "kernel"))
         return _claim(contest, request, (case, others[0]), ("", ""))
-    contest = ClaimContest(metric, (record,), kernel, (0, case.name, f"{PEER}{_peer(case, against)}"))
+    forms = [baseline_name(one, "kernel") for one in record.cases if _is_form(one, case)]
+    contest = ClaimContest(metric, (record,), kernel, (0, case.name, f"{PEER}{_peer(case, against, forms)}"))
     return claim_of(contest, [_source(case, request.catalogue)] * 2)
 
 
@@ -144,15 +145,17 @@ def _is_form(one: CaseResult, case: CaseResult) -> bool:
     return one.workload == case.workload and one.name != case.name and bool(one.measurements)
 
 
-def _peer(case: CaseResult, against: str | None) -> str:
-    """Return the peer that is the baseline: the given one, else the fastest."""
+def _peer(case: CaseResult, against: str | None, forms: Sequence[str]) -> str:
+    """Return the peer that is the baseline: the given one, else the fastest; errors also name the other `forms`."""
     timed = [one.name for one in rivals.counted(rivals.peers(case))]
     if against is None and timed:
         return timed[0]
     if against not in timed:
-        if not timed:
+        if not timed and not forms:
             raise UsageError(f"{case.name}: no peer has a time; name two kernels or two records")
-        raise unknown("peer with a time, or other form of the kernel,", against or "", timed)
+        if against is None:
+            raise UsageError(f"{case.name}: no peer has a time; --against names the baseline: {', '.join(forms)}")
+        raise unknown("peer with a time, or other form of the kernel,", against, [*timed, *forms])
     return against
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prism_bench.errors import ResultsError
+from prism_bench.errors import ResultsError, UsageError
 from prism_bench.exchange import read_foreign
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import encoded
@@ -66,6 +66,20 @@ def test_results_of_other_tools_are_claims_that_lack_most(tmp_path, catalogue):
         replay = ClaimReplay(*checked(encoded(one), tool), ReplayRequest(catalogue)).replay()
         assert ("cannot be decided here", 3, None) == (replay.answer.word, replay.exit_code, replay.here)
         assert "the claim lacks the sources of" in replay.answer.because
+
+
+def test_what_a_table_does_not_say_is_missing(tmp_path, catalogue):
+    made = claims(tmp_path, catalogue)
+    assert {"the name of the device", "versions of what tritonbench ran with"} <= set(made["tritonbench"].missing)
+    assert "the name of the device" not in made["nvbench"].missing
+
+
+@pytest.mark.parametrize(
+    ("against", "words"), [(None, "--against names the baseline: torch"), ("tortch", "did you mean torch")]
+)
+def test_a_row_without_a_baseline_names_the_others(tmp_path, catalogue, against, words):
+    with pytest.raises(UsageError, match=words):
+        of_record(tritonbench(tmp_path), ClaimRequest(catalogue, "triton[x_val=(4096, 256)]", against))
 
 
 def test_an_imported_claim_cannot_pass_for_an_own_one(tmp_path, catalogue):
