@@ -17,15 +17,21 @@ SUFFIXES = {MINISIGN: ".minisig", SIGSTORE: ".sigstore.json"}
 _SECONDS = 300  # sigstore may ask a person to log in
 
 
+def require_signer(how: str) -> None:
+    """Raise an error unless `how` is `minisign:KEY_FILE` or `sigstore`, and its program is installed."""
+    tool, _, key = how.partition(":")
+    if how != SIGSTORE and not (tool == MINISIGN and key):
+        raise UsageError(f"--sign {how}: write minisign:KEY_FILE, or sigstore")
+    _require_program(tool)
+
+
 def sign(path: Path, how: str) -> Path:
     """Sign the file; `how` is `minisign:KEY_FILE` or `sigstore`. Returns the signature's path."""
+    require_signer(how)
     tool, _, key = how.partition(":")
-    if tool == MINISIGN and key:
-        words: list[str] = [MINISIGN, "-S", "-s", key, "-m", str(path), "-x", f"{path}{SUFFIXES[MINISIGN]}"]
-    elif how == SIGSTORE:
+    words: list[str] = [MINISIGN, "-S", "-s", key, "-m", str(path), "-x", f"{path}{SUFFIXES[MINISIGN]}"]
+    if tool == SIGSTORE:
         words = [SIGSTORE, "sign", "--overwrite", "--bundle", f"{path}{SUFFIXES[SIGSTORE]}", str(path)]
-    else:
-        raise UsageError(f"--sign {how}: write minisign:KEY_FILE, or sigstore")
     done = _run(words)
     if done.returncode:
         raise ResultsError(f"{path}: {tool} did not sign it: {_last_line(done)}")
@@ -61,9 +67,13 @@ def require_signature(place: str, content: bytes, by: str | None) -> str:
     return f"signed by {identity}"
 
 
+def _require_program(name: str) -> None:
+    if shutil.which(name) is None:
+        raise BackendUnavailable(f"{name} is not installed; a claim can be made and replayed without a signature")
+
+
 def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    if shutil.which(words[0]) is None:
-        raise BackendUnavailable(f"{words[0]} is not installed; a claim can be made and replayed without a signature")
+    _require_program(words[0])
     try:
         return subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS, stdin=None)
     except subprocess.TimeoutExpired:

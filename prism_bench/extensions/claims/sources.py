@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from prism_bench import store
 from prism_bench.analysis import rivals
+from prism_bench.backends import open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError, unknown
@@ -96,6 +97,8 @@ def of_kernel(word: str, request: ClaimRequest, effort: ClaimEffort) -> Claim:
     kernel = request.catalogue.kernel(kernel).name + colon + variant
     cases = [case for case in request.catalogue.cases([kernel], LABELS) if case.kernel == kernel]
     case = _named(cases, request.case)
+    if not open_backend(effort.backend).peers(case):
+        raise UsageError(f"{case.name}: {effort.backend} times no peer of it; name two kernels or two records")
     record = measured_peers(request.catalogue, case, effort)
     return _of_one(record, replace(request, case=case.name))
 
@@ -106,6 +109,8 @@ def of_builds(words: tuple[str, str], request: ClaimRequest, effort: ClaimEffort
         a, b = (one.cases for one in sides.builds)
         wanted = _named(b, request.case)
         baseline = a[b.index(wanted)]
+        if sides.across == "variants" and baseline.name == wanted.name:
+            raise UsageError(f"both sides are {wanted.name}; name two forms of a kernel, two commits or two folders")
         builds = (
             replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(wanted,)),
         )  # fmt: skip

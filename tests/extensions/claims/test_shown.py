@@ -9,6 +9,7 @@ import pytest
 
 from prism_bench import store
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
+from prism_bench.extensions.claims import sources
 from prism_bench.extensions.claims.document import encoded
 from prism_bench.extensions.claims.page import claim_page
 from prism_bench.extensions.claims.picture import badge
@@ -120,12 +121,35 @@ def test_a_record_makes_a_claim_with_page_and_badge(shell, kept, tmp_path):  # n
     ("more", "words"),
     [(("--case", "tripel"), "unknown case 'tripel'"), ((), "2 cases chosen"),
      (("--case", "triple[n=1000]", "--against", "x"), "unknown peer"),
-     (("--case", "triple[n=1000]", "--sign", "x"), "--sign x: write")],
+     (("--case", "triple[n=1000]", "--sign", "x"), "--sign x: write"), (("--metric", "hot"), "did you mean hot_time"),
+     (("-o", "record.json.gz"), "reads this file"), (("-o", "x.html", "--html", "x.html"), "--output writes this file"),
+     (("--badge", "."), "it is a folder")],
 )  # fmt: skip
 def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words):  # noqa: F811
     path, catalogue = kept
     found = shell("claim", path, *catalogue, *more)
     assert (2, True) == (found.code, words in found.err), found.err
+    assert not list(path.parent.glob("claim.json*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("triple",), "times no peer of it"), (("triple", "triple"), "both sides are triple[n=1000]"),
+     (("triple:naive", "triple", "--against", "torch"), "the baseline is triple:naive"),
+     (("triple:naive", "triple", "--sign", "sigstore"), "sigstore is not installed")],
+)  # fmt: skip
+def test_what_no_measurement_can_mend_is_refused_before_it(shell, kept, monkeypatch, words, message):  # noqa: F811
+    monkeypatch.setattr(sources, "measured_builds", None)
+    monkeypatch.setattr(sources, "measured_peers", None)
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = shell("claim", *words, "--case", "S0", "--backend", "null", *kept[1])
+    assert (2, True) == (found.code, message in found.err), found.err
+
+
+def test_a_replay_does_not_write_over_its_claim(shell, claim, tmp_path):  # noqa: F811
+    (tmp_path / "claim.json").write_bytes(encoded(claim))
+    found = shell("replay", "claim.json", "--output", "claim.json")
+    assert (2, True) == (found.code, "--output claim.json: the command reads this file" in found.err), found.err
 
 
 def test_the_page_of_a_replay_names_the_file_and_not_its_folder(shell, claim, catalogue, tmp_path):  # noqa: F811

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench import interrupts, options
-from prism_bench.errors import UsageError
+from prism_bench.errors import UsageError, unknown
 from prism_bench.options import pairs
 
 if TYPE_CHECKING:
@@ -59,15 +59,25 @@ def command(
     """
     from prism_bench.extensions.claims.document import encoded
     from prism_bench.extensions.claims.page import show_claim
+    from prism_bench.extensions.claims.places import require_places
+    from prism_bench.extensions.claims.signing import require_signer
     from prism_bench.extensions.claims.signing import sign as signed
     from prism_bench.extensions.claims.sources import ClaimRequest
     from prism_bench.extensions.claims.views import claim_json, claim_view
     from prism_bench.files import write_atomically
+    from prism_bench.metric import MEASURED
 
-    request = ClaimRequest(options.open_catalogue(catalogue), case, against, metric)
     files = [Path(word).is_file() for word in (a, b) if word]
     if any(files) and not all(files):
         raise UsageError("one side is a record and the other is not: name two records, or measure both sides")
+    if b and against and not files[0]:
+        raise UsageError(f"--against {against}: the baseline is {a}; name one kernel, or leave --against out")
+    if metric and metric not in MEASURED:
+        raise unknown("metric", metric, MEASURED)
+    require_places({"--output": output, "--html": page, "--badge": badge}, [word for word in (a, b) if word])
+    if sign:
+        require_signer(sign)
+    request = ClaimRequest(options.open_catalogue(catalogue), case, against, metric)
     claim = (
         _of_files(a, b, request) if files[0] else _measured((a, b), request, backend, processes=processes, json=json)
     )

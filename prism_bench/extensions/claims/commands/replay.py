@@ -39,12 +39,14 @@ def command(
     from prism_bench.extensions.claims.document import canonical
     from prism_bench.extensions.claims.fetching import fetched, is_address
     from prism_bench.extensions.claims.page import show_claim
+    from prism_bench.extensions.claims.places import require_places
     from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
     from prism_bench.extensions.claims.signing import require_signature
     from prism_bench.extensions.claims.views import replay_json, replay_view
     from prism_bench.files import write_atomically
     from prism_bench.options.progress import progress_bar
 
+    require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
     content = fetched(claim)
     found, records = checked(content, claim)
     options.remark(f"signature: {require_signature(claim, content, signed_by)}")
