@@ -145,7 +145,7 @@ class SideChecks:
 
     def wrong_outputs(self, backend: Backend, one: ReplaySide) -> str | None:
         """Verify small cases of a side's kernel, on a seed that is drawn now as well; return what is wrong, or None."""
-        what, right = f"outputs of {one.case.kernel}", 0
+        what, right = f"outputs of {one.side.name}", 0
         for case in _small_cases(one):
             try:
                 entries = verify(backend, case, (0, secrets.randbelow(1 << 31) + 2))
@@ -174,7 +174,7 @@ class SideChecks:
             with JailCell(one.catalogue.folder, modes=("fast", "race")) as cell:
                 return self.wrong_outputs(JailedEmulator(cell), one)
         except (ImportError, BackendUnavailable) as error:
-            self.found.append(ReplayCheck(f"outputs of {one.case.kernel}", "open", f"no jail: {error}"))
+            self.found.append(ReplayCheck(f"outputs of {one.side.name}", "open", f"no jail: {error}"))
             return None
 
 

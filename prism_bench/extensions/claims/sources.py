@@ -16,7 +16,7 @@ from prism_bench.extensions.claims.derived import ClaimContest, baseline_name
 from prism_bench.extensions.claims.document import PEER, Claim
 from prism_bench.extensions.claims.making import NoSource, SideSource, claim_of
 from prism_bench.extensions.claims.measuring import ClaimEffort, measured_builds, measured_peers, with_ceilings
-from prism_bench.run.sides import Choice, Sides, opened
+from prism_bench.run.sides import WORKING_TREE, Choice, Sides, opened
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
 from prism_bench.workload import LABELS
@@ -106,10 +106,10 @@ def of_kernel(word: str, request: ClaimRequest, effort: ClaimEffort) -> Claim:
 def of_builds(words: tuple[str, str], request: ClaimRequest, effort: ClaimEffort) -> Claim:
     """Return the claim that the second of two builds, or of two forms of a kernel, is faster; measured now."""
     with opened(words, Choice(request.catalogue, labels=LABELS)) as sides:
-        a, b = (one.cases for one in sides.builds)
-        wanted = _named(b, request.case)
-        baseline = a[b.index(wanted)]
-        if sides.across == "variants" and baseline.name == wanted.name:
+        cases = sides.builds[1].cases
+        wanted = _named(cases, request.case)
+        baseline = sides.builds[0].cases[cases.index(wanted)]
+        if words[0] == words[1] or (sides.across == "variants" and baseline.name == wanted.name):
             raise UsageError(f"both sides are {wanted.name}; name two forms of a kernel, two commits or two folders")
         builds = (
             replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(wanted,)),
@@ -118,15 +118,26 @@ def of_builds(words: tuple[str, str], request: ClaimRequest, effort: ClaimEffort
         records = first, with_ceilings(second, effort)
         metric = request.metric or _chosen(second.cases, wanted.name).main_metric
         contest = ClaimContest(metric, records, (1, wanted.name, "kernel"), (0, baseline.name, "kernel"))
+        a, b = _places(sides, words, records)
         return claim_of(contest, [
-            SideSource(wanted, builds[1].catalogue.folder, _where(sides, words, 1)),
-            SideSource(baseline, builds[0].catalogue.folder, _where(sides, words, 0)),
+            SideSource(wanted, builds[1].catalogue.folder, b), SideSource(baseline, builds[0].catalogue.folder, a),
         ])  # fmt: skip
 
 
-def _where(sides: Sides, words: tuple[str, str], side: int) -> str:
-    """Return the commit or folder of a build; nothing for a form of a kernel, whose name has it."""
-    return Path(words[side]).name if sides.across == "builds" else ""
+def _places(sides: Sides, words: tuple[str, str], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
+    """Return the commits or folders of two builds; nothing for forms of a kernel, whose names have them."""
+    if sides.across != "builds":
+        return "", ""
+    # A reader has neither these folders nor what HEAD is here.
+    commits = [str(record.commit or word)[:8] for record, word in zip(records, words, strict=True)]
+    paths = [Path(word).resolve() for word in words]
+    a, b = (
+        path.name if path.is_dir() else word if word == WORKING_TREE else commit
+        for path, word, commit in zip(paths, words, commits, strict=True)
+    )
+    if a == b:
+        a, b = ("/".join(path.parts[-2:]) if path.is_dir() else name for path, name in zip(paths, (a, b), strict=True))
+    return a, b
 
 
 def _of_one(record: RunRecord, request: ClaimRequest) -> Claim:
