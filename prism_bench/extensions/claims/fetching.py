@@ -1,44 +1,76 @@
 """Fetching of a claim and its signature from a file or an address."""
 
+import http.client
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.extensions.claims.document import LARGEST, read_bytes
+from prism_bench.extensions.claims.inside import LARGEST_PAGE, read_inside
 
 SECONDS = 30.0
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_address(place: str) -> bool:
-    """Return whether a place is an address of the web."""
-    return place.startswith(("https://", "http://"))
+    """Return whether a place is an address of the web, and no file."""
+    return bool(_ADDRESS.match(place))
 
 
 def fetched(place: str) -> bytes:
-    """Return the bytes of a claim; a ResultsError where there are none, a UsageError for an unsafe address."""
-    return _downloaded(place) if is_address(place) else read_bytes(Path(place))
+    """Return the bytes of a claim, or of the one inside a page.
+
+    A ResultsError where there are none, a UsageError for an unsafe address.
+    """
+    return read_inside(_content(place), place)
 
 
 def fetched_next_to(place: str, suffix: str) -> bytes | None:
     """Return the bytes of the file next to a claim that has another suffix added; None where there is none."""
     try:
-        return fetched(f"{place}{suffix}")
+        return _content(f"{place}{suffix}")
     except ResultsError:
         return None
 
 
-def _downloaded(address: str) -> bytes:
+def _content(place: str) -> bytes:
+    if is_address(place):
+        return _downloaded(place)
+    try:
+        with Path(place).open("rb") as file:
+            return file.read(LARGEST_PAGE + 1)
+    except OSError as error:
+        raise ResultsError(f"{place}: {error.strerror or error}") from error
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to safe addresses alone."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:  # fmt: skip
+        _require_safe(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _require_safe(address: str) -> None:
     try:
         parts = urlsplit(address)
     except ValueError as error:
         raise UsageError(f"{address}: no address ({error})") from None
-    if parts.scheme != "https" and parts.hostname not in _LOCAL:
+    if parts.scheme != "https" and (parts.scheme != "http" or parts.hostname not in _LOCAL):
         raise UsageError(f"{address}: a claim is fetched by https:// alone")
+
+
+def _downloaded(address: str) -> bytes:
+    _require_safe(address)
     try:
-        with urllib.request.urlopen(address, timeout=SECONDS) as answer:  # noqa: S310
-            return answer.read(LARGEST + 1)
-    except (OSError, ValueError, urllib.error.URLError) as error:
+        with urllib.request.build_opener(_SafeRedirects).open(address, timeout=SECONDS) as answer:
+            return answer.read(LARGEST_PAGE + 1)
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise ResultsError(f"{address}: {getattr(error, 'reason', None) or error}") from None

@@ -10,7 +10,8 @@ import msgspec
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.extensions.claims.derived import OWN, interval_text, timed
-from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide, encoded
+from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide
+from prism_bench.extensions.claims.inside import written_inside
 from prism_bench.extensions.claims.picture import badge, ratios_picture, times_picture
 from prism_bench.extensions.claims.replay_document import Replay
 from prism_bench.files import write_atomically
@@ -35,7 +36,7 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
         ratio=times_text(claim.ratio.value), refuted=list(_refuted_by(claim)),
         ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
         sources=list(_listings(claim)), parts=claim.sentence.split(","),
-        spread=_spread(claim, [row["processes"] for row in rows[:2]]), columns=columns, inside=_inside(claim),
+        spread=_spread(claim, [row["processes"] for row in rows[:2]]), columns=columns, inside=written_inside(claim),
         has_sources=claim.origin == OWN, measured_by="Prism Bench" if claim.origin == OWN else claim.origin,
     )  # fmt: skip
 
@@ -51,11 +52,6 @@ def show_claim(claim: Claim, replay: Replay | None, places: tuple[Path | None, P
 
 def _style() -> str:
     return files("prism_bench.report").joinpath("templates/style.css").read_text("utf-8")
-
-
-def _inside(claim: Claim) -> str:
-    """Return the claim's JSON for a script element, which ends at the first `</`; JSON has other words for `<`."""
-    return encoded(claim).decode().strip().replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
 def _peer_sides(claim: Claim, record: RunRecord) -> Iterator[ClaimSide]:
