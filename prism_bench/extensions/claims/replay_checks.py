@@ -2,25 +2,25 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from prism_bench.backends import Backend
-from prism_bench.case import Case
+from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
-from prism_bench.compilation import sass_hash
 from prism_bench.compilation.code import toolchain
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError
 from prism_bench.extensions.claims.derived import ClaimContest, baseline_name
 from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide
-from prism_bench.extensions.claims.making import built_for, device_in, hashes_of_inputs, launches_of
+from prism_bench.extensions.claims.making import device_in, hashes_of_inputs, launches_of
 from prism_bench.extensions.claims.packing import contents_of, files_of, hashes, unpacked
+from prism_bench.extensions.claims.recompiling import RecompiledCode, compiled_here, compiled_in_jail
 from prism_bench.extensions.claims.replay_document import ReplayCheck
 from prism_bench.files import default_folder
-from prism_bench.languages import BuiltCode
 from prism_bench.run.verification import complaint, passed, verify
 from prism_bench.run_record import RunRecord
 
+Compiling = Callable[[Case, Device], RecompiledCode | None]
 _PLACES = ("kernel", "baseline")
 _SYSTEM_HEADER = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*<", re.MULTILINE)
 # Everything else may run on the host: Python also imports extension modules and bytecode.
@@ -95,7 +95,7 @@ class SideChecks:
             raise ResultsError(f"inputs.sha256.{name}: seed 0 gives other values here")
         self.found.append(ReplayCheck("inputs", "same", f"seed 0: {', '.join(stated)}"))
 
-    def compare_code(self, one: ReplaySide) -> None:
+    def compare_code(self, one: ReplaySide, compiled: Compiling = compiled_here) -> None:
         """Compile a side's sources and compare the instructions with those of its cubins.
 
         A ResultsError where the compiler of a cubin makes other ones of these sources: the cubin is from others.
@@ -106,20 +106,20 @@ class SideChecks:
             return
         first = one.side.code[0]
         try:
-            made = built_for(one.case, device_in(self.records[one.side.record]))
+            made = compiled(one.case, device_in(self.records[one.side.record]))
         except PrismBenchError as error:
             self.found.append(ReplayCheck(what, "open", str(error)))
             return
-        cubins = [kernel.path.read_bytes() for kernel in made.kernels.values()] if made else []
-        if made and {sass_hash(cubin) for cubin in cubins} != {code.sass for code in one.side.code}:
-            self._require_other_compiler(one, made.compiler, cubins)
+        if made is None:
+            self.found.append(ReplayCheck(what, "open", "its sources are not compiled here"))
+        elif made.hashes != {code.sass for code in one.side.code}:
+            self._require_other_compiler(one, made)
             self.found.append(ReplayCheck(what, "other", f"{first.compiler} there, {made.compiler} here"))
-            return
-        if made:
+        else:
             _require_entries(one, made)
-        self.found.append(ReplayCheck(what, "same", f"sm_{first.architecture}, {first.sass}"))
+            self.found.append(ReplayCheck(what, "same", f"sm_{first.architecture}, {first.sass}"))
 
-    def _require_other_compiler(self, one: ReplaySide, compiler: str, cubins: Sequence[bytes]) -> None:
+    def _require_other_compiler(self, one: ReplaySide, made: RecompiledCode) -> None:
         """Raise a ResultsError where nothing but the sources can explain other instructions.
 
         Headers of the toolkit have versions that no cubin names, so sources that include some prove nothing.
@@ -128,8 +128,11 @@ class SideChecks:
         if any(_SYSTEM_HEADER.search(content) for path, content in contents.items() if path.endswith(_DEVICE_CODE)):
             return
         there = {toolchain(unpacked(self.claim.files[code.cubin], "cubin")) for code in one.side.code}
-        if {code.compiler for code in one.side.code} == {compiler} and there == set(map(toolchain, cubins)) != {b""}:
-            raise ResultsError(f"{one.side.name}: {compiler} makes other instructions of its sources than it claims")
+        is_same = {code.compiler for code in one.side.code} == {made.compiler}
+        if is_same and there == made.toolchains != {b""}:
+            raise ResultsError(
+                f"{one.side.name}: {made.compiler} makes other instructions of its sources than it claims"
+            )
 
     def other_peer(self, contest: ClaimContest) -> str | None:
         """Return in words what the baseline is here where it is another version or form of the claim's; None if not."""
@@ -166,24 +169,24 @@ class SideChecks:
         return None
 
     def wrong_in_jail(self, one: ReplaySide) -> str | None:
-        """Do the same on the emulator in a jail; where none can be made, that stays open."""
+        """Compare the machine code and do the same in a jail; where none can be made, that stays open."""
         try:
             from prism_bench.extensions.judge.cell import JailCell
             from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
 
             with JailCell(one.catalogue.folder, modes=("fast", "race")) as cell:
+                self.compare_code(one, lambda case, device: compiled_in_jail(case, device, cell))
                 return self.wrong_outputs(JailedEmulator(cell), one)
         except (ImportError, BackendUnavailable) as error:
             self.found.append(ReplayCheck(f"outputs of {one.side.name}", "open", f"no jail: {error}"))
             return None
 
 
-def _require_entries(one: ReplaySide, made: BuiltCode) -> None:
+def _require_entries(one: ReplaySide, made: RecompiledCode) -> None:
     """Raise a ResultsError where a claim states other entries than the same instructions have."""
     stated = {text: entry.get("symbol") for code in one.side.code for text, entry in code.entries.items()}
-    found = {str(instance): kernel.symbol for instance, kernel in made.kernels.items()}
-    if stated != found:
-        text = next(text for text in {**found, **stated} if found.get(text) != stated.get(text))
+    if stated != made.symbols:
+        text = next(text for text in {**made.symbols, **stated} if made.symbols.get(text) != stated.get(text))
         raise ResultsError(f"{one.side.name}: its sources and its claim differ in the entry {text:.80}")
 
 

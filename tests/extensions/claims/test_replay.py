@@ -1,5 +1,6 @@
 """What a replay answers: from planted measurements, and from code that is not of the catalogue here."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,8 @@ from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import ClaimRatio, encoded
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
 from prism_bench.peer import PeerFacts
-from tests.extensions.claims.planted import claim_in, plant, record
+from tests.extensions.claims.changes import forged_cubin
+from tests.extensions.claims.planted import claim_in, plant, record, resealed
 
 PEER = "peer:torch"
 
@@ -98,6 +100,25 @@ def test_device_code_that_is_not_here_runs_in_a_jail(claim, catalogue, tmp_path,
         pytest.skip(outputs[0].words)
     assert word == found.answer.word, found.answer.because
     assert found.here is None
+    (first, *_) = [one for one in found.checks if one.what.startswith("machine code")]
+    assert first.result == "same" or "NVRTC" in first.words, "the compiler runs in the jail, too"
+
+
+def test_forged_code_that_is_not_here_is_refused_from_the_jail(catalogue, tmp_path):
+    other = plant(tmp_path / "other")
+    source = other.folder / "arith" / "triple.cu"
+    source.write_text(source.read_text().replace("3.0f * x[i]", "x[i] * 3.0f"))
+    plain = json.loads(encoded(claim_in(other)))
+    if not plain["kernel"]["code"]:
+        pytest.skip("no compiler of CUDA is here")
+    forged_cubin(plain)
+    forged = checked(resealed(plain), "claim")
+    try:
+        found = ClaimReplay(*forged, ReplayRequest(catalogue)).replay()
+    except ResultsError as error:
+        assert "makes other instructions of its sources" in str(error)
+    else:
+        assert "no jail" in str(found.checks)
 
 
 def test_a_case_that_cannot_run_here_is_not_refuted(replayed, claim):
