@@ -10,7 +10,7 @@ from prism_bench.peer import Peer
 
 from .bfloat import FLOAT8S, wide
 from .half_product import SIZES
-from .tensor_tile import BY_MAPS, TENSOR_RULE, WARP_WIDE, Operands, on_tensor_tiles, required
+from .tensor_tile import TENSOR_RULE, WARP_WIDE, Operands, on_tensor_tiles, required
 
 OPERANDS = Operands("Float8", left_along=True, right_along=True)
 SCALE = uniform(0.5, 2)
@@ -49,7 +49,7 @@ SCALED = Variant(
     peers={"torch": Peer(torch_product)},
     edges=(
         *(Workload(m=m, n=n, k=k) for m, n, k in ((1, 1, 1), (3, 5, 0), (0, 4, 4), (17, 67, 33), (40, 24, 208))),
-        *(Workload(m=136, n=264, k=80, tile=tile) for tile in (*BY_MAPS, *WARP_WIDE)),
+        *(Workload(m=136, n=264, k=80, tile=tile) for tile in ("Streamed", "StreamedSquare", *WARP_WIDE)),
         *(Workload(m=m, n=n, k=k, tile="Streamed") for m, n, k in ((128, 256, 128), (1, 4, 16), (300, 520, 1040))),
     ),
     budgets=(Budget("peer_ratio", at_least=0.9, label="S1"), Budget("peer_ratio", at_least=0.9, label="S2")),

@@ -6,9 +6,9 @@
 #include "tensor_tile.cuh"
 #include "warpgroup_step.cuh"
 
-// Products of operands of 16 and 8 bits by warpgroup instructions, FP32 sums, for compute capability 9.0 alone. One warpgroup
-// copies by tensor maps into a ring of stages, two multiply what it brings and store it; blocks stay and take one tile
-// of the output after the other.
+// Products of operands of 16 and 8 bits by warpgroup instructions, FP32 sums, for compute capability 9.0 alone. One
+// warpgroup copies by tensor maps into a ring of stages, two multiply what it brings and store it; blocks stay and take
+// one tile of the output after the other.
 
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, class F>
 __device__ void multiply_streamed(const TensorMap& a, const TensorMap& b, const float* bias, const TensorMap& c, int m,
@@ -16,25 +16,28 @@ __device__ void multiply_streamed(const TensorMap& a, const TensorMap& b, const 
 
 #ifndef CPU_CUDA
 
-/// Tiles of 64 BLOCKS rows and N columns, one after the other by two warpgroups in turns: one multiplies while the other
-/// stores. The blocks of a cluster have tiles one below the other; one copy brings their columns of B to all of them.
-template <class E, int BLOCKS_, int N_, int STAGES_, int CLUSTER_>
+/// Tiles of M rows and 128 columns, computed turned over, c' = b' a': a lane has sums of two columns alone, so it needs
+/// little of the bias, and two warps can store without the other two. Two warpgroups take one tile after the other in
+/// turns, one multiplies while the other stores; or TOGETHER each has 64 columns of the same tile. The blocks of a
+/// cluster have tiles side by side; one copy brings their rows of A to all of them.
+template <class E, int M_, int STAGES_, bool TOGETHER_ = false>
 struct StreamedTile {
     using Element = E;
-    static constexpr int BLOCKS = BLOCKS_, N = N_, STAGES = STAGES_, CLUSTER = CLUSTER_, THREADS = 384, RESIDENT = 1;
-    static constexpr bool BY_WARPGROUPS = true, BY_MAPS = true;
-    static constexpr int M = 64 * BLOCKS, DEPTH = 128 / sizeof(typename E::Word);
-    static constexpr unsigned int ROW = 128, BOX = 64 * ROW, LEFT = M * ROW, STAGE = (M + N) * ROW;
-    static constexpr unsigned int ALL = (1u << CLUSTER) - 1;
-    static constexpr int READERS = 4 * CLUSTER;  // warps
-    static constexpr int BUFFERS = 2;            // per warpgroup, of 64 rows of 32 sums
-    static constexpr int TALL = 8;               // rows of the clusters' tiles that are walked side by side
+    static constexpr int M = M_, N = 128, STAGES = STAGES_, CLUSTER = 2, THREADS = 384, RESIDENT = 1;
+    static constexpr bool BY_WARPGROUPS = true, BY_MAPS = true, TOGETHER = TOGETHER_;
+    static constexpr int DEPTH = 128 / sizeof(typename E::Word), BLOCKS = TOGETHER ? 1 : 2;  // of 64 columns
+    static constexpr unsigned int ROW = 128, BOX = 64 * ROW, COLUMNS = N * ROW, STAGE = COLUMNS + M * ROW;
+    static constexpr int READERS = (TOGETHER ? 8 : 4) * CLUSTER;  // warps
+    static constexpr int STORED_ROWS = 32, BOXES = 2;  // rows of a stored box of 32 columns, and boxes of two warps
+    static constexpr int WIDE = 8;                     // clusters whose tiles are walked side by side
 };
 
 template <class E, int STAGES>
-using Streamed = StreamedTile<E, 2, 192, STAGES, 2>;
+using Streamed = StreamedTile<E, 192, STAGES>;
 template <class E, int STAGES>
-using StreamedSquare = StreamedTile<E, 2, 128, STAGES, 2>;
+using StreamedSquare = StreamedTile<E, 128, STAGES>;
+template <class E, int STAGES>
+using StreamedTall = StreamedTile<E, 256, STAGES, true>;
 
 /// Where things lie in shared memory: stages from a multiple of 1 KiB on, buffers for sums, barriers.
 template <class T>
@@ -44,7 +47,7 @@ struct Ring {
     __device__ explicit Ring(void* shared) {
         stages = (shared_address(shared) + 1023) / 1024 * 1024;
         buffers = stages + T::STAGES * T::STAGE;
-        full = buffers + 2 * T::BUFFERS * T::BOX;
+        full = buffers + 4 * T::BOXES * T::STORED_ROWS * T::ROW;
         empty = full + 8 * T::STAGES;
     }
 
@@ -80,23 +83,21 @@ struct ClusterTiles {
     int rows, cols;
 
     __device__ ClusterTiles(int m, int n)
-        : rows((m + T::M * T::CLUSTER - 1) / (T::M * T::CLUSTER)), cols((n + T::N - 1) / T::N) {}
+        : rows((m + T::M - 1) / T::M), cols((n + T::N * T::CLUSTER - 1) / (T::N * T::CLUSTER)) {}
 
     __device__ int count() const { return rows * cols; }
 
     /// Row and column of this block's tile, in elements.
     __device__ int2 at(int index) const {
-        const BlockTile tile(rows, cols, T::TALL, index);
-        const int rank = T::CLUSTER > 1 ? rank_in_cluster() : 0;
-        return make_int2((tile.row * T::CLUSTER + rank) * T::M, tile.col * T::N);
+        const BlockTile tile(cols, rows, T::WIDE, index);
+        return make_int2(tile.col * T::M, (tile.row * T::CLUSTER + rank_in_cluster()) * T::N);
     }
 };
 
-/// Copies an operand's boxes of one stage: LINES lines from `line` on, shared by the blocks of the cluster or its own.
-template <class T, int BOXES, bool ALONG, bool OF_ALL>
+/// Copies an operand's boxes of one stage, of 64 lines each from `line` on, shared by the blocks of the cluster or its own.
+template <class T, int BOXES, bool ALONG, bool SHARED>
 __device__ inline void load_operand(unsigned int shared, const TensorMap& map, int line, int depth,
                                     unsigned int barrier) {
-    constexpr bool SHARED = OF_ALL && T::CLUSTER > 1;
     constexpr int STEP = SHARED ? T::CLUSTER : 1;
     const int first = SHARED ? rank_in_cluster() : 0;
 #pragma unroll
@@ -104,7 +105,7 @@ __device__ inline void load_operand(unsigned int shared, const TensorMap& map, i
         const int box = first + i, at = line + 64 * box;
         const int x = ALONG ? depth : at, y = ALONG ? at : depth;
         if (BOXES % STEP != 0 && box >= BOXES) break;
-        if constexpr (SHARED) load_box_to(T::ALL, shared + box * T::BOX, map, x, y, barrier);
+        if constexpr (SHARED) load_box_to((1u << T::CLUSTER) - 1, shared + box * T::BOX, map, x, y, barrier);
         else load_box(shared + box * T::BOX, map, x, y, barrier);
     }
 }
@@ -122,8 +123,8 @@ __device__ void copy_tiles(const Ring<T>& ring, const TensorMap& a, const Tensor
             const unsigned int full = ring.full + 8 * place.stage, stage = ring.stages + place.stage * T::STAGE;
             await_phase(ring.empty + 8 * place.stage, place.parity ^ 1);
             arrive_and_expect(full, T::STAGE);
-            load_operand<T, T::M / 64, LEFT_ALONG, false>(stage, a, at.x, depth * T::DEPTH, full);
-            load_operand<T, T::N / 64, RIGHT_ALONG, true>(stage + T::LEFT, b, at.y, depth * T::DEPTH, full);
+            load_operand<T, T::N / 64, RIGHT_ALONG, false>(stage, b, at.y, depth * T::DEPTH, full);
+            load_operand<T, T::M / 64, LEFT_ALONG, true>(stage + T::COLUMNS, a, at.x, depth * T::DEPTH, full);
         }
     }
 }
@@ -131,9 +132,7 @@ __device__ void copy_tiles(const Ring<T>& ring, const TensorMap& a, const Tensor
 /// This warp has read a stage.
 template <class T>
 __device__ inline void release(const Ring<T>& ring, unsigned int stage) {
-    if constexpr (T::CLUSTER == 1) {
-        if (warp_lane() == 0) arrive_at(ring.empty + 8 * stage, rank_in_cluster());
-    } else if (warp_lane() < T::CLUSTER) arrive_at(ring.empty + 8 * stage, warp_lane());
+    if (warp_lane() < T::CLUSTER) arrive_at(ring.empty + 8 * stage, warp_lane());
 }
 
 /// Warpgroups that take turns begin a tile when the other one has seen all stages of the tile before: a phase of a
@@ -141,10 +140,10 @@ __device__ inline void release(const Ring<T>& ring, unsigned int stage) {
 __device__ inline void await_turn(int group) { asm volatile("bar.sync %0, 256;" : : "r"(3 + group) : "memory"); }
 __device__ inline void pass_turn(int group) { asm volatile("bar.arrive %0, 256;" : : "r"(4 - group) : "memory"); }
 
-/// The sums of a tile by this warpgroup.
+/// The sums of T::BLOCKS times 64 columns of a tile, from `columns` bytes on in a stage, by this warpgroup.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG>
-__device__ inline void multiply_tile(const Ring<T>& ring, RingPlace<T>& place, int depths,
-                                     float (&sum)[T::BLOCKS][T::N / 8][4]) {
+__device__ inline void multiply_tile(const Ring<T>& ring, RingPlace<T>& place, int depths, unsigned int columns,
+                                     float (&sum)[T::BLOCKS][T::M / 8][4]) {
     constexpr unsigned int STEP_A = LEFT_ALONG ? 32 : 16 * T::ROW, STEP_B = RIGHT_ALONG ? 32 : 16 * T::ROW;
     unsigned int before = 0;
 #pragma unroll 1
@@ -152,99 +151,89 @@ __device__ inline void multiply_tile(const Ring<T>& ring, RingPlace<T>& place, i
         await_phase(ring.full + 8 * place.stage, place.parity);
         __syncwarp();
         const unsigned int stage = ring.stages + place.stage * T::STAGE;
-        const unsigned long long a = operand_at(stage, T::BOX);
-        const unsigned long long b = operand_at(stage + T::LEFT, T::BOX);
+        const unsigned long long a = operand_at(stage + T::COLUMNS, T::BOX), b = operand_at(stage + columns, T::BOX);
         open_batch();
 #pragma unroll
         for (unsigned int step = 0; step < 4; ++step)
 #pragma unroll
             for (int i = 0; i < T::BLOCKS; ++i)
-                multiply_step<T::Element::KIND, LEFT_ALONG, RIGHT_ALONG>(
-                    sum[i], moved(a, step * STEP_A + i * T::BOX), moved(b, step * STEP_B), depth > 0 || step > 0);
+                multiply_step<T::Element::KIND, RIGHT_ALONG, LEFT_ALONG>(
+                    sum[i], moved(b, step * STEP_B + i * T::BOX), moved(a, step * STEP_A), depth > 0 || step > 0);
         close_batch();
         wait_for_earlier_batches();
         if (depth > 0) release(ring, before);
         before = place.stage;
     }
-    pass_turn(warpgroup() - 1);
+    if (!T::TOGETHER) pass_turn(warpgroup() - 1);
     wait_for_batches<0>(sum[0]);
 #pragma unroll
     for (int i = 1; i < T::BLOCKS; ++i) settle(sum[i]);
     release(ring, before);
 }
 
-/// Writes 32 columns of 64 rows to a buffer, as a box of 128-byte rows with swizzled pieces. Odd rows take blocks of 8
-/// columns in another order, so that a half-warp meets every bank once.
-template <class F>
-__device__ inline void put_sums(unsigned int buffer, const float (&sum)[4][4], const float2 (&bias)[4], F f) {
-    const int lane = warp_lane(), row = threadIdx.x % 128 / 32 * 16 + lane / 4;
-    const bool odd = row & 1;
-    const unsigned int to = buffer + row * 128 + lane % 2 * 8;
+/// Until the two warps are here that store the same boxes.
+__device__ inline void synchronize_pair(int pair) { asm volatile("bar.sync %0, 64;" : : "r"(5 + pair) : "memory"); }
+
+/// f(sum + bias) of 64 columns, through boxes of shared memory, whose copies to memory go on after that. A box has rows
+/// of 128 bytes in swizzled pieces; a lane has columns g and g + 8 of its warp's 16, g = lane / 4, and of every 8 rows
+/// 2 t and 2 t + 1, t = lane % 4: the lanes meet every bank once.
+template <class T, class F>
+__device__ inline void store_boxes(const Ring<T>& ring, const TensorMap& c, const float* bias, int n, int row, int col,
+                                   const float (&sum)[T::M / 8][4], F f) {
+    constexpr unsigned int SIZE = T::STORED_ROWS * T::ROW;
+    const int warp = threadIdx.x % 128 / 32, pair = 2 * (warpgroup() - 1) + warp / 2, g = warp_lane() / 4;
+    const bool first = threadIdx.x % 64 == 0;
+    const int at = col + warp * 16 + g;
+    const float add = bias != nullptr && at < n ? __ldg(bias + at) : 0.0f;
+    const float add_8 = bias != nullptr && at + 8 < n ? __ldg(bias + at + 8) : 0.0f;
+    const unsigned int boxes = ring.buffers + pair * T::BOXES * SIZE;
+    const unsigned int line = warp_lane() % 4 * 2, piece = warp % 2 * 4 + g / 4;
+    const unsigned int even = line * T::ROW + (piece ^ line) * 16 + g % 4 * 4;
+    const unsigned int odd = (line + 1) * T::ROW + (piece ^ (line + 1)) * 16 + g % 4 * 4;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int one = i, other = i ^ 2, block = odd ? other : one;
-        const unsigned int piece = (2 * block + lane % 4 / 2) ^ row % 8;
-        const float add_x = odd ? bias[other].x : bias[one].x, add_y = odd ? bias[other].y : bias[one].y;
+    for (int part = 0; part < T::M / T::STORED_ROWS; ++part) {
+        const unsigned int box = boxes + part % T::BOXES * SIZE;
+        if (first) wait_for_stores<T::BOXES - 1>();
+        __syncwarp();
+        synchronize_pair(pair);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const float x = odd ? sum[other][2 * half] : sum[one][2 * half];
-            const float y = odd ? sum[other][2 * half + 1] : sum[one][2 * half + 1];
-            asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
-                         : : "r"(to + piece * 16 + half * 1024), "f"(f(x + add_x)), "f"(f(y + add_y)) : "memory");
+        for (int j = 0; j < T::STORED_ROWS / 8; ++j)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const float value = sum[part * (T::STORED_ROWS / 8) + j][i] + (i < 2 ? add : add_8);
+                asm volatile("st.shared.f32 [%0], %1;"
+                             : : "r"(box + ((i % 2 ? odd : even) ^ (i / 2 * 32)) + j * 1024), "f"(f(value)) : "memory");
+            }
+        show_to_warpgroups();
+        synchronize_pair(pair);
+        if (first) {
+            store_box(c, col + warp / 2 * 32, row + part * T::STORED_ROWS, box);
+            close_stores();
         }
+        __syncwarp();
     }
 }
 
-/// f(sum + bias) of a tile, through shared memory; the copies to memory go on after that.
-template <class T, class F>
-__device__ inline void store_boxes(const Ring<T>& ring, const TensorMap& c, const float* bias, int n, int row, int col,
-                                   const float (&sum)[T::BLOCKS][T::N / 8][4], F f) {
-    const int group = warpgroup();
-    const bool first = threadIdx.x % 128 == 0;
-    const unsigned int buffers = ring.buffers + (group - 1) * T::BUFFERS * T::BOX;
-#pragma unroll
-    for (int i = 0; i < T::BLOCKS; ++i)
-#pragma unroll
-        for (int part = 0; part < T::N / 32; ++part) {
-            float2 add[4] = {};
-            if (bias != nullptr)
-#pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    const int at = col + 32 * part + 8 * j + warp_lane() % 4 * 2;
-                    if (at < n) add[j] = __ldg(reinterpret_cast<const float2*>(bias + at));
-                }
-            const unsigned int buffer = buffers + part % T::BUFFERS * T::BOX;
-            if (first) wait_for_stores<T::BUFFERS - 1>();
-            __syncwarp();
-            synchronize_warpgroup(group);
-            put_sums(buffer, reinterpret_cast<const float(&)[4][4]>(sum[i][4 * part]), add, f);
-            show_to_warpgroups();
-            synchronize_warpgroup(group);
-            if (first) {
-                store_box(c, col + 32 * part, row + 64 * i, buffer);
-                close_stores();
-            }
-            __syncwarp();
-        }
-}
-
-/// The multiplying warpgroups: sums of every other one of this block's tiles, and their stores.
+/// The multiplying warpgroups: this block's tiles, or every other one, and their stores.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, class F>
 __device__ void multiply_tiles(const Ring<T>& ring, const TensorMap& c, const float* bias,
                                const ClusterTiles<T>& tiles, int n, int k, F f) {
     const int group = warpgroup() - 1, depths = depth_tiles<T>(k), clusters = gridDim.x / T::CLUSTER;
+    const int own = T::TOGETHER ? group : 0, step = T::TOGETHER ? 1 : 2;  // first 64 columns, tiles
     RingPlace<T> place;
-    if (group == 1) pass_turn(group);
+    if (!T::TOGETHER && group == 1) pass_turn(group);
 #pragma unroll 1
-    for (int turn = group, index; index = blockIdx.x / T::CLUSTER + turn * clusters, index < tiles.count(); turn += 2) {
+    for (int turn = group - own, index; index = blockIdx.x / T::CLUSTER + turn * clusters, index < tiles.count();
+         turn += step) {
         const int2 at = tiles.at(index);
-        float sum[T::BLOCKS][T::N / 8][4];
+        float sum[T::BLOCKS][T::M / 8][4];
         place.go_to(turn * depths);
-        await_turn(group);
-        multiply_tile<T, LEFT_ALONG, RIGHT_ALONG>(ring, place, depths, sum);
-        store_boxes<T>(ring, c, bias, n, at.x, at.y, sum, f);
+        if (!T::TOGETHER) await_turn(group);
+        multiply_tile<T, LEFT_ALONG, RIGHT_ALONG>(ring, place, depths, own * T::BOX, sum);
+#pragma unroll
+        for (int i = 0; i < T::BLOCKS; ++i) store_boxes(ring, c, bias, n, at.x, at.y + 64 * (own + i), sum[i], f);
     }
-    if (threadIdx.x % 128 == 0) wait_for_stores<0>();
+    if (threadIdx.x % 64 == 0) wait_for_stores<0>();
 }
 
 /// c = f(a b + bias) by the blocks of a 1-D grid, whole clusters; a null bias is none. `shared` has room for all stages,

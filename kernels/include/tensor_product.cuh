@@ -1,5 +1,6 @@
 #pragma once
 
+#include "half_gelu.cuh"
 #include "streamed_product.cuh"
 #include "tensor_tile.cuh"
 #include "thirds_tile.cuh"

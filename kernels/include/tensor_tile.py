@@ -13,8 +13,9 @@ from prism_bench.errors import SpecError
 
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
 TILES = {
-    "Streamed": (128, 192, 128, 384, 4, 2.4),
+    "Streamed": (192, 128, 128, 384, 4, 2.5),
     "StreamedSquare": (128, 128, 128, 384, 6, 2.3),
+    "StreamedTall": (256, 128, 128, 384, 4, 2.35),
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
     "Turned": (256, 128, 128, 384, 4, 2.5),
     "TurnedBytes": (256, 128, 128, 384, 4, 5.0),
@@ -30,13 +31,14 @@ PAIR, TRIPLE = "Tf32Pair", "BfloatTriple"
 BY_WARPGROUPS = {
     "Streamed": ("Half", "Bfloat", "Float8"),
     "StreamedSquare": ("Half", "Bfloat", "Float8"),
+    "StreamedTall": ("Half", "Bfloat"),
     "Warpgroups": ("Half", "Bfloat"),
     "Turned": ("Tf32",),
     "TurnedBytes": ("Float8",),
     "Thirds": (TRIPLE,),
 }  # and what their operands may be
-BY_MAPS = {"Streamed": 2, "StreamedSquare": 2}  # and the blocks of a cluster
-CLUSTERS = {**BY_MAPS, "Turned": 2, "TurnedBytes": 1}  # of all tiles that are copied by tensor maps
+BY_MAPS = tuple(name for name in BY_WARPGROUPS if name.startswith("Streamed"))
+CLUSTERS = {**dict.fromkeys((*BY_MAPS, "Turned"), 2), "TurnedBytes": 1}  # blocks, of all that are copied by tensor maps
 FIRST_STAGE = 4e5  # what a ring by tensor maps takes until it runs, in the unit of `fastest`
 WARP_WIDE = ("Wide", "Square", "Compact", "Deep", "Tiny")
 WARPGROUPS = Requirement("wgmma", 90)
@@ -76,7 +78,7 @@ def shared_bytes(name: str, operands: Operands, stages: int) -> int:
     rows, cols, depth, *_ = TILES[name]
     if name == "Turned":
         return stages * ((rows + cols) * depth + 16) + 1024
-    if name in CLUSTERS:  # and two buffers of 64 rows of 128 bytes for each of two warpgroups, two barriers a stage
+    if name in CLUSTERS:  # and 64 rows of sums, of 128 bytes, twice for each of two warpgroups, two barriers a stage
         return stages * ((rows + cols) * depth + 16) + 4 * 64 * 128 + 1024
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
@@ -149,15 +151,11 @@ def fastest(operands: Operands, sizes: tuple[int, int, int], device: Device, amo
 
 
 def resident(name: str, m: int, n: int, device: Device) -> int:
-    """The blocks that stay and take the tiles in turn; in clusters no more than finish in as many rounds.
-
-    Tiles of a cluster are one below the other, Turned's side by side.
-    """
+    """The blocks that stay and take the tiles in turn; in clusters no more than finish in as many rounds."""
     cluster, (rows, cols, *_) = CLUSTERS.get(name, 1), TILES[name]
     if cluster == 1:
         return min(blocks(name, m, n), device.sm_count)
-    tall, wide = (1, cluster) if name == "Turned" else (cluster, 1)
-    clusters, most = -(-m // (rows * tall)) * -(-n // (cols * wide)), device.sm_count // cluster
+    clusters, most = -(-m // rows) * -(-n // (cols * cluster)), device.sm_count // cluster
     return -(-clusters // -(-clusters // most)) * cluster
 
 
@@ -194,9 +192,11 @@ def on_tensor_tiles(
 
 def tensor_maps(name: str, matrices: tuple[str, str, str]) -> tuple[TensorMap, ...]:
     """The arguments that the tile has as tensor maps; Turned rounds its operands, and stores its result itself."""
+    left, right, result = matrices
     if name == "Turned":
-        left, right, _ = matrices
         return TensorMap(left, tf32=True), TensorMap(right, lines=32, tf32=True)
+    if name in BY_MAPS:
+        return TensorMap(left), TensorMap(right), TensorMap(result, lines=32)
     return tuple(map(TensorMap, matrices)) if name in CLUSTERS else ()
 
 

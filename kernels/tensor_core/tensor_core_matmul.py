@@ -1,9 +1,10 @@
 """C = A B on the tensor cores: half operands, FP32 sums, a ring of shared-memory tiles that copies fill ahead.
 
-On compute capability 9.0 one warpgroup copies by tensor maps, the columns of B once for both blocks of a cluster; two
-multiply by warpgroup instructions (wgmma), and sums leave through shared memory while the next tile begins. The
-bottleneck is power: clocks fall until the device draws what it may. mma.sync fed by ldmatrix elsewhere and where rows
-are ragged. `layout` gives for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
+On compute capability 9.0 one warpgroup copies by tensor maps, the rows of A once for both blocks of a cluster; two
+multiply by warpgroup instructions (wgmma), each tile turned over, in turns: one stores while the other multiplies. They
+share a larger tile (`StreamedTall`) where its rounds fill the device better. The bottleneck is power: clocks fall until
+the device draws what it may. mma.sync fed by ldmatrix elsewhere and where rows are ragged. `layout` gives for A and B
+in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
 from dataclasses import replace
@@ -65,6 +66,11 @@ def possible(m: int, n: int, k: int, layout: str, tile: str, stages: str, device
     return fits(tile, operands_of(layout), (m, n, k), stages, device)
 
 
+def by_maps(tile: str) -> Variant:
+    edges = tuple(edge for edge in LADDER if 0 not in (edge["n"], edge["k"]))
+    return on_warpgroups({"layout": "nn", "stages": "auto"}, edges, tile, only_labels=("S0",))
+
+
 spec = KernelSpec(
     entry="tensor_core_matmul",
     arguments=ARGUMENTS,
@@ -98,18 +104,9 @@ spec = KernelSpec(
             edges=(Workload(m=17, n=67, k=33), Workload(m=40, n=24, k=72)),
         ),
         "wgmma": on_warpgroups({"layout": "nn", "stages": "auto"}, LADDER, only_labels=("S0",)),
-        "tma": on_warpgroups(
-            {"layout": "nn", "stages": "auto"},
-            tuple(edge for edge in LADDER if 0 not in (edge["n"], edge["k"])),
-            "Streamed",
-            only_labels=("S0",),
-        ),
-        "tma_square": on_warpgroups(
-            {"layout": "nn", "stages": "auto"},
-            tuple(edge for edge in LADDER if 0 not in (edge["n"], edge["k"])),
-            "StreamedSquare",
-            only_labels=("S0",),
-        ),
+        "tma": by_maps("Streamed"),
+        "tma_square": by_maps("StreamedSquare"),
+        "tma_tall": by_maps("StreamedTall"),
         "float8": SCALED,
         "mma": Variant(
             "warp-wide instructions (mma.sync), as on other devices",
