@@ -31,7 +31,7 @@ from prism_bench.domain import real
 from prism_bench.peer import Peer
 
 from ..include import lt_products, tensor_tile
-from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
+from ..include.gemm_tile import PRODUCT_RULE, TILES, Whole, on_tiles
 from ..include.torch_peers import in_tf32
 
 FINITE = replace(real(), finite=True)  # an infinity is no sum of TF32 or bfloat16
@@ -39,8 +39,12 @@ SIZES = (Size("m"), Size("n"), Size("k"))
 FINITE_OPERANDS = (In("a", "m k", domain=FINITE), In("b", "k n", domain=FINITE), Out("c", "m n"), *SIZES)
 
 
-def launch(m: int, n: int, tile: str, device: Device) -> Launch:
-    return on_tiles(f"matmul<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
+def launch(m: int, n: int, k: int, tile: str, device: Device) -> Launch:
+    return on_tiles(f"matmul<{{}}, {1 if n % 4 else 4}>", m, n, tile, device, Whole(k))
+
+
+def possible(m: int, n: int, k: int, tile: str) -> bool:
+    return tile in ("auto", *TILES) or Whole(k).take(tile, m, n)
 
 
 TF32, PAIRS, TRIPLES = (
@@ -98,9 +102,11 @@ spec = KernelSpec(
     entry="matmul",
     aliases=("matrix_multiply", "la_matmul"),
     arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), *SIZES),
-    rules=(TILE_RULE,),
+    rules=(PRODUCT_RULE,),
     launch=launch,
-    tune=Tune(tile=("auto", *TILES)),
+    tune=Tune(
+        tile=("auto", *Whole(0).names, *TILES), rules=(Rule("a tile that the product is whole ones of", possible),)
+    ),
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
     peers={
@@ -120,6 +126,8 @@ spec = KernelSpec(
         *(Workload(m=m, n=n, k=k) for m, n, k in ((32, 32, 32), (128, 256, 128), (1000, 3, 17), (3, 1000, 17))),
         *(Workload(m=m, n=n, k=k) for m, n, k in ((1, 1, 4097), (17, 33, 193), (31, 36, 200))),
         *(Workload(m=130, n=n, k=k, tile="Large") for n, k in ((256, 16), (260, 17), (257, 7), (258, 33), (260, 40))),
+        *(Workload(m=m, n=256, k=k, tile="Full") for m, k in ((128, 0), (128, 16), (256, 48), (128, 80))),
+        *(Workload(m=m, n=256, k=k, tile="Split") for m, k in ((128, 0), (640, 64))),
         *(Workload(m=129, n=n, k=k, tile="Medium") for n, k in ((128, 8), (132, 25), (131, 9), (131, 40))),
         *(Workload(m=65, n=n, k=k, tile="Narrow") for n, k in ((64, 8), (68, 41), (67, 31), (68, 48))),
         Workload(m=4099, n=3, k=5, tile="Narrow"),

@@ -31,7 +31,7 @@ from prism_bench.peer import Peer
 
 from ..include import lt_products
 from ..include.fused_product import functor_for, linear_of_thirds
-from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.gemm_tile import PRODUCT_RULE, Whole, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE
 from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, on_warpgroups, required
@@ -39,10 +39,10 @@ from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, TRIPLE, Operands, on_ten
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
 
 
-def launch(batch: int, outputs: int, layout: str, approximate: str, tile: str, device: Device) -> Launch:
+def launch(batch: int, inputs: int, outputs: int, layout: str, approximate: str, tile: str, device: Device) -> Launch:
     turned = str(layout == "out_in").lower()
     entry = f"fused_linear_gelu<{{}}, {1 if outputs % 4 else 4}, {turned}, {ACTIVATIONS[approximate]}>"
-    return on_tiles(entry, batch, outputs, tile, device)
+    return on_tiles(entry, batch, outputs, tile, device, Whole(inputs))
 
 
 def tensor_launch(element: str) -> Callable[..., Launch]:
@@ -120,7 +120,7 @@ spec = KernelSpec(
         "w_cols": lambda inputs, outputs, layout: outputs if layout == "in_out" else inputs,
     },
     rules=(
-        TILE_RULE,
+        PRODUCT_RULE,
         Rule("layout is in_out or out_in", lambda layout: layout in ("in_out", "out_in")),
         Rule("approximate is none or tanh", lambda approximate: approximate in ACTIVATIONS),
     ),
@@ -142,6 +142,11 @@ spec = KernelSpec(
             for b, i, o in ((1, 1, 1), (3, 0, 5), (0, 4, 4), (1, 77, 36), (17, 33, 35))
         ),
         *(Workload(batch=130, inputs=9, outputs=o, tile="Large") for o in (257, 260)),
+        *(
+            Workload(batch=b, inputs=i, outputs=256, tile=tile, layout=layout)
+            for layout in ("in_out", "out_in")
+            for b, i, tile in ((128, 16, "Full"), (256, 48, "Full"), (640, 32, "Split"))
+        ),
         Workload(batch=129, inputs=9, outputs=132, tile="Medium", layout="out_in"),
         Workload(batch=65, inputs=17, outputs=67, tile="Narrow", layout="out_in", approximate="tanh"),
     ),

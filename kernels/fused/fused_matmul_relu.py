@@ -33,7 +33,7 @@ from prism_bench.peer import Peer
 from ..include import lt_products
 from ..include.bfloat import wide
 from ..include.fused_product import ELEMENTS, arithmetic_of, operand, widest
-from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.gemm_tile import PRODUCT_RULE, Whole, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE, on_bfloats
 from ..include.tensor_tile import (
@@ -49,8 +49,8 @@ from ..include.torch_peers import in_tf32
 RELU = lt_products.Form(epilogue="relu")
 
 
-def launch(m: int, n: int, tile: str, device: Device) -> Launch:
-    return on_tiles(f"fused_matmul_relu<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
+def launch(m: int, n: int, k: int, tile: str, device: Device) -> Launch:
+    return on_tiles(f"fused_matmul_relu<{{}}, {1 if n % 4 else 4}>", m, n, tile, device, Whole(k))
 
 
 def tensor_launch(element: str) -> Callable[..., Any]:
@@ -149,7 +149,7 @@ spec = KernelSpec(
     entry="fused_matmul_relu",
     arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), Size("m"), Size("n"), Size("k")),
     parameters={"tile": "auto"},
-    rules=(TILE_RULE,),
+    rules=(PRODUCT_RULE,),
     launch=launch,
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
@@ -164,6 +164,7 @@ spec = KernelSpec(
     edges=(
         *(Workload(m=m, n=n, k=k) for m, n, k in ((1, 1, 1), (3, 5, 0), (0, 4, 4), (17, 33, 193), (31, 36, 40))),
         *(Workload(m=130, n=n, k=9, tile="Large") for n in (257, 260)),
+        *(Workload(m=m, n=256, k=k, tile=tile) for m, k, tile in ((128, 48, "Full"), (640, 32, "Split"))),
         *(Workload(m=129, n=n, k=9, tile="Medium") for n in (131, 132)),
         Workload(m=65, n=68, k=41, tile="Narrow"),
     ),

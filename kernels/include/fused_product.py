@@ -10,7 +10,7 @@ from prism_bench.case import Device
 from prism_bench.domain import real
 
 from .bfloat import BFLOATS, FLOAT8S
-from .gemm_tile import on_tiles
+from .gemm_tile import Whole, on_tiles
 from .tensor_tile import TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, required, warpgroup_tiles
 
 FINITE = replace(real(), finite=True)  # an infinity is no sum of bfloat16
@@ -94,12 +94,12 @@ def product_launch(
     **chosen: Any,
 ) -> Launch:
     """The launch for sizes (m, n, k). `entry` has {tile}, {width} and what else is chosen in the places for them."""
-    m, n, _ = sizes
+    m, n, k = sizes
     element = ELEMENTS[precision][0] if precision in ELEMENTS else ""
     functors = {name: functor_for(element, functor) for name, functor in chosen.items()}
     entry = entry.format(tile="{}", width=1 if n % 4 else 4, **functors)
     if precision == "float32":
-        launch = on_tiles(entry, m, n, tile, device)
+        launch = on_tiles(entry, m, n, tile, device, Whole(k))
     else:
         operands = Operands(element, left_along=True, right_along=False)
         launch = on_tensor_tiles(entry, operands, sizes, device, tile=tile, matrices=matrices)

@@ -2,9 +2,19 @@
 
 #include "activations.cuh"
 #include "gemm_tile.cuh"
+#include "whole_tile.cuh"
 
 // C = f(A B + bias), a tile per block of a 1-D grid. A is [m, k]; B is [k, n], or [n, k] where it is TURNED. WIDTH is
 // 4 where the rows of B and C are whole groups of four floats, else 1.
+
+/// Whole tiles, of which the last round over the multiprocessors would have few: it has small ones in their place.
+struct Split : WholeTile<128, 256, 8, 2, 4, 8> {
+    struct Part : Tile<32, 32, 32, 4, 1, 1, 8, 1> {
+        static constexpr bool WHOLE = true;
+    };
+    static constexpr int DOWN = M / Part::M, PARTS = DOWN * (N / Part::N);
+    static constexpr int SHARED = Part::SHARED > WholeTile::SHARED ? Part::SHARED : WholeTile::SHARED;
+};
 
 template <class T, int WIDTH, bool TURNED>
 struct RightCopy : StraightCopy<T, T::N, WIDTH> {
@@ -37,6 +47,16 @@ struct OperandCopies {
     }
 
     __device__ void next() {}
+};
+
+template <class T, bool TURNED>
+struct WholeOperands : StraightOperands<T> {
+    __device__ void begin(const float* b, int n, int, int col) { this->start_right(b, n, col); }
+};
+
+template <class T>
+struct WholeOperands<T, true> : TurnedOperands<T> {
+    __device__ void begin(const float* b, int, int k, int col) { this->right = this->lines(b, col, k); }
 };
 
 /// sum = f(sum + bias of its column); a null bias is none.
@@ -89,24 +109,71 @@ __device__ void store_rows(float* c, int m, int n, int row, int col, const Place
     }
 }
 
-template <class T, int WIDTH, bool TURNED, class F>
-__device__ void multiply_matrices(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
-                                  F f) {
-    __shared__ __align__(16) float shared[T::SHARED];
-    const BlockTile tile((m + T::M - 1) / T::M, (n + T::N - 1) / T::N, 16);
-    const int row = tile.row * T::M, col = tile.col * T::N;
-    const long long line = k;
-    const Place<T> place;
+/// Adds the product of a block's rows of A and columns of B to `sum`.
+template <class T, int WIDTH, bool TURNED>
+__device__ void add_product(const float* a, const float* b, int m, int n, int k, int row, int col, float* shared,
+                            const Place<T>& place, float (&sum)[T::ROWS][T::COLS]) {
     OperandCopies<T, WIDTH, TURNED> source;
+    const long long line = k;
     source.left.start(a + (row + source.left.first()) * line, source.left.APART * line, m - row);
     source.right.begin(b, n, k, col);
     source.depth = k;
     source.tiles = depth_tiles<T>(k);
-    float sum[T::ROWS][T::COLS] = {};
     multiply_tiles<T>(source, source.tiles, shared, place, sum);
     combine_slices<T>(shared, place, sum);
+}
+
+/// The same of whole tiles without slices.
+template <class T, bool TURNED>
+__device__ void add_whole_product(const float* a, const float* b, int n, int k, int row, int col, float* shared,
+                                  const Place<T>& place, float (&sum)[T::ROWS][T::COLS]) {
+    WholeOperands<T, TURNED> operands;
+    operands.left = operands.lines(a, row, k);
+    operands.begin(b, n, k, col);
+    multiply_whole<T>(operands, k / T::DEPTH, shared, place, sum);
+}
+
+/// One tile of C, from its first row and column on.
+template <class T, int WIDTH, bool TURNED, class F>
+__device__ void multiply_tile(const float* a, const float* b, const float* bias, float* c, int m, int n, int k, int row,
+                              int col, float* shared, F f) {
+    const Place<T> place;
+    float sum[T::ROWS][T::COLS] = {};
+    if constexpr (T::WHOLE && T::SLICES == 1) add_whole_product<T, TURNED>(a, b, n, k, row, col, shared, place, sum);
+    else add_product<T, WIDTH, TURNED>(a, b, m, n, k, row, col, shared, place, sum);
     __syncthreads();
     if (place.slice > 0) return;
     activate<T>(bias, col, n, place, f, sum);
     store_rows<T, WIDTH>(c, m, n, row, col, place, shared + 4 * threadIdx.x, sum);
+}
+
+template <class T, int WIDTH, bool TURNED, class F>
+__device__ void multiply_block(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
+                               float* shared, F f) {
+    const int rows = (m + T::M - 1) / T::M, cols = (n + T::N - 1) / T::N;
+    if constexpr (T::PARTS > 1) {
+        // The grid has a block for each of the first tiles and one for each part of the others.
+        using Part = typename T::Part;
+        const int whole = (T::PARTS * rows * cols - static_cast<int>(gridDim.x)) / (T::PARTS - 1);
+        const int beyond = static_cast<int>(blockIdx.x) - whole, part = beyond % T::PARTS;
+        if (beyond >= 0) {
+            const BlockTile tile(rows, cols, 16, whole + beyond / T::PARTS);
+            const int row = tile.row * T::M + part % T::DOWN * Part::M, col = tile.col * T::N + part / T::DOWN * Part::N;
+            return multiply_tile<Part, WIDTH, TURNED>(a, b, bias, c, m, n, k, row, col, shared, f);
+        }
+    }
+    const BlockTile tile(rows, cols, 16);
+    multiply_tile<T, WIDTH, TURNED>(a, b, bias, c, m, n, k, tile.row * T::M, tile.col * T::N, shared, f);
+}
+
+template <class T, int WIDTH, bool TURNED, class F>
+__device__ void multiply_matrices(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
+                                  F f) {
+    if constexpr (GIVEN_MEMORY<T>) {
+        extern __shared__ __align__(128) float given[];
+        multiply_block<T, WIDTH, TURNED>(a, b, bias, c, m, n, k, given, f);
+    } else {
+        __shared__ __align__(16) float shared[T::SHARED];
+        multiply_block<T, WIDTH, TURNED>(a, b, bias, c, m, n, k, shared, f);
+    }
 }

@@ -18,14 +18,21 @@ struct Tile {
     // Rows 4 floats longer than the tile: the transposing copies then meet no bank twice.
     static constexpr int PITCH_M = M + 4, PITCH_N = N + 4, STAGE = DEPTH * (PITCH_M + PITCH_N);
     static constexpr int SHARED = STAGES * STAGE;
+    // Whether no tile of the launch reaches outside the matrices, and how a warp's lanes are placed.
+    static constexpr bool WHOLE = false, PAIRED = true;
+    static constexpr int PARTS = 1;
     static_assert(ROWS % 4 == 0 && COLS % 4 == 0 && STEPS % 2 == 0 && STAGES >= 3 && STAGES <= 8);
-    static_assert((SLICES - 1) * M * N <= SHARED && SHARED * 4 <= 48 * 1024);
+    static_assert((SLICES - 1) * M * N <= SHARED);
 };
 
 using Large = Tile<128, 256, 8, 3, 2, 4, 1, 1>;
 using Medium = Tile<128, 128, 8, 3, 4, 2, 1, 2>;
 using Narrow = Tile<64, 64, 8, 4, 2, 2, 1, 4>;
 using Small = Tile<16, 32, 32, 6, 1, 1, 8, 1>;
+
+/// Whether the launch gives a tile its shared memory: a kernel can declare no more than 48 KiB.
+template <class T>
+constexpr bool GIVEN_MEMORY = T::SHARED * 4 > 48 * 1024;
 
 template <class T>
 __device__ constexpr int depth_tiles(int depth) {
@@ -40,9 +47,11 @@ struct Place {
     __device__ Place() {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % (T::WARPS_M * T::WARPS_N);
         slice = warp / (T::WARPS_M * T::WARPS_N);
-        // Neighbouring lanes share a row or a column quad: a warp's 16-byte read then takes two passes, not four.
-        row = part / T::WARPS_N * (T::M / T::WARPS_M) + (lane % 2 + lane / 16 * 2) * 4;
-        col = part % T::WARPS_N * (T::N / T::WARPS_N) + lane / 2 % T::LANES_N * 4;
+        // Neighbouring lanes that share a row or a column quad take two passes for a warp's 16-byte read, not four.
+        const int down = T::PAIRED ? lane % 2 + lane / 16 * 2 : lane / T::LANES_N;
+        const int across = T::PAIRED ? lane / 2 % T::LANES_N : lane % T::LANES_N;
+        row = part / T::WARPS_N * (T::M / T::WARPS_M) + down * 4;
+        col = part % T::WARPS_N * (T::N / T::WARPS_N) + across * 4;
     }
 
     __device__ int row_at(int i) const { return row + i / 4 * 4 * T::LANES_M + i % 4; }
@@ -218,7 +227,7 @@ template <class T, class Source>
 __device__ void multiply_tiles(Source& source, int tiles, float* shared, const Place<T>& place,
                                float (&sum)[T::ROWS][T::COLS]) {
     if (tiles == 0) return;
-    if (source.whole()) walk_tiles<T, true>(source, tiles, shared, place, sum);
+    if (T::WHOLE || source.whole()) walk_tiles<T, true>(source, tiles, shared, place, sum);
     else walk_tiles<T, false>(source, tiles, shared, place, sum);
 }
 

@@ -57,6 +57,7 @@ program = FusionProgram(
             for o, one in ((35, "identity"), (36, "relu"), (67, "sigmoid"), (68, "tanh"))
         ),
         *(Workload(batch=130, inputs=9, outputs=o, tile="Large") for o in (257, 260)),
+        *(Workload(batch=b, inputs=32, outputs=256, tile=tile) for b, tile in ((128, "Full"), (640, "Split"))),
         Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
     ),
     peers={

@@ -3,6 +3,7 @@
 Memory-bound by W, which is read once; `batched` at S2 is bound by the FMA rate.
 """
 
+from math import gcd
 from types import ModuleType
 from typing import Any
 
@@ -30,8 +31,9 @@ from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
-from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.gemm_tile import Whole, on_tiles, tile_rule
 
+WHOLE = "FullRows"
 LONG, ROWS = 2048, 4  # neurons from which a block of many threads takes one row alone; rows of a block otherwise
 # A spectral radius of about 0.9.
 RECURRENT = Fill(
@@ -48,8 +50,9 @@ def launch(neurons: int, inputs: int) -> Launch:
     return Launch(grid=-(-neurons // ROWS), block=256, entry=f"reservoir_update<{ROWS}, {widths}>")
 
 
-def launch_batched(samples: int, neurons: int, tile: str, device: Device) -> Launch:
-    return on_tiles("reservoir_batched<{}>", samples, neurons, tile, device)
+def launch_batched(samples: int, neurons: int, inputs: int, tile: str, device: Device) -> Launch:
+    whole = Whole(gcd(neurons, inputs), (WHOLE,))
+    return on_tiles("reservoir_batched<{}>", samples, neurons, tile, device, whole)
 
 
 def reference(
@@ -134,7 +137,7 @@ spec = KernelSpec(
                 Scalar("leak"),
             ),
             parameters={"leak": 0.3, "tile": "auto"},
-            rules=(leak_rule, TILE_RULE),
+            rules=(leak_rule, tile_rule(WHOLE)),
             launch=launch_batched,
             peers={"torch": torch_batched},
             flops=lambda samples, neurons, inputs: samples * (2 * neurons * (neurons + inputs) + 4 * neurons),
@@ -149,6 +152,10 @@ spec = KernelSpec(
                 ),
                 Workload(samples=130, neurons=260, inputs=9, tile="Large"),
                 Workload(samples=128, neurons=256, inputs=16, tile="Large"),
+                *(
+                    Workload(samples=s, neurons=n, inputs=i, tile=WHOLE)
+                    for s, n, i in ((128, 256, 0), (128, 256, 16), (256, 512, 80))
+                ),
                 Workload(samples=129, neurons=131, inputs=3, tile="Medium"),
                 Workload(samples=65, neurons=70, inputs=12, tile="Narrow"),
             ),

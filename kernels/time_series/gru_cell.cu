@@ -9,6 +9,7 @@
 // n = tanh(W_in x + b_in + r (W_hn h + b_hn)).
 
 using Broad = Tile<128, 192, 8, 3, 4, 2, 1, 1>;
+using FullBroad = WholeTile<128, 192, 16, 4, 2, 8>;
 using Slim = Tile<16, 96, 32, 3, 1, 1, 8, 1>;
 using Strip = Tile<16, 96, 16, 6, 1, 1, 8, 1>;
 
@@ -72,6 +73,18 @@ struct GateCopies {
     __device__ void next() {}
 };
 
+/// Of a whole tile's columns, those that a thread copies: APART apart, they take the three gates of 32 units in turn.
+template <class T>
+struct GateLines {
+    const float* from;
+    int gate, unit;  // floats between gates and between units
+
+    __device__ const float* at(int i) const {
+        const int column = i * LeftLines<T>::APART;
+        return from + static_cast<long long>(gate) * gate_of(column) + static_cast<long long>(unit) * unit_of(column);
+    }
+};
+
 struct Biases {
     const float *ih, *hh;
     int hidden;
@@ -116,8 +129,15 @@ __device__ void finish(float r_sum, float z_sum, float n_x, float n_h, const Uni
 template <class T>
 __device__ void add_gates(const float* state, const float* weights, int width, Sizes sizes, int sample, int unit,
                           int gates, float* shared, const Place<T>& place, float (&sum)[T::ROWS][T::COLS]) {
-    GateCopies<T> source(state, weights, width, sizes, sample, unit, gates);
-    multiply_tiles<T>(source, source.tiles, shared, place, sum);
+    if constexpr (T::WHOLE) {
+        TurnedOperands<T, GateLines<T>> operands;
+        operands.left = operands.lines(state, sample, width);
+        operands.right = {operands.line(weights, unit + operands.first(), width), sizes.hidden * width, width};
+        multiply_whole<T>(operands, width / T::DEPTH, shared, place, sum);
+    } else {
+        GateCopies<T> source(state, weights, width, sizes, sample, unit, gates);
+        multiply_tiles<T>(source, source.tiles, shared, place, sum);
+    }
     __syncthreads();
 }
 
@@ -143,15 +163,16 @@ __device__ void finish_tile(const BlockTile& tile, const float* x, const float* 
     UnitBiases added[4];
     float old[T::ROWS][4];
     const auto unit_at = [&](int j) { return block_unit + unit_of(place.col_at(j)); };
+    const auto is_unit = [&](int j) { return T::WHOLE || unit_at(j) < sizes.hidden; };
     const auto inside = [&](int i, int j) {
-        return block_sample + place.row_at(i) < sizes.batch && unit_at(j) < sizes.hidden;
+        return T::WHOLE || (block_sample + place.row_at(i) < sizes.batch && is_unit(j));
     };
     const auto state_at = [&](int i, int j) {
         return static_cast<long long>(block_sample + place.row_at(i)) * sizes.hidden + unit_at(j);
     };
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-        added[j] = unit_at(j) < sizes.hidden ? biases_of<RESET_AFTER>(bias, unit_at(j)) : UnitBiases{};
+        added[j] = is_unit(j) ? biases_of<RESET_AFTER>(bias, unit_at(j)) : UnitBiases{};
 #pragma unroll
         for (int i = 0; i < T::ROWS; ++i) old[i][j] = inside(i, j) ? h[state_at(i, j)] : 0.0f;
     }
@@ -180,10 +201,17 @@ template <class T, bool RESET_AFTER>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 gru_cell(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
          float* h_next, float* work, int batch, int inputs, int hidden) {
-    __shared__ __align__(16) float shared[T::SHARED];
     const Sizes sizes = {batch, inputs, hidden};
     const BlockTile tile(tile_rows<T>(sizes), tile_cols<T>(sizes), 16);
-    finish_tile<T, RESET_AFTER>(tile, x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, work, sizes, shared, [] {});
+    if constexpr (GIVEN_MEMORY<T>) {
+        extern __shared__ __align__(128) float given[];
+        finish_tile<T, RESET_AFTER>(tile, x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, work, sizes, given,
+                                    [] {});
+    } else {
+        __shared__ __align__(16) float shared[T::SHARED];
+        finish_tile<T, RESET_AFTER>(tile, x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, work, sizes, shared,
+                                    [] {});
+    }
 }
 
 /// All steps in one launch, the blocks of a cooperative grid each with the same tiles throughout: y holds h of every

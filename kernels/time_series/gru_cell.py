@@ -46,6 +46,8 @@ from ..include.resident_gates import (
 
 # Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
 TILES = {"Broad": (128, 64, 1.0), "Slim": (16, 32, 0.3)}
+FULL = "FullBroad"  # Broad for sizes that have no ragged tile
+FULL_BYTES = 3 * 16 * (132 + 196) * 4
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(
@@ -61,8 +63,14 @@ ON_GRID = GridCell("gru_grid", GRID, gates=3, bias="b_ih")
 
 
 def tiles(name: str, batch: int, hidden: int) -> int:
-    samples, units, _ = TILES[name]
+    samples, units, _ = TILES["Broad" if name == FULL else name]
     return -(-batch // samples) * -(-hidden // units)
+
+
+def is_full(batch: int, inputs: int, hidden: int, reset_after: int) -> bool:
+    """Whether there are whole tiles alone, and the floats between gates are few enough for an int."""
+    whole = batch % 128 == 0 and hidden % 64 == 0 and inputs % 16 == 0
+    return bool(reset_after) and whole and hidden * max(inputs, hidden) < 2**31
 
 
 def launch(
@@ -78,7 +86,10 @@ def launch(
         return -(-tiles(name, batch, hidden) // device.sm_count) * samples * units / busy
 
     name = min(TILES, key=time) if tile == "auto" else tile
-    gates = Launch(tiles(name, batch, hidden), 256, entry=f"gru_cell<{name}, {str(bool(reset_after)).lower()}>")
+    fits = FULL_BYTES <= device.max_shared_bytes and is_full(batch, inputs, hidden, reset_after)
+    name = FULL if tile == "auto" and name == "Broad" and fits else name
+    entry, shared = f"gru_cell<{name}, {str(bool(reset_after)).lower()}>", FULL_BYTES if name == FULL else 0
+    gates = Launch(tiles(name, batch, hidden), 256, shared, entry)
     return gates if reset_after else (gates, candidate(batch, hidden, tile))
 
 
@@ -221,9 +232,12 @@ spec = KernelSpec(
         "work_rows": lambda batch, reset_after: 0 if reset_after else batch,
     },
     rules=(
-        Rule("tile is auto, Broad, Slim or, with r after the product, for few units and inputs, Few",
-             lambda tile, reset_after, inputs, hidden: tile in ("auto", *TILES) or (
+        Rule("tile is auto, Broad, FullBroad, Slim or, with r after the product, for few units and inputs, Few",
+             lambda tile, reset_after, inputs, hidden: tile in ("auto", FULL, *TILES) or (
                  tile == "Few" and reset_after == 1 and inputs <= MOST_INPUTS and hidden <= UNITS)),
+        Rule("sizes of whole tiles, and r after the product, for FullBroad",
+             lambda batch, inputs, hidden, reset_after, tile: tile != FULL or is_full(
+                 batch, inputs, hidden, reset_after)),
         Rule("reset_after is 0 or 1", lambda reset_after: reset_after in (0, 1)),
     ),
     launch=launch,
@@ -239,6 +253,10 @@ spec = KernelSpec(
     edges=(
         *EDGES,
         *(Workload(batch=b, inputs=i, hidden=h, tile="Few") for b, i, h in ((3, 256, 128), (17, 33, 45), (2, 0, 7))),
+        *(
+            Workload(batch=b, inputs=i, hidden=h, tile=FULL)
+            for b, i, h in ((128, 0, 64), (128, 16, 64), (256, 80, 128))
+        ),
     ),
     golden=(
         Golden(still, {**QUIET, "b_hh": by_gate(-100, 0, 5)}, {"h_next": 0.5}, "calculated: r = 0 stops b_hn, z = 1/2"),

@@ -3,6 +3,7 @@
 #include "gemm_tile.cuh"
 #include "recurrent_grid.cuh"
 #include "resident_gates.cuh"
+#include "whole_tile.cuh"
 
 // The gates are one product, [x h] [W_ih W_hh]^T. A tile's columns take the four gates of each unit in turn, so that
 // every thread holds all gates of its units and the cell is finished in registers.
@@ -11,7 +12,7 @@
 using Tall = Tile<64, 32, 16, 6, 2, 1, 4, 1>;
 
 /// Starts the copies of the depth tiles: first those of x and W_ih, then those of h and W_hh.
-template <class T>
+template <class T, bool WHOLE = T::WHOLE>
 struct GateCopies {
     TurningCopy<T, T::M> states;
     TurningCopy<T, T::N> weights;
@@ -31,12 +32,12 @@ struct GateCopies {
     __device__ bool whole() const { return states.whole(depth) && weights.whole(sizes.hidden); }
 
     /// In two parts at most, the first turns' own: four took more time here, where sums and gates fill the registers.
-    template <bool WHOLE>
+    template <bool INSIDE>
     __device__ void copy(float* stage, int turn, int turns) {
         const int parts = min(turns, 2);
         if (turn < parts) {
-            states.template copy<WHOLE>(stage, depth, turn, parts);
-            weights.template copy<WHOLE>(stage + T::DEPTH * T::PITCH_M, depth, turn, parts);
+            states.template copy<INSIDE>(stage, depth, turn, parts);
+            weights.template copy<INSIDE>(stage + T::DEPTH * T::PITCH_M, depth, turn, parts);
         }
         if (turn < turns - 1) return;
         depth -= T::DEPTH;
@@ -46,6 +47,28 @@ struct GateCopies {
     __device__ void next() {
         if (h != nullptr) start(h, w_hh, sizes.hidden);
         h = nullptr;
+    }
+};
+
+template <class T>
+struct GateCopies<T, true> : TurnedOperands<T> {
+    Sizes sizes;
+    const float *h, *w_hh;
+    int sample, unit, of_x;
+
+    __device__ int turn(const float* state, const float* weight, int width) {
+        const int first = this->first();
+        const long long line = static_cast<long long>(first % 4) * sizes.hidden + unit + first / 4;
+        this->left = this->lines(state, sample, width);
+        this->right = {this->line(weight, line, width), this->APART / 4 * width};
+        return width / T::DEPTH;
+    }
+
+    __device__ void start(const float* state, const float* weight, int width) { of_x = turn(state, weight, width); }
+
+    __device__ void multiply(float* shared, const Place<T>& place, float (&sum)[T::ROWS][T::COLS]) {
+        multiply_whole<T>(*this, of_x, of_x + sizes.hidden / T::DEPTH, shared, place, sum,
+                          [this] { return turn(h, w_hh, sizes.hidden); });
     }
 };
 
@@ -64,23 +87,28 @@ __device__ void finish_tile(Source& source, const float* c, const float* bias, f
     const Sizes sizes = source.sizes;
     const Place<T> place;
     float sum[T::ROWS][T::COLS] = {};
-    multiply_tiles<T>(source, depth_tiles<T>(sizes.inputs) + depth_tiles<T>(sizes.hidden), shared, place, sum);
-    combine_slices<T>(shared, place, sum);
-    if (place.slice > 0) return;
+    if constexpr (T::WHOLE) {
+        source.multiply(shared, place, sum);
+    } else {
+        multiply_tiles<T>(source, depth_tiles<T>(sizes.inputs) + depth_tiles<T>(sizes.hidden), shared, place, sum);
+        combine_slices<T>(shared, place, sum);
+        if (place.slice > 0) return;
+    }
     // The loads of AHEAD rows before their first store, behind which a load waits: for the compiler both may be to the
     // same address. All rows, where the registers suffice.
     constexpr int UNITS = T::COLS / 4, AHEAD = T::RESIDENT == 1 ? T::ROWS : 4;
     float added[UNITS][4], old[AHEAD][UNITS];
     const auto unit_at = [&](int u) { return source.unit + place.col_at(4 * u) / 4; };
+    const auto is_unit = [&](int u) { return T::WHOLE || unit_at(u) < sizes.hidden; };
     const auto inside = [&](int i, int u) {
-        return source.sample + place.row_at(i) < sizes.batch && unit_at(u) < sizes.hidden;
+        return T::WHOLE || (source.sample + place.row_at(i) < sizes.batch && is_unit(u));
     };
     const auto state_at = [&](int i, int u) {
         return static_cast<long long>(source.sample + place.row_at(i)) * sizes.hidden + unit_at(u);
     };
 #pragma unroll
     for (int k = 0; k < 4 * UNITS; ++k)
-        added[k / 4][k % 4] = unit_at(k / 4) < sizes.hidden ? __ldg(bias + k % 4 * sizes.hidden + unit_at(k / 4)) : 0.0f;
+        added[k / 4][k % 4] = is_unit(k / 4) ? __ldg(bias + k % 4 * sizes.hidden + unit_at(k / 4)) : 0.0f;
 #pragma unroll
     for (int first = 0; first < T::ROWS; first += AHEAD) {
 #pragma unroll
@@ -101,7 +129,6 @@ template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 lstm_cell(const float* x, const float* h, const float* c, const float* w_ih, const float* w_hh, const float* bias,
           float* h_next, float* c_next, int batch, int inputs, int hidden) {
-    __shared__ __align__(16) float shared[T::SHARED];
     const BlockTile tile((batch + T::M - 1) / T::M, (4 * hidden + T::N - 1) / T::N, 16);
     GateCopies<T> source;
     source.sizes = {batch, inputs, hidden};
@@ -109,7 +136,13 @@ lstm_cell(const float* x, const float* h, const float* c, const float* w_ih, con
     source.unit = tile.col * T::N / 4;
     source.h = h, source.w_hh = w_hh;
     source.start(x, w_ih, inputs);
-    finish_tile<T>(source, c, bias, h_next, c_next, shared);
+    if constexpr (GIVEN_MEMORY<T>) {
+        extern __shared__ __align__(128) float given[];
+        finish_tile<T>(source, c, bias, h_next, c_next, given);
+    } else {
+        __shared__ __align__(16) float shared[T::SHARED];
+        finish_tile<T>(source, c, bias, h_next, c_next, shared);
+    }
 }
 
 /// The copies of one step of a sequence: before those of h all blocks wait for each other's h, if it is to be new.

@@ -5,6 +5,7 @@ f, g, o as in PyTorch; bias = b_ih + b_hh.
 """
 
 from collections.abc import Callable
+from math import gcd
 from types import ModuleType
 from typing import Any
 
@@ -32,7 +33,8 @@ from prism_bench.inputs import Fill
 from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
-from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.gemm_tile import Whole, on_tiles
+from ..include.gemm_tile import tile_rule as product_rule
 from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
 from ..include.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
 
@@ -44,10 +46,11 @@ WEIGHTS = Fill(
 )
 
 
-def launch(batch: int, gates: int, tile: str, device: Device) -> Launch:
-    return on_tiles("lstm_cell<{}>", batch, gates, tile, device)
+def launch(batch: int, inputs: int, hidden: int, gates: int, tile: str, device: Device) -> Launch:
+    return on_tiles("lstm_cell<{}>", batch, gates, tile, device, Whole(gcd(inputs, hidden), (WHOLE,)))
 
 
+WHOLE = "FullRows"
 # Samples and gate columns of a sequence's tiles, and the share of the FMA rate that each keeps busy.
 SEQUENCE_TILES = {"Tall": (64, 32, 0.6), "Small": (16, 32, 0.35)}
 SEQUENCE_ARGUMENTS = ("x", "h", "c", "w_ih", "w_hh", "bias", "y", "c_next", "steps", "batch", "inputs", "hidden")
@@ -255,7 +258,7 @@ spec = KernelSpec(
     ),
     parameters={"tile": "auto"},
     derived={"gates": lambda hidden: 4 * hidden},
-    rules=(TILE_RULE,),
+    rules=(product_rule(WHOLE),),
     launch=launch,
     reference=reference,
     tolerance={"h_next": rounding(hidden_spread), "c_next": rounding(cell_spread)},
@@ -271,6 +274,10 @@ spec = KernelSpec(
         *(Workload(batch=b, inputs=i, hidden=h) for b, i, h in ((1, 1, 1), (0, 3, 4), (5, 0, 7), (17, 33, 13))),
         *(Workload(batch=130, inputs=i, hidden=h, tile="Large") for i, h in ((9, 65), (5, 64), (24, 64))),
         Workload(batch=128, inputs=24, hidden=64, tile="Large"),
+        *(
+            Workload(batch=b, inputs=i, hidden=h, tile=WHOLE)
+            for b, i, h in ((128, 0, 64), (128, 16, 64), (256, 80, 128))
+        ),
         Workload(batch=3, inputs=200, hidden=1),
         Workload(batch=129, inputs=17, hidden=35, tile="Medium"),
         Workload(batch=65, inputs=40, hidden=17, tile="Narrow"),

@@ -94,7 +94,7 @@ class FusedSpec:
         return KernelSpec(
             entry=f"{name}_generated", **self._of_form(main, FLOAT), parameters=self._parameters(),
             derived=main.code.host.derived(FLOAT, self.includes),
-            rules=((self._shared("gemm_tile", "TILE_RULE"),) if self.product else ()) + tuple(self._rules()),
+            rules=((self._shared("gemm_tile", "PRODUCT_RULE"),) if self.product else ()) + tuple(self._rules()),
             peers=self.program.peers, workloads=program.workloads, edges=program.edges, golden=program.golden,
             aliases=program.aliases, replaces=program.replaces, chains=chains,
             traffic_factor=None if self.plan.scans else 4.0, budgets=self._budgets(), variants=self._variants(),
