@@ -32,12 +32,12 @@ struct Finish {
 };
 
 /// One block per row, which stays in registers: read once. The mean of the deviations from the rounded mean corrects it,
-/// and the variance beside it.
-template <int ITEMS, int WIDTH, class Then>
+/// and the variance beside it. KEPT is as in load_items.
+template <int ITEMS, int WIDTH, class Then, bool KEPT = false>
 __device__ void layer_norm_row(const float* x, const float* gamma, const float* beta, float* y, int cols, float eps) {
     const long long begin = static_cast<long long>(blockIdx.x) * cols;
     float item[ITEMS];
-    load_items<ITEMS, WIDTH>(x + begin, cols, 0.0f, item);
+    load_items<ITEMS, WIDTH, KEPT>(x + begin, cols, 0.0f, item);
     float sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) sum += item[k];

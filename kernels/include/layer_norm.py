@@ -1,5 +1,6 @@
 """Who launches the rows of layer_norm.cuh, and data that its specs share."""
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -29,11 +30,21 @@ def fewest_threads(cols: int) -> int:
     return next((b for b in (32, 64, 128, 256) if 16 * b >= cols), 256 if cols <= 8192 else 1024)
 
 
-ROWS_TUNE = Tune(
-    block=(32, 64, 128, 256, 512, 1024),
-    default={"block": fewest_threads},
-    rules=(Rule("a row in 32 items a thread", lambda cols, block: cols > 16_384 or 32 * block >= cols),),
-)
+def threads_of_16(cols: int) -> int:
+    """Up to 16 items each, where 1024 threads are enough."""
+    return next((b for b in (32, 64, 128, 256, 512) if 16 * b >= cols), 1024)
+
+
+def rows_tune(threads: Callable[[int], int]) -> Tune:
+    """Threads of a row's block, chosen by its columns."""
+    return Tune(
+        block=(32, 64, 128, 256, 512, 1024),
+        default={"block": threads},
+        rules=(Rule("a row in 32 items a thread", lambda cols, block: cols > 16_384 or 32 * block >= cols),),
+    )
+
+
+ROWS_TUNE = rows_tune(fewest_threads)
 
 
 def row_constants(cols: int, block: int) -> dict[str, int]:

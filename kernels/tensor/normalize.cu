@@ -34,7 +34,7 @@ template <int ITEMS, int WIDTH, bool L2>
 __device__ void normalize_row(const float* x, float* y, int cols, bool keep) {
     const long long begin = static_cast<long long>(blockIdx.x) * cols;
     float item[ITEMS];
-    load_items<ITEMS, WIDTH>(x + begin, cols, 0.0f, item);
+    load_items<ITEMS, WIDTH, true>(x + begin, cols, 0.0f, item);
     double sum[2] = {};
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) sum[k % 2] = Norm<L2>::add(sum[k % 2], item[k]);
@@ -46,14 +46,18 @@ __device__ void normalize_row(const float* x, float* y, int cols, bool keep) {
     });
 }
 
+// Blocks of up to 512 threads that an SM holds at once: as many as its registers allow without spills.
+template <int ITEMS, int WIDTH>
+constexpr int BLOCKS = WIDTH == 1 ? 1 : (ITEMS <= 8 ? 4 : 3) - FEWER_BLOCKS;
+
 template <int ITEMS, int WIDTH, bool L2>
-__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 2)
+__global__ void __launch_bounds__(512, BLOCKS<ITEMS, WIDTH>)
     normalize(const float* x, float* y, int cols, int keep) {
     normalize_row<ITEMS, WIDTH, L2>(x, y, cols, keep);
 }
 
 template <int ITEMS, int WIDTH, bool L2>
-__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 2) normalize_in_place(float* x, int cols, int keep) {
+__global__ void __launch_bounds__(512, BLOCKS<ITEMS, WIDTH>) normalize_in_place(float* x, int cols, int keep) {
     normalize_row<ITEMS, WIDTH, L2>(x, x, cols, keep);
 }
 

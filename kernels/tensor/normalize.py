@@ -40,9 +40,9 @@ MOST_BLOCKS = 8192
 
 
 def row_launch(form: str, rows: int, cols: int, l2: str) -> Launch:
-    """The fewest threads and registers that hold a row."""
-    block = next(b for b in (32, 64, 128, 256) if 16 * b >= cols or b == 256)
-    items = next(i for i in (4, 8, 16, 32) if i * block >= cols)
+    """Up to 8 items a thread where 512 threads are enough."""
+    block = next(b for b in (32, 64, 128, 256, 512) if 8 * b >= cols or b == 512)
+    items = next(i for i in (4, 8, 16) if i * block >= cols)
     return Launch(rows, block, entry=f"{form}<{items}, {4 if cols % 4 == 0 else 1}, {l2}>")
 
 
@@ -126,7 +126,7 @@ X, Y = In("x", "rows cols", fill=uniform(0, 1), domain=real()), Out("y", "rows c
 PARAMETERS = {"rows": 1, "norm": "sum", "zero": "ieee"}
 
 spec = KernelSpec(
-    entry="normalize<32, 4, false>",
+    entry="normalize<16, 4, false>",
     arguments=(X, Y, *buffers, Size("cols"), Size("keep"), Size("parts")),
     parameters=PARAMETERS,
     derived={
@@ -149,7 +149,7 @@ spec = KernelSpec(
         *(Workload(rows=r, cols=c) for r, c in ((0, 5), (3, 0), (3, 1), (5, 2), (7, 257), (2, 1000), (1, 4099))),
         *(Workload(rows=r, cols=c) for r, c in ((1, 8192), (1, 8193), (2, 8196), (3, 8195), (1, 40_003))),
         *(Workload(rows=2, cols=c) for c in (256, 500)),
-        *(Workload(rows=2, cols=c, norm="l2") for c in (100, 256, 500, 8200)),
+        *(Workload(rows=2, cols=c, norm="l2") for c in (100, 256, 500, 5000, 8200)),
     ),
     golden=(awkward, kept, *long_ones, lengths),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
@@ -167,7 +167,7 @@ spec = KernelSpec(
             launch=lambda rows, cols, norm: row_launch("normalize_in_place", rows, cols, str(norm == "l2").lower()),
             workloads={"S0": Workload(cols=256), "S2": Workload(rows=65_536, cols=4096)},
             edges=(
-                *(Workload(rows=3, cols=c) for c in (77, 256, 500)), Workload(rows=2, cols=4000, norm="l2"),
+                *(Workload(rows=3, cols=c) for c in (77, 256, 500, 5000)), Workload(rows=2, cols=4000, norm="l2"),
             ),
             golden=(),
         ),

@@ -12,12 +12,13 @@ from prism_bench.peer import Peer
 from ..include.layer_norm import (
     ARGUMENTS,
     EDGES,
-    ROWS_TUNE,
     WORKLOADS,
     by_rows,
     constants,
     far_means,
     normalised,
+    rows_tune,
+    threads_of_16,
     torch_layer_norm,
 )
 from ..include.strong_peers import liger_layer_norm, quack_layer_norm
@@ -32,12 +33,12 @@ def beta_alone(length: int, cols: int) -> AnyArray:
 
 
 spec = KernelSpec(
-    entry="layer_norm<32, 4, 256>",
+    entry="layer_norm<16, 4, 512>",
     arguments=ARGUMENTS,
     parameters={"eps": 1e-5, "batch": 1},
     rules=(Rule("eps > 0, so that a constant row gives beta", lambda eps: eps > 0),),
     launch=launch,
-    tune=ROWS_TUNE,
+    tune=rows_tune(threads_of_16),
     reference=normalised,
     tolerance=normalising(),
     peers={
