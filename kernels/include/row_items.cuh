@@ -17,36 +17,19 @@ __device__ int item_place(int k) {
     return (k / WIDTH * blockDim.x + threadIdx.x) * WIDTH + k % WIDTH;
 }
 
-// KEPT loads ask both caches to evict their lines last, as torch.compile's first reads do: reads stay in the L2 cache while
-// writes drain. It was faster by this hint alone where a row's output costs little more than its read, in layer_norm and
-// normalize; softmax did not gain.
-#if defined(CPU_CUDA) || __CUDA_ARCH__ < 800
-
-template <int WIDTH>
-__device__ Group<WIDTH> load_kept(const float* p) {
-    return load_group<WIDTH>(p);
-}
-
-#else
+// KEPT loads are those of load4_kept, which layer_norm and normalize gain by; softmax did not.
 
 /// The kernel has not written *p before.
 template <int WIDTH>
 __device__ Group<WIDTH> load_kept(const float* p) {
     static_assert(WIDTH == 1 || WIDTH == 4);
-    const unsigned long long at = __cvta_generic_to_global(p);
-    unsigned long long policy;
-    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-    Group<WIDTH> v;
-    if constexpr (WIDTH == 1)
-        asm volatile("ld.global.L1::evict_last.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v.at[0]) : "l"(at), "l"(policy));
-    else
-        asm volatile("ld.global.L1::evict_last.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
-                     : "=f"(v.at[0]), "=f"(v.at[1]), "=f"(v.at[2]), "=f"(v.at[3])
-                     : "l"(at), "l"(policy));
-    return v;
+    if constexpr (WIDTH == 1) {
+        return {{load_kept(p)}};
+    } else {
+        const float4 v = load4_kept(p);
+        return {{v.x, v.y, v.z, v.w}};
+    }
 }
-
-#endif
 
 /// Loads up to `count` floats of `from`; `outside` stands for what lies beyond.
 template <int ITEMS, int WIDTH, bool KEPT = false>

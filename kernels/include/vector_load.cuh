@@ -11,6 +11,41 @@ __device__ inline float4 load4_streamed(const float* p) { return __ldcs(reinterp
 
 __device__ inline void store4_streamed(float* p, float4 v) { __stcs(reinterpret_cast<float4*>(p), v); }
 
+// Kept accesses ask both caches to evict their lines last, as torch.compile's first reads do: what is read stays in the L2
+// cache while what is written drains, so that reads and writes of a large map disturb each other less. *p is not written
+// before by the same kernel.
+#if defined(CPU_CUDA) || __CUDA_ARCH__ < 800
+
+__device__ inline float load_kept(const float* p) { return *p; }
+
+__device__ inline float4 load4_kept(const float* p) { return load4(p); }
+
+#else
+
+__device__ inline unsigned long long evict_last() {
+    unsigned long long policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+__device__ inline float load_kept(const float* p) {
+    float v;
+    asm volatile("ld.global.L1::evict_last.L2::cache_hint.f32 %0, [%1], %2;"
+                 : "=f"(v)
+                 : "l"(__cvta_generic_to_global(p)), "l"(evict_last()));
+    return v;
+}
+
+__device__ inline float4 load4_kept(const float* p) {
+    float4 v;
+    asm volatile("ld.global.L1::evict_last.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "l"(__cvta_generic_to_global(p)), "l"(evict_last()));
+    return v;
+}
+
+#endif
+
 /// Bytes by which p lies past a 16-byte boundary.
 __device__ inline int misalignment(const float* p) {
     return static_cast<int>(reinterpret_cast<unsigned long long>(p) & 15);
@@ -104,13 +139,13 @@ __device__ bool one_vector_each(long long n, const Arrays*... arrays) {
     return ((misalignment(arrays) == 0) && ...) && n <= 4 * grid_threads();
 }
 
-/// y[i] = f(x[i]) for i < n, by a 1-D grid of any size; y may be x. One ordinary 16-byte load per thread and trip: more
-/// loads in flight or streaming hints make a kernel that reads and writes slower.
+/// y[i] = f(x[i]) for i < n, by a 1-D grid of any size; y may be x. One kept 16-byte load per thread and trip: more loads
+/// in flight or streaming hints make a kernel that reads and writes slower.
 template <class F>
 __device__ void map_elements(const float* x, float* y, long long n, F f) {
     if (one_vector_each(n, x, y)) {
         const long long at = 4 * grid_thread();
-        if (at + 4 <= n) store4(y + at, map4(load4(x + at), f));
+        if (at + 4 <= n) store4(y + at, map4(load4_kept(x + at), f));
 #pragma unroll 1
         for (long long i = at; at + 4 > n && i < n; ++i) y[i] = f(x[i]);
         return;
@@ -120,7 +155,7 @@ __device__ void map_elements(const float* x, float* y, long long n, F f) {
     float* const to = y + span.head;
 #pragma unroll 1
     for (long long at = grid_thread(); at < span.vectors; at += grid_threads())
-        store4(to + 4 * at, map4(load4(from + 4 * at), f));
+        store4(to + 4 * at, map4(load4_kept(from + 4 * at), f));
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);
@@ -133,7 +168,7 @@ template <class F>
 __device__ void map_pairs(const float* a, const float* b, float* y, long long n, F f) {
     if (one_vector_each(n, a, b, y)) {
         const long long at = 4 * grid_thread();
-        if (at + 4 <= n) store4(y + at, map4(load4(a + at), load4(b + at), f));
+        if (at + 4 <= n) store4(y + at, map4(load4_kept(a + at), load4_kept(b + at), f));
 #pragma unroll 1
         for (long long i = at; at + 4 > n && i < n; ++i) y[i] = f(a[i], b[i]);
         return;
@@ -144,7 +179,7 @@ __device__ void map_pairs(const float* a, const float* b, float* y, long long n,
     float* const to = y + span.head;
 #pragma unroll 1
     for (long long at = grid_thread(); at < span.vectors; at += grid_threads())
-        store4(to + 4 * at, map4(load4(first + 4 * at), load4(second + 4 * at), f));
+        store4(to + 4 * at, map4(load4_kept(first + 4 * at), load4_kept(second + 4 * at), f));
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);

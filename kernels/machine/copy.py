@@ -1,6 +1,7 @@
 """y = x: the bandwidth that any kernel which reads and writes can hope for on this machine.
 
-One 16-byte access per thread in blocks of 128: every form with more of them, or with streaming hints, was slower.
+One 16-byte load that the caches keep and one store per thread in blocks of 128: every form with more of them, without
+that hint, or with streaming ones, was slower.
 """
 
 from prism_bench import In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, exact
