@@ -1,4 +1,5 @@
 #include "../pixel/conv2d.cu"
+#include "warpgroup_window.cuh"
 
 // max(W * X, 0) with the cross-correlation of conv2d; NaN stays. Its tiles call `add` with the last tap row when an
 // output is complete, which is where the maximum is taken.
@@ -64,6 +65,16 @@ __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
     const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
                                out_cols,    k_rows,       k_cols, stride, padding, dilation};
     convolve_on_tensor_cores<T>(sizes, x, taps, bias, y, pixels, stages, Relu{});
+}
+
+// Both with 3 x 3 taps, by windows in shared memory.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    fused_conv_relu_window(const float* x, const float* taps, const float* bias, float* y, int channels_in,
+                           int channels_out, int rows, int cols, long long pixels) {
+    extern __shared__ uint4 on_chip[];
+    const WindowSizes sizes = {channels_in, channels_out, rows, cols, pixels};
+    T::convolve(sizes, x, taps, bias, y, reinterpret_cast<float*>(on_chip), Relu{});
 }
 
 // In half precision, channels last.

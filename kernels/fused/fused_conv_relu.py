@@ -18,15 +18,14 @@ from ..include.convolution import (
     DERIVED_ONE,
     ONE,
     RULES_ONE,
-    channels,
     correlated_channels,
     correlated_one,
     launch_one,
     magnitude_one,
-    on_tensor_cores,
     torch_channels,
     torch_shifts,
 )
+from ..include.convolution_window import in_floats, on_tensor_cores
 from ..include.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
 from ..include.strong_peers import ready
 from ..include.torch_peers import in_tf32
@@ -171,9 +170,7 @@ def with_cudnn(variant: Variant, call: Callable[..., Any]) -> Variant:
     return Variant(variant.meaning, **{**variant.changes, "peers": peers})
 
 
-TF32 = with_cudnn(
-    on_tensor_cores("fused_conv_relu_tf32", reference_channels, in_tf32(torch_channels_relu)), cudnn_relu_tf32
-)
+TF32 = with_cudnn(on_tensor_cores("fused_conv_relu", reference_channels, in_tf32(torch_channels_relu)), cudnn_relu_tf32)
 HALF = with_cudnn(in_halves("fused_conv_relu_half", reference_halves, torch_halves_relu), cudnn_relu_halves)
 
 spec = KernelSpec(
@@ -210,7 +207,7 @@ spec = KernelSpec(
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
     variants={
         "channels": with_cudnn(
-            channels("fused_conv_relu_channels", reference_channels, torch_channels_relu), cudnn_relu
+            in_floats("fused_conv_relu", reference_channels, torch_channels_relu), cudnn_relu
         ),
         "tf32": TF32,
         "half": HALF,

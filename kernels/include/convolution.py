@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from prism_bench import Budget, In, Launch, Out, Rule, Size, Variant, Workload, normwise, reduction
+from prism_bench import Budget, In, Launch, Out, Rule, Size, Variant, Workload, reduction
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 
@@ -231,21 +231,13 @@ EDGES = (
 )
 
 
-def channels(
-    name: str,
-    reference: Callable[..., Any],
-    peer: Callable[..., Any],
-    note: str = "images of several channels, with bias",
-    **changes: Any,
-) -> Variant:
-    """The variant of a spec for images of several channels."""
+def channels(note: str, reference: Callable[..., Any], peer: Callable[..., Any], **changes: Any) -> Variant:
+    """The variant of a spec for images of several channels; the changes have its entry and its launch."""
     fields = {
-        "entry": f"{name}<WideConvolution>",
         "arguments": ARGUMENTS,
         "parameters": PARAMETERS,
         "derived": DERIVED,
         "rules": RULES,
-        "launch": launch_of(name),
         "tolerance": reduction(magnitude=magnitude_channels),
         "budgets": (Budget("peer_ratio", at_least=0.8, label="S2"),),
         "flops": flops,
@@ -256,19 +248,6 @@ def channels(
         "peers": {"torch": peer},
     }
     return Variant(note, reference=reference, **fields | changes)
-
-
-def on_tensor_cores(name: str, reference: Callable[..., Any], peer: Callable[..., Any]) -> Variant:
-    """The same with operands rounded to TF32.
-
-    Copies are of 4 bytes, as planes of shifted pixels are not aligned, and fragments are read by single words; both
-    make it slower than PyTorch's.
-    """
-    return channels(
-        name, reference, peer, "on the tensor cores: operands rounded to TF32, FP32 sums", launch=launch_tf32(name),
-        tolerance=normwise(1e-3, magnitude_channels, lambda group_in, k_rows, k_cols: group_in * k_rows * k_cols + 1),
-        arithmetic="tf32", budgets=(),
-    )  # fmt: skip
 
 
 def torch_shifts(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int, padding: int) -> Any:

@@ -212,7 +212,7 @@ def torch_halves(
 def in_halves(name: str, reference: Callable[..., Any], peer: Callable[..., Any]) -> Variant:
     """Bound by arithmetic where warps multiply, by memory where warpgroups do."""
     return channels(
-        name, reference, peer, "half precision, channels last, on the tensor cores", entry=f"{name}<ManyPixels>",
+        "half precision, channels last, on the tensor cores", reference, peer, entry=f"{name}<ManyPixels>",
         arguments=ARGUMENTS, launch=launch_of(name), tolerance=normwise(1e-3), arithmetic="tensor",
         parameters=PARAMETERS | {"pixel_tile": "auto"}, rules=(*RULES, *EIGHTS), edges=EDGES,
     )  # fmt: skip

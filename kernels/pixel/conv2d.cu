@@ -1,4 +1,5 @@
 #include "activations.cuh"
+#include "float_window.cuh"
 #include "half_convolution.cuh"
 #include "streamed_convolution.cuh"
 #include "vector_load.cuh"
@@ -256,6 +257,16 @@ __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
     const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
                                out_cols,    k_rows,       k_cols, stride, padding, dilation};
     convolve_channels<T>(sizes, x, taps, bias, y, pixels, Identity{});
+}
+
+// The same with 3 x 3 taps, by windows in shared memory.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    conv2d_window(const float* x, const float* taps, const float* bias, float* y, int channels_in, int channels_out, int rows,
+                  int cols, long long pixels) {
+    extern __shared__ uint4 on_chip[];
+    const WindowSizes sizes = {channels_in, channels_out, rows, cols, pixels};
+    T::convolve(sizes, x, taps, bias, y, reinterpret_cast<float*>(on_chip), Identity{});
 }
 
 // In half precision, channels last.

@@ -19,7 +19,6 @@ from ..include.convolution import (
     ONE,
     RULES_ONE,
     any_taps,
-    channels,
     correlated_channels,
     correlated_one,
     launch_one,
@@ -29,12 +28,14 @@ from ..include.convolution import (
     torch_channels,
     torch_shifts,
 )
+from ..include.convolution_window import in_floats
 from ..include.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
 
 # Memory and the FMA rate take about the same time. Bursts of rows in the grid's order are fastest although few warps
 # fit on an SM; rows one by one or through cp.async move fewer bytes a second. Tiles short enough for more bandwidth
-# cost more in 7 x 7 products than they bring. `channels` is bound by arithmetic: next to 512 FMA a thread and depth
-# tile there are 10 copies of 4 bytes with their addresses and bounds, as shifted rows are not aligned.
+# cost more in 7 x 7 products than they bring. `channels` is bound by arithmetic. Without windows there are 10 copies of
+# 4 bytes next to 512 FMA a thread and depth tile, with their addresses and bounds, as shifted rows are not aligned; a
+# window of eight channels is copied once for all nine taps.
 
 
 def outer(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,7 +127,7 @@ spec = KernelSpec(
         Golden(guide, {**columns, "taps": SOBEL}, {"y": sobel_response}, source="profiling guide: interior value 8"),
     ),
     variants={
-        "channels": channels("conv2d_channels", correlated_channels, torch_channels),
+        "channels": in_floats("conv2d", correlated_channels, torch_channels),
         "half": HALF,
         "half_wgmma": in_halves_by_maps(HALF),
         "naive": Variant(
