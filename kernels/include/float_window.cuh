@@ -14,8 +14,8 @@ struct FloatWindow : WindowTile<4> {
     static constexpr int POSITIONS = HEIGHT * WIDTH, EACH = (POSITIONS + THREADS - 1) / THREADS;
 
     template <class F>
-    __device__ static void convolve(const WindowSizes& sizes, const float* x, const float* taps, const float* bias, float* y,
-                                    float* shared, F f);
+    __device__ static void convolve(const WindowSizes& sizes, const float* x, const float* taps, const float* bias,
+                                    float* y, float* shared, F f);
 };
 
 /// Copies in eight parts, a channel of the window and an eighth of the taps each: between the products of a channel's

@@ -19,8 +19,8 @@ struct TensorWindow : WindowTile<R> {
     static_assert(PLANE % 32 == 8 || PLANE % 32 == 24);
 
     template <class F>
-    __device__ static void convolve(const WindowSizes& sizes, const float* x, const float* taps, const float* bias, float* y,
-                                    float* shared, F f);
+    __device__ static void convolve(const WindowSizes& sizes, const float* x, const float* taps, const float* bias,
+                                    float* y, float* shared, F f);
 };
 using TallWindow = TensorWindow<4>;
 using ShortWindow = TensorWindow<2>;
@@ -50,7 +50,8 @@ __device__ inline void copy_taps(const WindowWalk<T>& walk, const float* taps, f
     for (int i = threadIdx.x; i < T::CHANNELS * 18; i += T::THREADS) {
         const int line = i / 18, piece = i % 18, out = walk.channel() + line;
         const bool inside = out < walk.sizes.channels_out;
-        const float* const from = taps + static_cast<long long>(out) * walk.sizes.channels_in * 9 + chunk * 72 + piece * 4;
+        const long long width = static_cast<long long>(walk.sizes.channels_in) * 9;
+        const float* const from = taps + out * width + chunk * 72 + piece * 4;
         __pipeline_memcpy_async(to + line * T::TAP_PITCH + piece * 4, inside ? from : taps, 16, inside ? 0 : 16);
     }
 }
@@ -105,22 +106,23 @@ __device__ inline void store_window(const WindowWalk<T>& walk, int step, const f
                                     float (&sum)[T::R][2][4][4], F f) {
     const WindowPlace place = walk.at(step);
     const WindowWarp<T> warp(threadIdx.x / 32);
+    const int row = place.row + warp.row, col = place.col + warp.col + warp_lane() % 4 * 2;
 #pragma unroll
-    for (int r = 0; r < T::R; ++r)
+    for (int i = 0; i < 8; ++i) {
+        const int out = walk.channel() + 8 * i + warp_lane() / 4;
+        const bool there = out < walk.sizes.channels_out;
+        const float added = there ? __ldg(bias + out) : 0.0f;
+        float* const to = walk.output(y, place, out, row, col);
 #pragma unroll
-        for (int h = 0; h < 2; ++h)
+        for (int r = 0; r < T::R; ++r)
 #pragma unroll
-            for (int i = 0; i < 8; ++i) {
-                const int out = walk.channel() + 8 * i + warp_lane() / 4, row = place.row + warp.row + r;
-                const int col = place.col + warp.col + 8 * h + warp_lane() % 4 * 2;
+            for (int h = 0; h < 2; ++h) {
                 float& one = sum[r][h][i / 2][i % 2 * 2], &two = sum[r][h][i / 2][i % 2 * 2 + 1];
-                if (out < walk.sizes.channels_out && walk.sizes.before_end(row, col)) {
-                    const float added = __ldg(bias + out);
-                    *reinterpret_cast<float2*>(walk.output(y, place, out, row, col)) =
-                        make_float2(f(one + added), f(two + added));
-                }
+                if (there && walk.sizes.before_end(row + r, col + 8 * h))
+                    *reinterpret_cast<float2*>(to + r * walk.sizes.cols + 8 * h) = make_float2(f(one + added), f(two + added));
                 one = two = 0.0f;
             }
+    }
 }
 
 template <int R>

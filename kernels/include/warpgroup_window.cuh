@@ -17,8 +17,8 @@ struct WarpgroupWindow : TensorWindow<4> {
     static constexpr int HALF = CHANNELS * 32;
 
     template <class F>
-    __device__ static void convolve(const WindowSizes& sizes, const float* x, const float* taps, const float* bias, float* y,
-                                    float* shared, F f);
+    __device__ static void convolve(const WindowSizes& sizes, const float* x, const float* taps, const float* bias,
+                                    float* y, float* shared, F f);
 };
 
 /// sum += a b: 64 pixels, 64 output channels, 8 deep; a in registers (as multiply_lanes has it, 16 rows a warp).
@@ -104,7 +104,7 @@ __device__ inline void store_pixels(const WindowWalk<WarpgroupWindow>& walk, int
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
             const int out = walk.channel() + 8 * j + warp_lane() % 4 * 2 + e;
-            // One place and what is left of the image: for each output's there would be too few registers.
+            // One place, and what is left of the image: there are too few registers for each pixel's.
             const float added = out < walk.sizes.channels_out ? __ldg(bias + out) : 0.0f;
             float* const to = walk.output(y, place, out, place.row + warp.row, place.col + warp.col + warp_lane() / 4);
             const int rows = out < walk.sizes.channels_out ? walk.sizes.rows - place.row - warp.row : 0;
