@@ -1,4 +1,4 @@
-"""Convolutions by windows and by warpgroups: what Python knows of their tiles is what kernels have, and who gets them."""
+"""Convolutions by windows and warpgroups: what Python knows of their tiles is what kernels have, and who gets them."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,8 @@ ADA = Device(sm_count=128, max_shared_bytes=99 << 10, compute_capability=89)
 
 def constants(header, tile, known=()):
     """The whole numbers that the tile's struct names, sums and products of earlier ones and of `known` included."""
-    body = re.search(rf"struct {tile}(?: : \w+(?:<\w+>)?)? \{{(.*?)\n\}};", (INCLUDE / header).read_text(), re.DOTALL)[1]
+    opening = rf"struct {tile}(?: : \w+(?:<\w+>)?)?"
+    body = re.search(rf"{opening} \{{(.*?)\n\}};", (INCLUDE / header).read_text(), re.DOTALL)[1]
     known = dict(known)
     for name, value in re.findall(r"\b([A-Z_]+) = ([\w +*%():-]+)[,;]", body):
         whole = value.replace("Base::", "")
@@ -103,12 +104,19 @@ def test_a_device_gets_the_window_that_it_can_hold(kernel, device, expected):
 
 @pytest.mark.parametrize("kernel", ["fused_conv_relu:tf32", "fused_conv_relu:channels"])
 @pytest.mark.parametrize(
-    "changed",
-    [{"k_rows": 5}, {"stride": 2}, {"padding": 0}, {"groups": 2}, {"channels_in": 60}, {"cols": 222}, {"window": "none"}],
-    ids=str,
+    ("axis", "value"),
+    [
+        ("k_rows", 5),
+        ("stride", 2),
+        ("padding", 0),
+        ("groups", 2),
+        ("channels_in", 60),
+        ("cols", 222),
+        ("window", "none"),
+    ],
 )
-def test_other_images_are_multiplied_without_windows(kernel, changed):
-    (step,) = at_s2(kernel, **changed).plan.steps(HOPPER)
+def test_other_images_are_multiplied_without_windows(kernel, axis, value):
+    (step,) = at_s2(kernel, **{axis: value}).plan.steps(HOPPER)
     assert "_window" not in step.entry
 
 
