@@ -5,6 +5,7 @@ import pytest
 from docs.numbers import NumberTie, faults, numbers, ties
 from docs.readme import BEGIN, END, LINES, ROOT
 from prism_bench.catalogue import discover
+from prism_bench.extensions.claims.agreement import answered
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import read_bytes
 from prism_bench.extensions.claims.own_files import (
@@ -54,6 +55,15 @@ def test_answers_are_about_kept_claims():
     assert answers == {file for file in (ROOT / FOLDER).glob("*/*.json") if REPLAYED in file.name}
     for path, claim in kept.items():
         assert [] == [file for file in answer_files(path) if not answer_in(file, claim)]
+
+
+def test_replays_on_other_boards_agree_as_often_as_claims_state():
+    found = [
+        one for one in answered(ROOT / FOLDER) if one.where == "another board of the same kind" and one.replay.here
+    ]
+    missed = [str(one.path) for one in found if not one.meets]
+    assert found, "no other board has answered"
+    assert len(missed) <= 0.05 * len(found), missed
 
 
 def test_the_readmes_lines_and_chains_are_listed():

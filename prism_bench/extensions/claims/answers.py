@@ -13,6 +13,7 @@ AnswerWord = Literal["reproduced", "not reproduced", "partly reproduced", "canno
 EXIT_CODES: dict[AnswerWord, int] = {
     "reproduced": 0, "not reproduced": 1, "partly reproduced": 1, "cannot be decided here": 3,
 }  # fmt: skip
+_WIDEST = 4.0  # times the lower end of a measured interval: a wider one meets about any claim
 
 
 class ReplayAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +38,8 @@ def answer(claimed: ClaimRatio, here: ClaimRatio | None, expected: ClaimRatio | 
     there, measured = f"{interval_text(claimed)} is claimed", f"{interval_text(here)} was measured"
     both = f"{there}, {f'{interval_text(expected)} expected here, ' if expected else ''}{measured}"
     if meet(expected or claimed, here):
+        if here.high > _WIDEST * here.low:
+            return ReplayAnswer("cannot be decided here", f"{both}, which is too wide to decide it")
         if _side(claimed) and not _side(here):
             return ReplayAnswer("cannot be decided here", f"{both}, which also holds no difference at all")
         if expected and _side(claimed) != _side(here):

@@ -175,6 +175,8 @@ def ratio(value, low, high):
      (ratio(1.5, 1.4, 1.6), None, "cannot be decided here"),
      (ratio(1.5, 1.4, 1.6), ratio(1.4, 0.9, 2.2), "cannot be decided here"),
      (ratio(1.0, 0.98, 1.02), ratio(1.0, 0.99, 1.01), "reproduced"),
+     (ratio(1.0, 0.9, 1.1), ratio(0.8, 0.2, 3.1), "cannot be decided here"),
+     (ratio(1.5, 1.4, 1.6), ratio(3.0, 1.05, 8.6), "cannot be decided here"),
      (ratio(1.5, None, None), ratio(1.5, 1.4, 1.6), "cannot be decided here"),
      (ratio(1.5, 1.4, 1.6), ratio(1.2, 1.1, 1.3), "partly reproduced"),
      (ratio(1.5, 1.4, 1.6), ratio(1.0, 0.9, 1.1), "not reproduced"),

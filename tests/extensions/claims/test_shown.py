@@ -136,13 +136,14 @@ def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words): 
     ("words", "message"),
     [(("triple",), "times no peer of it"), (("triple", "triple"), "both sides are triple[n=1000]"),
      (("triple:naive", "triple", "--against", "torch"), "the baseline is triple:naive"),
-     (("triple:naive", "triple", "--sign", "sigstore"), "sigstore is not installed")],
+     (("triple:naive", "triple", "--sign", "sigstore"), "sigstore is not installed"),
+     (("triple:naive", "triple", "--backend", "numpy_reference"), "times references, not kernels")],
 )  # fmt: skip
 def test_what_no_measurement_can_mend_is_refused_before_it(shell, kept, monkeypatch, words, message):  # noqa: F811
     monkeypatch.setattr(sources, "measured_builds", None)
     monkeypatch.setattr(sources, "measured_peers", None)
     monkeypatch.setenv("PATH", "/nowhere")
-    found = shell("claim", *words, "--case", "S0", "--backend", "null", *kept[1])
+    found = shell("claim", "--case", "S0", "--backend", "null", *kept[1], *words)
     assert (2, True) == (found.code, message in found.err), found.err
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from prism_bench.extensions.claims.sources import ClaimRequest
 
 NAME = "claim"
+REFERENCES = "numpy_reference"
 DEFAULT_OUTPUT = Path("claim.json")
 _OPERAND = "a record, a kernel or kernel:variant, a folder or a commit"
 
@@ -103,6 +104,10 @@ def _measured(
     from prism_bench.options.progress import progress_bar
 
     opened, (a, b) = options.choose_backend(backend, quiet=json), words
+    if opened.name == REFERENCES:
+        raise UsageError(
+            f"{REFERENCES} times references, not kernels: a claim is measured on a GPU; --backend null shows how"
+        )
     with interrupts.held(), progress_bar() as report:
         effort = ClaimEffort(opened.name, processes, report=report)
         return of_builds((a, b), request, effort) if b else of_kernel(a, request, effort)
