@@ -12,7 +12,7 @@ from prism_bench.extensions.claims.packing import unpacked
 from prism_bench.run_record import RunRecord
 from prism_bench.units import count_text
 
-# NVRTC has the ptxas of its own release, which leaves its number in the cubin.
+# NVRTC has the ptxas of the same release, which leaves its number in the cubin.
 _RELEASE, _NVRTC = re.compile(rb"release (\d+\.\d+)"), re.compile(r"NVRTC (\d+\.\d+)")
 _ENTRY, _OPTIONAL = {"symbol": str, "registers": int, "spilled": int, "shared": int}, {"card"}
 

@@ -5,7 +5,6 @@ import re
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
 from prism_bench.errors import ResultsError, UsageError
@@ -47,15 +46,13 @@ def _content(place: str) -> bytes:
         raise ResultsError(f"{place}: {error.strerror or error}") from error
 
 
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to safe addresses alone."""
+class _LocalHandler(urllib.request.HTTPHandler):
+    """Opens http:// on this machine alone, also where an address redirects to it."""
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:  # fmt: skip
-        _require_safe(newurl)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """Return the answer of a safe address."""
+        _require_safe(req.full_url)
+        return super().http_open(req)
 
 
 def _require_safe(address: str) -> None:
@@ -70,7 +67,7 @@ def _require_safe(address: str) -> None:
 def _downloaded(address: str) -> bytes:
     _require_safe(address)
     try:
-        with urllib.request.build_opener(_SafeRedirects).open(address, timeout=SECONDS) as answer:
+        with urllib.request.build_opener(_LocalHandler).open(address, timeout=SECONDS) as answer:
             return answer.read(LARGEST_PAGE + 1)
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise ResultsError(f"{address}: {getattr(error, 'reason', None) or error}") from None

@@ -1,5 +1,6 @@
 """`prism-bench claim`: a speed-up as one file that anyone can replay."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,27 +61,16 @@ def command(
     """
     from prism_bench.extensions.claims.document import encoded
     from prism_bench.extensions.claims.page import show_claim
-    from prism_bench.extensions.claims.places import require_places
-    from prism_bench.extensions.claims.signing import require_signer
     from prism_bench.extensions.claims.signing import sign as signed
     from prism_bench.extensions.claims.sources import ClaimRequest
     from prism_bench.extensions.claims.views import claim_json, claim_view
     from prism_bench.files import write_atomically
-    from prism_bench.metric import MEASURED
 
-    files = [Path(word).is_file() for word in (a, b) if word]
-    if any(files) and not all(files):
-        raise UsageError("one side is a record and the other is not: name two records, or measure both sides")
-    if b and against and not files[0]:
-        raise UsageError(f"--against {against}: the baseline is {a}; name one kernel, or leave --against out")
-    if metric and metric not in MEASURED:
-        raise unknown("metric", metric, MEASURED)
-    require_places({"--output": output, "--html": page, "--badge": badge}, [word for word in (a, b) if word])
-    if sign:
-        require_signer(sign)
+    are_records = _are_records((a, b), against)
+    _require_feasible({"--output": output, "--html": page, "--badge": badge}, (a, b or a), metric, sign)
     request = ClaimRequest(options.open_catalogue(catalogue), case, against, metric)
     claim = (
-        _of_files(a, b, request) if files[0] else _measured((a, b), request, backend, processes=processes, json=json)
+        _of_files(a, b, request) if are_records else _measured((a, b), request, backend, processes=processes, json=json)
     )
     write_atomically(output, encoded(claim))
     options.remark(f"claim: {output}")
@@ -88,6 +78,31 @@ def command(
     if sign:
         options.remark(f"signature: {signed(output, sign)}")
     options.show(lambda: claim_json(claim), lambda: claim_view(claim), json=json)
+
+
+def _require_feasible(
+    places: Mapping[str, Path | None], words: tuple[str, str], metric: str | None, sign: str | None
+) -> None:
+    """Raise an error for what would be refused after the measurement."""
+    from prism_bench.extensions.claims.places import require_places
+    from prism_bench.extensions.claims.signing import require_signer
+    from prism_bench.metric import MEASURED
+
+    if metric and metric not in MEASURED:
+        raise unknown("metric", metric, MEASURED)
+    require_places(places, words)
+    if sign:
+        require_signer(sign)
+
+
+def _are_records(words: tuple[str, str | None], against: str | None) -> bool:
+    """Return whether the words name records; a UsageError where they do not go together."""
+    files = [Path(word).is_file() for word in words if word]
+    if any(files) and not all(files):
+        raise UsageError("one side is a record and the other is not: name two records, or measure both sides")
+    if against and len(files) > 1 and not files[0]:
+        raise UsageError(f"--against {against}: the baseline is {words[0]}; name one kernel, or leave --against out")
+    return files[0]
 
 
 def _of_files(a: str, b: str | None, request: "ClaimRequest") -> "Claim":

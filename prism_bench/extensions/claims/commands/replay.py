@@ -55,7 +55,6 @@ def command(
         replay = ClaimReplay(found, records, request).replay()
     if output:
         write_atomically(output, f"{canonical(replay)}\n".encode())
-    # A reader of the page has the file, not the folders of this machine.
     show_claim(found, replay, (page, badge), claim if is_address(claim) else Path(claim).name)
     options.show(lambda: replay_json(replay), lambda: replay_view(replay), json=json)
     raise SystemExit(replay.exit_code)
