@@ -123,6 +123,8 @@ def measured(scale: Scale, caches: Path) -> Iterator[dict[str, object]]:
     yield _timed("trend, one run more", caches, "trend", *runs, *noise)
     yield _timed("check after it", caches, "check", *runs, *noise, *state)
     yield _timed("digest after it", caches, "digest", *runs)
+    yield _timed("report", caches, "report", *runs, "--output", str(caches / "site"))
+    yield _timed("export", caches, "export", *runs, "--all-records", "--output", str(caches / "all.parquet"))
 
 
 def _timed(what: str, caches: Path, *words: str) -> dict[str, object]:
