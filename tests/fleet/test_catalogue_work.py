@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.catalogue import discover
+from prism_bench.files import CACHE_REFUSED
 from prism_bench.fleet import BoardState
 from prism_bench.fleet.catalogue_work import CatalogueWork
+from prism_bench.fleet.dispatch import BoardRefused
 from prism_bench.fleet.placement import CaseGroup, ceiling_groups
 from prism_bench.run import Settings
 from prism_bench.run.session import result_of
@@ -79,3 +81,17 @@ def test_a_board_moves_with_every_task_of_its_job_and_not_only_with_whole_cases(
     assert (3, 12) == (state.done, state.total)
     state.change("waits")
     assert ("waits", 0) == (state.line, state.total)
+
+
+def test_a_board_whose_disk_is_full_is_refused_with_what_its_cases_say(work):
+    full = result_of(CASE, "skipped", f"{CACHE_REFUSED} /cache: No space left on device; set PRISM_BENCH_CACHE")
+    with pytest.raises(BoardRefused, match="/cache: No space left on device"):
+        ended(work, board("a"), [GROUP], [encode_case(full)])
+    assert 0 == work.finished() and not work.has_results, "another board measures them"
+
+
+def test_a_job_whose_results_did_not_all_arrive_is_not_kept(work):
+    count = arrive(work, board("a"), [GROUP], measured(CASE))
+    more = {"results": count + 1, "facts": {}, "protocol": {}, "monitor": [], "spent": {}}
+    with pytest.raises(BoardRefused, match="2 of 3 results arrived"):
+        work.done(board("a"), [GROUP], more)
