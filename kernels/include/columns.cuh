@@ -77,9 +77,9 @@ __device__ void map_columns(const float* x, float* y, long long rows, int cols, 
     }
 }
 
-/// y = f(x) with f = of_channel(c) over planes of `spatial` elements, plane p being of channel p % channels. The planes are one
-/// array: a thread has one group of it, and divides for its channel while that is on its way. `block` is this block's place.
-/// y may be x.
+/// y = f(x) with f = of_channel(c) over planes of `spatial` elements, plane p being of channel p % channels. The planes are
+/// one array: a thread has one group of it, and divides for its channel while that is on its way. `block` is this block's
+/// place. y may be x.
 template <int WIDTH, class OfChannel>
 __device__ void map_planes(const float* x, float* y, long long planes, int channels, int spatial, OfChannel of_channel,
                            unsigned int block = blockIdx.x) {
