@@ -66,9 +66,11 @@ def possible(m: int, n: int, k: int, layout: str, tile: str, stages: str, device
     return fits(tile, operands_of(layout), (m, n, k), stages, device)
 
 
-def by_maps(tile: str) -> Variant:
+def by_maps(tile: str, *others: str) -> Variant:
+    """The variant that is pinned to a tile by tensor maps; its edges climb with the other tiles, too."""
     edges = tuple(edge for edge in LADDER if 0 not in (edge["n"], edge["k"]))
-    return on_warpgroups({"layout": "nn", "stages": "auto"}, edges, tile, only_labels=("S0",))
+    more = (Workload(**edge, tile=other) for other in others for edge in edges)
+    return on_warpgroups({"layout": "nn", "stages": "auto"}, (*edges, *more), tile, only_labels=("S0",))
 
 
 spec = KernelSpec(
@@ -104,9 +106,8 @@ spec = KernelSpec(
             edges=(Workload(m=17, n=67, k=33), Workload(m=40, n=24, k=72)),
         ),
         "wgmma": on_warpgroups({"layout": "nn", "stages": "auto"}, LADDER, only_labels=("S0",)),
-        "tma": by_maps("Streamed"),
+        "tma": by_maps("Streamed", "StreamedTall"),
         "tma_square": by_maps("StreamedSquare"),
-        "tma_tall": by_maps("StreamedTall"),
         "float8": SCALED,
         "mma": Variant(
             "warp-wide instructions (mma.sync), as on other devices",
