@@ -32,7 +32,11 @@ __device__ inline void copy_window(const WindowWalk<T>& walk, const float* x, fl
     const WindowPlace place = walk.at(step);
     const int channel = step % walk.chunks * 8;
     const float* const image = x + (static_cast<long long>(place.number) * sizes.channels_in + channel) * sizes.plane();
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#pragma unroll 1  // side by side their addresses take more registers than there are
+#else
 #pragma unroll
+#endif
     for (int i = thread; i < 8 * T::HEIGHT * T::PIECES; i += T::COPYING) {
         const int piece = i % T::PIECES, line = i / T::PIECES, h = line % T::HEIGHT, c = line / T::HEIGHT;
         const int row = place.row - 1 + h, col = place.col - 4 + 4 * piece;
