@@ -5,17 +5,34 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.backends.cuda import driver, graph
-from prism_bench.backends.cuda.driver import PersistingCache, captured_nodes, is_blocking
+from prism_bench.backends.cuda import device, driver, graph
+from prism_bench.backends.cuda.driver import PersistingCache, captured_nodes, device_uuids, is_blocking
 from prism_bench.errors import MeasurementInvalid
 
 
 class Driver:
     """The driver of a device with a limit and a stream with a window; a stream may be captured."""
 
-    def __init__(self, limit=0, window=b"", nodes=None, flags=1):
+    def __init__(self, limit=0, window=b"", nodes=None, flags=1, uuids=()):
         self.limit, self.window, self.nodes, self.flags = limit, window.ljust(64, b"\0"), nodes, flags
         self.resets = 0
+        self.uuids = dict(zip(("slice", "gpu"), uuids, strict=False))
+
+    def cuDeviceGet(self, device, number):  # noqa: N802
+        device._obj.value = number.value
+        return 0
+
+    def cuDeviceGetUuid_v2(self, found, device):  # noqa: N802
+        return self._uuid("slice", found, device)
+
+    def cuDeviceGetUuid(self, found, device):  # noqa: N802
+        return self._uuid("gpu", found, device)
+
+    def _uuid(self, which, found, device):
+        if device.value != 2 or which not in self.uuids:
+            return 1
+        ctypes.memmove(found, self.uuids[which], 16)
+        return 0
 
     def cuCtxGetLimit(self, size, which):  # noqa: N802 - the driver's own names
         assert which == 6
@@ -135,3 +152,21 @@ def test_a_graph_of_all_calls_is_replayed(monkeypatch):
         played.nodes += 3
 
     assert callable(graph.captured(Capturing(), call, 5))
+
+
+WITH_ZEROS = b"\xeb\0" + bytes(range(1, 13)) + b"\0\xff"
+
+
+@pytest.mark.parametrize("cut", [b"\xeb", "\xeb"])
+def test_a_uuid_that_cupy_cuts_at_a_zero_is_read_whole(monkeypatch, cut):
+    played = Driver(uuids=(b"other, of a slice", WITH_ZEROS))
+    assert [b"other, of a slic", WITH_ZEROS] == list(device_uuids(2, played))
+    monkeypatch.setattr(driver, "library", lambda: played)
+    assert device._uuid({"uuid": cut}, 2) == WITH_ZEROS.hex()
+    assert device._uuid({"uuid": b""}, 2) == b"other, of a slic".hex()
+
+
+def test_a_uuid_is_whole_or_unknown(monkeypatch):
+    monkeypatch.setattr(driver, "library", lambda: Driver())
+    assert device._uuid({"uuid": b"\xeb"}, 2) == device._uuid({}, 2) == ""
+    assert device._uuid({"uuid": WITH_ZEROS + b"beyond"}, 2) == WITH_ZEROS.hex()

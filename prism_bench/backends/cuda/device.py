@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.cuda.clock import bound
+from prism_bench.backends.cuda.driver import UUID_BYTES, device_uuids
 from prism_bench.case import Device
 from prism_bench.errors import BackendUnavailable
 
@@ -56,7 +57,8 @@ def _dotted(version: int) -> str:
 
 def describe(cupy: ModuleType) -> CudaDevice:
     """Describe the current device."""
-    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    number = cupy.cuda.Device().id
+    properties = cupy.cuda.runtime.getDeviceProperties(number)
     return CudaDevice(
         sm_count=properties["multiProcessorCount"],
         max_shared_bytes=properties["sharedMemPerBlockOptin"],
@@ -64,14 +66,17 @@ def describe(cupy: ModuleType) -> CudaDevice:
         l2_bytes=properties["l2CacheSize"],
         memory_bytes=properties["totalGlobalMem"],
         name=properties["name"].decode(),
-        uuid=_uuid(properties),
+        uuid=_uuid(properties, number),
     )
 
 
-def _uuid(properties: Mapping[str, Any]) -> str:
+def _uuid(properties: Mapping[str, Any], number: int) -> str:
+    """Return the UUID in hexadecimal digits, whole or not at all: CuPy's ends before its first byte that is 0."""
     raw = properties.get("uuid", b"")
     raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
-    return raw[:16].hex() if any(raw) else ""
+    if len(raw) < UUID_BYTES:
+        raw = next((one for one in device_uuids(number) if one.startswith(raw)), b"")
+    return raw[:UUID_BYTES].hex() if any(raw) else ""
 
 
 def software(cupy: ModuleType) -> dict:

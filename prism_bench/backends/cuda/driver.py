@@ -1,6 +1,7 @@
-"""Calls into the CUDA driver that CuPy does not offer: caches that keep lines, and graphs under capture."""
+"""Calls into the CUDA driver that CuPy does not offer: whole UUIDs, caches that keep lines, graphs under capture."""
 
 import ctypes
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,7 @@ ACCESS_POLICY = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _ATTRIBUTE_BYTES = 64  # of CUstreamAttrValue
 _CAPTURING = 1
 _NON_BLOCKING = 1
+UUID_BYTES = 16
 
 
 @cache
@@ -24,6 +26,17 @@ def _asked(driver: Any, function: str, *arguments: Any) -> bool:
     """Whether the driver has the function and it succeeded."""
     call = getattr(driver, function, None)
     return call is not None and call(*arguments) == 0
+
+
+def device_uuids(number: int, driver: Any = None) -> Iterator[bytes]:
+    """Yield the UUID of the device with this number in the process: of the slice where it is one, then of the GPU."""
+    driver, device = driver or library(), ctypes.c_int()
+    if not _asked(driver, "cuDeviceGet", ctypes.byref(device), ctypes.c_int(number)):
+        return
+    for function in ("cuDeviceGetUuid_v2", "cuDeviceGetUuid"):
+        found = ctypes.create_string_buffer(UUID_BYTES)
+        if _asked(driver, function, found, device):
+            yield found.raw
 
 
 def captured_nodes(stream: int, driver: Any = None) -> int | None:
