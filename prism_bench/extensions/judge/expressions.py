@@ -127,6 +127,8 @@ def _value(node: ast.AST, offered: Mapping[str, object], text: str) -> int:
             found = _whole(offered[name], name, text)
         case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=str(word))]):
             found = int((offered[name] == word) == isinstance(op, ast.Eq))
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.NotEq() as op]) if isinstance(offered[name], str):
+            found = int(isinstance(op, ast.NotEq))  # a text is no number
         case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
             found = int(_OPERATORS[type(op)](inner(left), inner(right)))
         case ast.UnaryOp(op=ast.USub(), operand=operand):

@@ -74,8 +74,17 @@ def test_an_expression_that_is_none_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"), [("groups == 1", 0), ("groups != 1", 1), ("groups == 'auto'", 1), ("n == 10 and groups == 2", 0)]
+)
+def test_a_text_is_no_number(text: str, value: int) -> None:
+    """A choice may be a number in one case and a word in another."""
+    assert CardExpression(text).value({"n": 10, "groups": "auto"}) == value
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("groups < 1", "no whole number"),
         ("n // 0", "divides by 0"),
         ("m + 1", "asks for 'm'"),
         (" * ".join(["n"] * 70), "too large"),
@@ -84,7 +93,7 @@ def test_an_expression_that_is_none_is_refused(text: str) -> None:
 )
 def test_an_expression_without_a_value_names_the_reason(text: str, words: str) -> None:
     with pytest.raises(SpecError, match=words):
-        CardExpression(text).value({"n": 10, "f": 0.5})
+        CardExpression(text).value({"n": 10, "f": 0.5, "groups": "auto"})
 
 
 @pytest.mark.parametrize(
