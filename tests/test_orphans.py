@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,11 +67,11 @@ time.sleep(600)
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes below `pid`, at any depth."""
-    try:
-        below = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return set()
+    """The processes below `pid`, at any depth, whichever of its threads started them."""
+    below: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            below += map(int, thread.read_text().split())
     return {*below, *(deeper for one in below for deeper in descendants(one))}
 
 

@@ -199,6 +199,7 @@ def on_tensor_cores(name: str, reference: Callable[..., Any], peer: Callable[...
         launch=launch_by_windows(name, IN_TF32, launch_tf32(f"{name}_tf32")),
         tolerance=normwise(1e-3, magnitude_channels, lambda group_in, k_rows, k_cols: group_in * k_rows * k_cols + 1),
         arithmetic="tf32",
+        budgets=(),
         requires=required,
         **by_windows(IN_TF32),
     )

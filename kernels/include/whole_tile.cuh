@@ -92,7 +92,7 @@ struct StraightOperands : LeftLines<T> {
 };
 
 /// Fragments read from this thread's first floats of a stage, from which every step is a constant away: from the stage
-/// itself NVRTC 13.0 adds up both addresses anew at every step, 3 % more instructions in all.
+/// itself NVRTC 13.0 adds up both addresses anew at every step.
 template <class T>
 struct WholeFragments : Fragments<T> {
     __device__ void read(const float* left, const float* right, int k) {

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
@@ -202,11 +203,11 @@ def _can_be_read(path: Path) -> bool:
 
 
 def _below(pid: int) -> list[int]:
-    """Return the processes that `pid` started, at any depth."""
-    try:
-        own = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+    """Return the processes that `pid` started in any of its threads, at any depth."""
+    own: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            own += map(int, thread.read_text().split())
     return own + [deeper for one in own for deeper in _below(one)]
 
 

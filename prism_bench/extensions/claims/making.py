@@ -166,7 +166,7 @@ def built_for(case: Case, device: Device) -> BuiltCode | None:
 
 
 def _code(case: Case, device: Device, record: RunRecord, parts: _Parts) -> tuple[ClaimedCode, ...]:
-    why = f"the backend {record.backend} runs none"
+    why = f"none runs on the backend {record.backend}"
     if record.backend in _COMPILED_ON:
         try:
             if made := built_for(case, device):
