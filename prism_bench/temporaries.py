@@ -1,4 +1,4 @@
-"""Temporary files, from which complete files are made. A later writer removes those of one that was killed.
+"""Temporary files, from which complete files are made, and folders. A later writer removes files of a killed one.
 
 A writer holds a lock on its temporary file, which the system takes back when the writer ends, however it ends. So a
 temporary file without a lock has no writer any more. Windows neither moves nor removes an open file: there the writer
@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from prism_bench import interrupts
 from prism_bench.locks import lock_now
 
 ENDING = ".prism-tmp"
@@ -46,6 +47,22 @@ def written_beside(path: Path, data: bytes | Iterable[bytes]) -> Generator[Path]
             if _CLOSED:
                 file.close()
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_folder(prefix: str, inside: Path | str | None = None) -> Generator[Path]:
+    """Yield a new folder `inside` another, by default that of the system; remove it at the end with all that it has.
+
+    A signal waits while the folder is made: who would remove it is known only afterwards.
+    """
+    made = None
+    try:
+        with interrupts.held():
+            made = tempfile.TemporaryDirectory(prefix=prefix, dir=inside)
+        yield Path(made.name)
+    finally:
+        if made:
+            made.cleanup()
 
 
 def remove_stale(folder: Path) -> None:

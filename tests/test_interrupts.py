@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
 
 from prism_bench import interrupts
 from prism_bench.interrupts import allowed, guarded, held
+from prism_bench.temporaries import temporary_folder
 from prism_bench.workers.child import environment
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -238,3 +240,23 @@ main()
         preexec_fn=usual,
     )  # fmt: skip
     assert (2, "prism-bench: interrupted by SIGINT\n") == (found.returncode, found.stderr)
+
+
+def test_a_signal_while_a_folder_is_made_leaves_none(tmp_path, monkeypatch):
+    make = tempfile.mkdtemp
+
+    def interrupted(*words, **named):
+        made = make(*words, **named)
+        send(signal.SIGTERM)
+        return made
+
+    monkeypatch.setattr(tempfile, "mkdtemp", interrupted)
+
+    @guarded
+    def command():
+        with temporary_folder("some-", tmp_path):
+            raise AssertionError("the signal waits for no longer than the making")
+
+    with pytest.raises(SystemExit) as ended:
+        command()
+    assert (2, []) == (ended.value.code, list(tmp_path.iterdir()))

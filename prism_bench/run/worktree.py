@@ -1,13 +1,13 @@
 """Commits of a repository: what a name means, the commit to compare with, and a worktree that is removed again."""
 
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from prism_bench.errors import UsageError
 from prism_bench.files import is_bundled
+from prism_bench.temporaries import temporary_folder
 
 _USUAL = ("main", "master", "trunk", "develop")  # default branches, where the repository does not name its own
 _UNTRACKED = "?? "  # how git's list begins a file that it does not know
@@ -122,8 +122,8 @@ def checked_out(commit: str, repository: Path) -> Iterator[Path]:
 
     Raise a UsageError where git does not make one.
     """
-    with tempfile.TemporaryDirectory(prefix="prism-bench-") as folder:
-        path = Path(folder) / "tree"
+    with temporary_folder("prism-bench-") as folder:
+        path = folder / "tree"
         done = _git(repository, "worktree", "add", "--detach", "--quiet", str(path), full_hash(commit, repository))
         if done.returncode:
             raise UsageError(f"git makes no worktree of {commit}: {done.stderr.strip()}")

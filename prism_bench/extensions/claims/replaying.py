@@ -6,12 +6,10 @@ emulator in the jail of `prism-bench judge`, and measured only where its source 
 """
 
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 from prism_bench import identity
 from prism_bench.backends import Backend, open_backend
@@ -33,6 +31,7 @@ from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay
 from prism_bench.run import PROTOCOL, Progress
 from prism_bench.run.interleave import Build
 from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.temporaries import temporary_folder
 
 
 @dataclass(frozen=True)
@@ -96,10 +95,10 @@ class ClaimReplay:
     @contextmanager
     def _sides(self) -> Iterator[tuple[ReplaySide, ReplaySide]]:
         """Make catalogues of the claim's own files until the end."""
-        with tempfile.TemporaryDirectory(prefix="prism-claim-") as folder:
-            Path(folder).chmod(0o755)  # the jail's user is another one
+        with temporary_folder("prism-claim-") as folder:
+            folder.chmod(0o755)  # the jail's user is another one
             kernel, baseline = self.claim.sides
-            made = [catalogue_at(Path(folder) / name, contents_of(side, self.claim.files))
+            made = [catalogue_at(folder / name, contents_of(side, self.claim.files))
                     for name, side in (("kernel", kernel), ("baseline", baseline))]  # fmt: skip
             yield (
                 ReplaySide(kernel, made[0], case_in(made[0], kernel)),

@@ -5,12 +5,12 @@ A digest shows that a claim was not changed by accident. Who made it, only a sig
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.extensions.claims.fetching import fetched_next_to
+from prism_bench.temporaries import temporary_folder
 
 MINISIGN, SIGSTORE = "minisign", "sigstore"
 SUFFIXES = {MINISIGN: ".minisig", SIGSTORE: ".sigstore.json"}
@@ -53,8 +53,8 @@ def require_signature(place: str, content: bytes, by: str | None) -> str:
     signature = fetched_next_to(place, SUFFIXES[tool])
     if signature is None:
         raise ResultsError(f"{place}: no signature {SUFFIXES[tool]} next to it")
-    with tempfile.TemporaryDirectory(prefix="prism-claim-") as folder:
-        file, signed = Path(folder) / "claim.json", Path(folder) / f"claim.json{SUFFIXES[tool]}"
+    with temporary_folder("prism-claim-") as folder:
+        file, signed = folder / "claim.json", folder / f"claim.json{SUFFIXES[tool]}"
         file.write_bytes(content)
         signed.write_bytes(signature)
         words = [MINISIGN, "-V", "-q", "-P", identity, "-m", str(file), "-x", str(signed)]

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.judge.batch import open_gpus
 from prism_bench.monitor.devices import VISIBLE
+from prism_bench.temporaries import temporary_folder
 from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
 
 ENDING_SECONDS = 15.0  # for a process to end what it started, after SIGTERM
@@ -49,7 +49,7 @@ class DealtStudy:
         BackendUnavailable where all failed and none has a table.
         """
         places = [gpu for _ in range(jobs) for gpu in gpus][: len(items)]
-        with TemporaryDirectory(prefix="prism-judge-claims-") as claims:
+        with temporary_folder("prism-judge-claims-") as claims:
             dealt = [items[number :: len(places)] for number in range(len(places))]
             running = [
                 self._started(gpu, own, [one for one in items if one not in own], number + 1, claims)
@@ -65,11 +65,11 @@ class DealtStudy:
             print(f"{self.module.rpartition('.')[2]}: {words}", file=sys.stderr)
 
     def _started(
-        self, gpu: str, items: Sequence[str], others: Sequence[str], number: int, claims: str
+        self, gpu: str, items: Sequence[str], others: Sequence[str], number: int, claims: Path
     ) -> WorkerProcess:
         table = self.output.with_name(f"{self.output.stem}.part{number}{self.output.suffix}")
         where = WorkerEnvironment(self.module, variables={VISIBLE: gpu} if gpu else {})
-        arguments = [*self.words, "--part", claims, "--output", str(table), self.option, *items, "--then", *others]
+        arguments = [*self.words, "--part", str(claims), "--output", str(table), self.option, *items, "--then", *others]
         return WorkerProcess(where, arguments, stdin=subprocess.DEVNULL)
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +36,7 @@ from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.interrupts import guarded
 from prism_bench.kernel import KernelSpec
 from prism_bench.studies.csv_table import write_table
+from prism_bench.temporaries import temporary_folder
 from prism_bench.units import count_text
 
 SECRET = 20261123  # sizes that are drawn are known beforehand here, since a card has a launch for each workload
@@ -68,10 +68,10 @@ class FairnessStudy:
         if spec.requires is not None and not self.gpu:
             return JudgedForm(spec.name, "no card", "it has instructions of one architecture: only a GPU runs them")
         gpu = OnGpu(None, SECRET, self.backend, rivals=False) if self.gpu else None
-        with tempfile.TemporaryDirectory(prefix="prism-judge-card-") as folder:
+        with temporary_folder("prism-judge-card-") as folder:
             try:
                 card = spec_card(spec, self._cases(spec), gpu.device if gpu else None)
-                submission = read_submission(write_submission(Path(folder), spec, card))
+                submission = read_submission(write_submission(folder, spec, card))
             except SpecError as error:
                 return JudgedForm(spec.name, "no card", str(error))
             architectures = (gpu.architecture if gpu else "90",)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from random import SystemRandom
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import msgspec
@@ -24,6 +23,7 @@ from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.interrupts import guarded
 from prism_bench.strict_json import json_text
 from prism_bench.studies.csv_table import write_table
+from prism_bench.temporaries import temporary_folder
 from prism_bench.units import count_text
 from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
 
@@ -67,8 +67,8 @@ class OverheadStudy:
     def cost(self, kernel: str) -> VerdictCost:
         """Return what both cost; BackendUnavailable where the run could not do its work."""
         run = self.run(kernel)
-        with TemporaryDirectory(prefix="prism-judge-overhead-") as folder:
-            output = Path(folder) / "verdict.json"
+        with temporary_folder("prism-judge-overhead-") as folder:
+            output = folder / "verdict.json"
             judged, ended = _timed(__name__, [str(self.folder), kernel, "--one", str(output), *self._words("--labels")])
             if not output.is_file():
                 return VerdictCost(kernel, " ".join(self.labels), run, judged, round(judged / run, 2), words=ended)
@@ -81,8 +81,8 @@ class OverheadStudy:
         cases = [case.name for case in timed_cases(spec, None) if case.label in self.labels]
         if not cases:
             raise UsageError(f"{kernel} has no case at {', '.join(self.labels)}")
-        with TemporaryDirectory(prefix="prism-judge-overhead-") as folder:
-            record = Path(folder) / "run.json.gz"
+        with temporary_folder("prism-judge-overhead-") as folder:
+            record = folder / "run.json.gz"
             peers = "--peers" if self.peers else "--no-peers"
             words = ["run", *cases, "--backend", "cuda", peers, "--output", str(record), *self._words()]
             seconds, ended = _timed("prism_bench", words)

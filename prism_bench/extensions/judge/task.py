@@ -1,7 +1,6 @@
 """Task of a judgement, and the folder that a submission to it is moved to."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from prism_bench.extensions.judge.identity import headers_folder, task_hash
 from prism_bench.extensions.judge.submission import Submission
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
+from prism_bench.temporaries import temporary_folder
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None)
 
     Return the submission with that file, and the catalogue's folder, which is in `yard`.
     """
-    with tempfile.TemporaryDirectory(prefix="prism-judge-", dir=yard) as name:
-        folder = Path(name) / "judged"
+    with temporary_folder("prism-judge-", yard) as place:
+        folder = place / "judged"
         folder.mkdir()
         file = folder / submission.file.name
         file.write_bytes(submission.content)
         shared = headers_folder(task.catalogue.folder)
         hidden = ("*.py", "__pycache__") if submission.language == CUDA else ("__pycache__",)
         if shared:
-            shutil.copytree(shared, Path(name) / "include", ignore=shutil.ignore_patterns(*hidden))
-        Path(name).chmod(0o755)  # the jail's user is another one
-        yield msgspec.structs.replace(submission, file=file), Path(name)
+            shutil.copytree(shared, place / "include", ignore=shutil.ignore_patterns(*hidden))
+        place.chmod(0o755)  # the jail's user is another one
+        yield msgspec.structs.replace(submission, file=file), place
