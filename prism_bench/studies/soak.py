@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
@@ -26,7 +25,7 @@ from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.soak_job import results_of
 from prism_bench.temporaries import ENDING
 from prism_bench.units import count_text
-from prism_bench.workers.child import environment
+from prism_bench.workers.child import children_of, environment
 
 GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
 SLOWER = 1.8  # than a run alone is one of several at once
@@ -203,11 +202,8 @@ def _can_be_read(path: Path) -> bool:
 
 
 def _below(pid: int) -> list[int]:
-    """Return the processes that `pid` started in any of its threads, at any depth."""
-    own: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            own += map(int, thread.read_text().split())
+    """Return the processes that `pid` started, at any depth."""
+    own = sorted(children_of(pid))
     return own + [deeper for one in own for deeper in _below(one)]
 
 

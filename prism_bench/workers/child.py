@@ -10,6 +10,7 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import BinaryIO
@@ -43,6 +44,15 @@ def ending(code: int | None, words: BinaryIO) -> str:
     lines = words.read().decode(errors="replace").strip().splitlines()
     how = "still runs" if code is None else f"killed by signal {-code}" if code < 0 else f"exit status {code}"
     return f"ended ({how})" + (f": {lines[-1][:300]}" if lines else "")
+
+
+def children_of(pid: int) -> set[int]:
+    """Return the processes that any thread of a process started and nobody has waited for; nothing without /proc."""
+    found: set[int] = set()
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has ended
+            found |= set(map(int, thread.read_text().split()))
+    return found
 
 
 def end_with(descriptor: int) -> None:

@@ -5,6 +5,8 @@ import tempfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from prism_bench.workers.child import children_of
+
 EVIDENCE = "judging process afterwards"
 _OURS = "prism-judge-*"  # folders that a judgement makes in the system's temporary folder
 
@@ -27,7 +29,7 @@ class HostState:
         """Return the state of this process."""
         temporary = Path(tempfile.gettempdir())
         return cls(
-            _children(), _descriptors(), frozenset(os.environ.items()), str(Path.cwd()),
+            frozenset(children_of(os.getpid())), _descriptors(), frozenset(os.environ.items()), str(Path.cwd()),
             frozenset(path.name for path in temporary.glob(_OURS)),
         )  # fmt: skip
 
@@ -37,17 +39,6 @@ class HostState:
         changed = [name for name, is_same in parts.items() if not is_same]
         words = ", ".join(changed or parts).replace("_", " ")
         return f"not as before: {words}" if changed else f"as before: {words}"
-
-
-def _children() -> frozenset[int]:
-    """Return the processes that this one started and that have not been waited for."""
-    found: set[int] = set()
-    for path in Path("/proc/self/task").glob("*/children"):
-        try:
-            found |= set(map(int, path.read_text().split()))
-        except OSError:  # a thread that has ended
-            continue
-    return frozenset(found)
 
 
 def _descriptors() -> frozenset[str]:
