@@ -5,19 +5,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.judge.batch import open_gpus
 from prism_bench.monitor.devices import VISIBLE
+from prism_bench.studies.csv_table import write_table
 from prism_bench.temporaries import temporary_folder
 from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
 
 ENDING_SECONDS = 15.0  # for a process to end what it started, after SIGTERM
 NOT_ALL = 3  # the exit code where some items have no answer
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,25 @@ class DealtStudy:
         """Remove the tables of places."""
         for path in self.tables():
             path.unlink()
+
+    def kept(
+        self, before: Sequence[Row], items: Sequence[str], gpus: Sequence[str], jobs: int, read: Callable[[], list[Row]]
+    ) -> list[Row]:
+        """Run the items and return the rows that `read` then finds, which are in `output`, as those of `before` are.
+
+        A signal or an error costs nothing that was judged.
+        """
+        if before:
+            write_table(before, self.output)
+        self.forget()
+        try:
+            self.run(items, gpus, jobs)
+        finally:
+            rows = read()
+            if rows:
+                write_table(rows, self.output)
+            self.forget()
+        return rows
 
     def run(self, items: Sequence[str], gpus: Sequence[str], jobs: int) -> None:
         """Deal the items, in order, over `jobs` places of each GPU, and print how each process ended that failed.

@@ -207,17 +207,8 @@ def _dealt(chosen: argparse.Namespace, found: Sequence[KernelSpec]) -> list[Judg
     study = DealtStudy(f"{__package__}.fairness", words, "--forms", chosen.output)
     gpus = chosen_gpus(chosen.gpus)
     kept = read_forms([chosen.output, *study.tables()]) if chosen.resume else []
-    if kept:
-        write_table(kept, chosen.output)
-    study.forget()
-    try:
-        study.run([one.name for one in _open(found, kept)], gpus, chosen.jobs)
-    finally:  # a signal costs nothing that was judged
-        rows = read_forms([*([chosen.output] if kept else []), *study.tables()])
-        if rows:
-            write_table(rows, chosen.output)
-        study.forget()
-    return rows
+    opened, before = [one.name for one in _open(found, kept)], [chosen.output] if kept else []
+    return study.kept(kept, opened, gpus, chosen.jobs, lambda: read_forms([*before, *study.tables()]))
 
 
 def _judged_all(

@@ -10,6 +10,7 @@ import msgspec
 
 from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
 from prism_bench.extensions.judge.referee.turns import WAITING
+from prism_bench.extensions.judge.step_seconds import seconds_of_steps
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 
 Outcome = Literal["right", "unchecked", "rejected", "degenerate task", "no card"]
@@ -48,13 +49,13 @@ def judged_form(name: str, verdict: JudgeVerdict) -> JudgedForm:
     words = "" if outcome == "right" else "; ".join([*map(str, verdict.objections), *verdict.unjudged])
     struck = sum("own kernel" in one for one in verdict.struck)
 
-    def seconds(beginning: str) -> float:
-        return round(sum(took for step, took in verdict.seconds.items() if step.startswith(beginning)), 2)
+    def seconds(beginning: str = "", ending: str = "") -> float:
+        return seconds_of_steps(verdict.seconds, digits=2, beginning=beginning, ending=ending)
 
     return JudgedForm(
         name, outcome, " ".join(words.split())[:300], struck, seconds("machine code"), seconds("kernels that"),
         seconds("emulator"), seconds("GPU"), sum(one.where in (WHERE, WHERE_UNTIMED) for one in verdict.checked),
-        round(sum(took for step, took in verdict.seconds.items() if step.endswith(WAITING)), 2),
+        seconds(ending=WAITING),
     )  # fmt: skip
 
 

@@ -16,8 +16,9 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import of_project
 from prism_bench.catalogue.listing import timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, unknown
-from prism_bench.extensions.judge.ranking import FAST, steps_text
+from prism_bench.extensions.judge.ranking import FAST
 from prism_bench.extensions.judge.sized_trial import SizedJudge
+from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
 from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.interrupts import guarded
@@ -106,7 +107,7 @@ class OverheadStudy:
 
 def _cost(kernel: str, labels: Sequence[str], run: float, judged: float, verdict: JudgeVerdict) -> VerdictCost:
     def seconds(beginning: str) -> float:
-        return round(sum(took for step, took in verdict.seconds.items() if step.startswith(beginning)), 1)
+        return seconds_of_steps(verdict.seconds, digits=1, beginning=beginning)
 
     print(f"{kernel}: {verdict.ruling} in {steps_text(verdict.seconds)}", flush=True)
     return VerdictCost(

@@ -3,7 +3,7 @@
 import argparse
 import csv
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from prism_bench.extensions.judge.dealt_study import (
 )
 from prism_bench.extensions.judge.referee.turns import WAITING
 from prism_bench.extensions.judge.sized_trial import SMALL, SizedJudge
+from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
 from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.interrupts import guarded
@@ -33,7 +34,6 @@ from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
 
 SLOW, FAST = "naive", "good"
-SHOWN_SECONDS = 0.5  # of a step that is printed
 
 
 @dataclass(frozen=True)
@@ -64,21 +64,15 @@ def ranked_pair(folder: Path, judge: SizedJudge) -> RankedPair:
         verdicts.append(judge.verdict(folder / f"{name}.toml", folder.name, secret))
         print(f"{folder.name}, {name}: {verdicts[-1].ruling} in {steps_text(verdicts[-1].seconds)}", flush=True)
     slow, fast = verdicts
-    took = [round(sum(one.seconds.values()), 1) for one in verdicts]
-    steps = [
-        round(sum(seconds for one in verdicts for name, seconds in one.seconds.items() if is_of(name)), 1)
-        for is_of in (
-            lambda name: name.startswith("machine code"), lambda name: name.startswith("emulator"),
-            lambda name: name.startswith("GPU"), lambda name: name.endswith(WAITING),
-        )
-    ]  # fmt: skip
-    return RankedPair(folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast), *took, *steps)
-
-
-def steps_text(seconds: Mapping[str, float]) -> str:
-    """Return the seconds of a judgement, and of the steps that take some, in words."""
-    long = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items() if took >= SHOWN_SECONDS)
-    return f"{sum(seconds.values()):.1f} s ({long})"
+    both = slow.seconds, fast.seconds
+    return RankedPair(
+        folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast),
+        slow_judged=seconds_of_steps(slow.seconds, digits=1), fast_judged=seconds_of_steps(fast.seconds, digits=1),
+        compiling=seconds_of_steps(*both, digits=1, beginning="machine code"),
+        emulating=seconds_of_steps(*both, digits=1, beginning="emulator"),
+        on_gpu=seconds_of_steps(*both, digits=1, beginning="GPU"),
+        waiting=seconds_of_steps(*both, digits=1, ending=WAITING),
+    )  # fmt: skip
 
 
 def _complaint(slow: JudgeVerdict, fast: JudgeVerdict) -> str:
@@ -162,18 +156,9 @@ def _dealt(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[RankedPair
     study = DealtStudy(f"{__package__}.ranking", words, "--tasks", chosen.output)
     gpus = chosen_gpus(chosen.gpus)
     kept = _read([chosen.output, *study.tables()]) if chosen.resume else []
-    if kept:
-        write_table(kept, chosen.output)
-    study.forget()
     known = {row.task for row in kept}
-    try:
-        study.run([one.name for one in tasks if one.name not in known], gpus, chosen.jobs)
-    finally:  # a signal costs nothing that was judged
-        rows = [*kept, *_read(study.tables(), in_order=False)]
-        if rows:
-            write_table(rows, chosen.output)
-        study.forget()
-    return rows
+    opened = [one.name for one in tasks if one.name not in known]
+    return study.kept(kept, opened, gpus, chosen.jobs, lambda: [*kept, *_read(study.tables(), in_order=False)])
 
 
 def _read(files: Sequence[Path | None], *, in_order: bool = True) -> list[RankedPair]:
