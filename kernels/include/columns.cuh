@@ -22,6 +22,23 @@ __device__ Group<WIDTH> load_group(const float* p) {
     }
 }
 
+/// The same by load4_kept. The kernel has not written *p before.
+template <int WIDTH>
+__device__ Group<WIDTH> load_kept(const float* p) {
+    static_assert(WIDTH == 1 || WIDTH == 4);
+    if constexpr (WIDTH == 1) {
+        return {{load_kept(p)}};
+    } else {
+        const float4 v = load4_kept(p);
+        return {{v.x, v.y, v.z, v.w}};
+    }
+}
+
+template <int WIDTH, bool KEPT>
+__device__ Group<WIDTH> load_either(const float* p) {
+    return KEPT ? load_kept<WIDTH>(p) : load_group<WIDTH>(p);
+}
+
 template <int WIDTH>
 __device__ void store_group(float* p, Group<WIDTH> v) {
     if constexpr (WIDTH == 1) *p = v.at[0];

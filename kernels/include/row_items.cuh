@@ -19,18 +19,6 @@ __device__ int item_place(int k) {
 
 // KEPT loads are those of load4_kept, which layer_norm and normalize gain by; softmax did not.
 
-/// The kernel has not written *p before.
-template <int WIDTH>
-__device__ Group<WIDTH> load_kept(const float* p) {
-    static_assert(WIDTH == 1 || WIDTH == 4);
-    if constexpr (WIDTH == 1) {
-        return {{load_kept(p)}};
-    } else {
-        const float4 v = load4_kept(p);
-        return {{v.x, v.y, v.z, v.w}};
-    }
-}
-
 /// Loads up to `count` floats of `from`; `outside` stands for what lies beyond.
 template <int ITEMS, int WIDTH, bool KEPT = false>
 __device__ void load_items(const float* from, int count, float outside, float (&item)[ITEMS]) {
@@ -40,7 +28,7 @@ __device__ void load_items(const float* from, int count, float outside, float (&
 #pragma unroll
         for (int w = 0; w < WIDTH; ++w) v.at[w] = outside;
         const int place = item_place<WIDTH>(k);
-        if (place < count) v = KEPT ? load_kept<WIDTH>(from + place) : load_group<WIDTH>(from + place);
+        if (place < count) v = load_either<WIDTH, KEPT>(from + place);
 #pragma unroll
         for (int w = 0; w < WIDTH; ++w) item[k + w] = v.at[w];
     }
