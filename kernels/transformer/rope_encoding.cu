@@ -25,7 +25,7 @@ struct Neighbours {
 
     __device__ static int place(int group, int) { return WIDTH * group; }
     __device__ void load(const float* x, int place, int) {
-        if constexpr (WIDTH == 4) *reinterpret_cast<float4*>(at) = load4(x + place);
+        if constexpr (WIDTH == 4) *reinterpret_cast<float4*>(at) = load4_kept(x + place);
         else at[0] = x[place], at[1] = x[place + 1];
     }
     __device__ void turn(const float* turns, int place, int dim) {
@@ -49,7 +49,7 @@ struct Halves {
         return pair / half * dim + pair % half;
     }
     __device__ void load(const float* x, int place, int dim) {
-        low = load_group<WIDTH>(x + place), high = load_group<WIDTH>(x + place + dim / 2);
+        low = load_kept<WIDTH>(x + place), high = load_kept<WIDTH>(x + place + dim / 2);
     }
     __device__ void turn(const float* turns, int place, int dim) {
         const int i = place % dim;
