@@ -21,13 +21,22 @@ struct WhereSet {
     }
 };
 
-/// element = f(element) for the `count` chosen ones, one per thread.
-template <class V, class Index, class F>
+/// A vector by load4_kept where KEPT. The kernel has not written *p before.
+template <bool KEPT, class V>
+__device__ V load_vector(const V* p) {
+    static_assert(!KEPT || sizeof(V) == sizeof(float4));
+    if constexpr (KEPT) return load4_kept(reinterpret_cast<const float*>(p));
+    else return *p;
+}
+
+/// element = f(element) for the `count` chosen ones, one per thread. KEPT loads are those of load4_kept, which gates that
+/// touch every line gain by.
+template <bool KEPT = false, class V, class Index, class F>
 __device__ void map_amplitudes(V* psi, long long count, Index index, F f) {
     const long long i = grid_thread();
     if (i >= count) return;
     V* const at = psi + index(i);
-    *at = f(*at);
+    *at = f(load_vector<KEPT>(at));
 }
 
 /// `value`, as soon as `other` is there too; `nothing` is 0, which the compiler must not know.
@@ -45,19 +54,19 @@ __device__ inline float2 beside(float2 value, float2 other, unsigned int nothing
 /// the chosen, `upper` is that bit. Partners in one warp change by shuffles, one element per thread; others are a
 /// thread's two elements, written when both have arrived: a store into a line that is still on its way makes a swap
 /// slower. Either way a warp asks for whole lines.
-template <class V, class Index, class F>
+template <bool KEPT = false, class V, class Index, class F>
 __device__ void map_partners(V* psi, long long count, int bit, Index index, F f) {
     const long long i = grid_thread();
     if (bit < 5) {
         V* const at = psi + index(i);
-        const V own = i < count ? *at : V{};
+        const V own = i < count ? load_vector<KEPT>(at) : V{};
         const V partner = shuffle_xor(own, 1 << bit);
         if (i < count) *at = f(own, partner, (i >> bit & 1) != 0);
     } else if (2 * i < count) {
         const long long lower = WhereSet{bit}(i) - (1ll << bit);
         V* const low = psi + index(lower);
         V* const high = psi + index(lower + (1ll << bit));
-        const V a = *low, b = *high;
+        const V a = load_vector<KEPT>(low), b = load_vector<KEPT>(high);
         const unsigned int nothing = static_cast<unsigned int>(count >> 62);
         *low = beside(f(a, b, false), a, nothing);
         *high = beside(f(b, a, true), b, nothing);

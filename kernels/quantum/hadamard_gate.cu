@@ -16,8 +16,8 @@ struct HadamardPartners {
 };
 
 extern "C" __global__ void hadamard_gate(float4* psi, long long states, int qubit) {
-    if (qubit == 0) map_amplitudes(psi, states / 2, Every{}, HadamardWithin{});
-    else map_partners(psi, states / 2, qubit - 1, Every{}, HadamardPartners{});
+    if (qubit == 0) map_amplitudes<true>(psi, states / 2, Every{}, HadamardWithin{});
+    else map_partners<true>(psi, states / 2, qubit - 1, Every{}, HadamardPartners{});
 }
 
 // Hadamard gates on the qubits `qubit` to `qubit` + 2, qubit > 0, in one pass: eight vectors a thread.
