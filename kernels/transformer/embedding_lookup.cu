@@ -22,7 +22,7 @@ __device__ int copy_rows(const Id* id, const float* table, float* out, long long
 #pragma unroll
     for (int t = 0; t < TOKENS; ++t) {
         const bool known = row[t] >= 0 && row[t] < vocabulary;
-        if (known && row[t] != padding && column < cols) v[t] = load_group<WIDTH>(table + row[t] * cols + column);
+        if (known && row[t] != padding && column < cols) v[t] = load_kept<WIDTH>(table + row[t] * cols + column);
         outside += !known && first + t < tokens;
     }
 #pragma unroll
