@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(256)
     float* const from_row = w + static_cast<long long>(first) * pre + column;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
-        if (taking_part[r]) v[r] = load_group<WIDTH>(from_row + static_cast<long long>(r) * pre);
+        if (taking_part[r]) v[r] = load_kept<WIDTH>(from_row + static_cast<long long>(r) * pre);
     const Group<WIDTH> from = load_group<WIDTH>(pre_time + column);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
