@@ -32,16 +32,17 @@ struct Normalise {
     }
 };
 
-/// Channels are the columns of a matrix, or PLANES of `spatial` elements. BACKWARDS takes the last rows or planes first.
-/// y may be x.
+/// Channels are the columns of a matrix, or PLANES of `spatial` elements. BACKWARDS takes the last rows or planes first,
+/// which the L2 cache still has: keeping those that are through would push out those to come. y may be x.
 template <int WIDTH, bool PLANES, class Then, bool BACKWARDS = false>
 __device__ void normalise(const float* x, const Parameters& p, float* y, long long batch, int channels, int spatial) {
     if constexpr (PLANES) {
         const unsigned int block = BACKWARDS ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
-        map_planes<WIDTH>(x, y, batch * channels, channels, spatial, [&](int c) { return Normalise<1, Then>(p, c); },
-                          block);
+        map_planes<WIDTH, !BACKWARDS>(x, y, batch * channels, channels, spatial,
+                                      [&](int c) { return Normalise<1, Then>(p, c); }, block);
     } else {
         const unsigned int block = BACKWARDS ? rows_block_backwards() : rows_block();
-        map_columns<WIDTH, ROWS>(x, y, batch, channels, [&](int c) { return Normalise<WIDTH, Then>(p, c); }, block);
+        map_columns<WIDTH, ROWS, !BACKWARDS>(x, y, batch, channels,
+                                             [&](int c) { return Normalise<WIDTH, Then>(p, c); }, block);
     }
 }

@@ -65,25 +65,26 @@ __device__ inline unsigned int rows_block() { return blockIdx.z * gridDim.y + bl
 __device__ inline unsigned int rows_block_backwards() { return gridDim.y * gridDim.z - 1 - rows_block(); }
 
 /// The groups at column `column` of ROWS rows, the first of them `row` and the others blockDim.y apart, all on their way
-/// before the first is used. Rows beyond `rows` are not read.
-template <int WIDTH, int ROWS>
+/// before the first is used. Rows beyond `rows` are not read. KEPT loads are those of load4_kept.
+template <int WIDTH, int ROWS, bool KEPT = false>
 __device__ void load_rows(const float* x, long long row, long long rows, int cols, int column, Group<WIDTH> (&v)[ROWS]) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
-        if (row + r * blockDim.y < rows) v[r] = load_group<WIDTH>(x + (row + r * blockDim.y) * cols + column);
+        if (row + r * blockDim.y < rows)
+            v[r] = load_either<WIDTH, KEPT>(x + (row + r * blockDim.y) * cols + column);
 }
 
 /// y[r, c + k] = f(x[r, c + k], k) with f = of_columns(c), c the first of a thread's WIDTH columns. Each thread does ROWS rows,
 /// blockDim.y apart, with what f holds. gridDim.x covers the columns; `block` is this block's place among the rows. y may
-/// be x.
-template <int WIDTH, int ROWS, class OfColumns>
+/// be x. Groups of four are loaded by load4_kept unless KEPT is false.
+template <int WIDTH, int ROWS, bool KEPT = true, class OfColumns>
 __device__ void map_columns(const float* x, float* y, long long rows, int cols, OfColumns of_columns,
                             unsigned int block = rows_block()) {
     const int column = first_column<WIDTH>();
     if (column >= cols) return;
     const long long row = static_cast<long long>(block) * ROWS * blockDim.y + threadIdx.y;
     Group<WIDTH> v[ROWS];
-    load_rows(x, row, rows, cols, column, v);
+    load_rows<WIDTH, ROWS, KEPT && WIDTH == 4>(x, row, rows, cols, column, v);
     const auto f = of_columns(column);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -96,14 +97,14 @@ __device__ void map_columns(const float* x, float* y, long long rows, int cols, 
 
 /// y = f(x) with f = of_channel(c) over planes of `spatial` elements, plane p being of channel p % channels. The planes are
 /// one array: a thread has one group of it, and divides for its channel while that is on its way. `block` is this block's
-/// place. y may be x.
-template <int WIDTH, class OfChannel>
+/// place. y may be x. KEPT is as for map_columns.
+template <int WIDTH, bool KEPT = true, class OfChannel>
 __device__ void map_planes(const float* x, float* y, long long planes, int channels, int spatial, OfChannel of_channel,
                            unsigned int block = blockIdx.x) {
     const unsigned long long group = static_cast<unsigned long long>(block) * blockDim.x + threadIdx.x;
     const unsigned int across = spatial / WIDTH;
     if (group >= planes * across) return;
-    Group<WIDTH> v = load_group<WIDTH>(x + WIDTH * group);
+    Group<WIDTH> v = load_either<WIDTH, KEPT && WIDTH == 4>(x + WIDTH * group);
     const auto f = of_channel(static_cast<int>(group / across % channels));
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) v.at[k] = f(v.at[k]);
