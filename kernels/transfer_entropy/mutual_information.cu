@@ -1,6 +1,7 @@
 #include "count_logs.cuh"
 #include "given_margins.cuh"
 #include "row_sums.cuh"
+#include "square_probabilities.cuh"
 #include "table_cells.cuh"
 
 // n I = sum of c ln c over cells - the same over rows and over columns + n ln n, of tables [bx][by] of counts or
@@ -150,6 +151,34 @@ __global__ void __launch_bounds__(256, 3)
         if (lane == t) own = sums;
     }
     if (lane < IN_TURN && first + lane < tables) information[first + lane] = estimate(own, corrected, unit);
+}
+
+// Blocks of an SM: with more, numbers of a table leave the registers, as they do with so many on other architectures.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 100 == 9
+constexpr int SQUARES = 14;
+#else
+constexpr int SQUARES = 10;
+#endif
+
+// The same of probabilities, whose logarithms are in no table: a warp for each, which has it in registers.
+extern "C" __global__ void __launch_bounds__(64, SQUARES)
+    square_probabilities(const float* joint, float* information, int tables, int corrected, double unit) {
+    const long long own = grid_thread() / 32;
+    if (own >= tables) return;
+    const bool aligned = misalignment(joint) == 0;
+    const int lane = threadIdx.x % 32;
+    joint += own * SIDE * SIDE;
+    float cell[GIVEN_ROWS][4];
+    load_square(joint, aligned, cell);
+    const SquareSums sums = square_sums(cell, corrected);
+    float found;
+    if (sums.sure) {
+        const double total = sums.total < 0x1p-46 * sums.n ? 0.0 : sums.total;  // less is what rounding makes
+        found = static_cast<float>(unit * (total - (corrected ? (sums.excess + 1.0) / 2.0 : 0.0)) / sums.n);
+    } else {
+        found = estimate(square_with_care(joint, aligned, nullptr, corrected), corrected, unit);
+    }
+    if (lane == 0) information[own] = found;
 }
 
 /// This warp's part of a tile of a large table: four columns a lane, side by side, and up to 32 rows, four at a time.

@@ -36,8 +36,8 @@ from ..include.poor_ways import ONE_BLOCK
 
 # Memory-bound at S2, for counts: about 13 instructions a cell, and a table of logarithms that costs four cache lines
 # for 32 cells. Cells that are no whole numbers below 1024 take a logarithm in double precision each, after a first pass
-# that found them; that limits `probabilities`. S1 is latency-bound: four blocks on an
-# SM, fewer parts to add up and one launch less help.
+# that found them; that limits `probabilities` but for square tables, each in the registers of a warp, whose terms are
+# those of given_margins.cuh. S1 is latency-bound: four blocks on an SM, fewer parts to add up and one launch less help.
 STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 256, 8192, 1024, 512
 SIDE, IN_TURN = 32, 8  # of square tables that stay in registers; of them a warp takes so many
 tallies = Fill(
@@ -51,6 +51,14 @@ weights = Fill(
 def fits(bx: int, by: int) -> bool:
     """Whether a table, its rows made odd so that columns lie in different banks, stays on chip."""
     return bx * (by | 1) <= ON_CHIP
+
+
+def launch_probabilities(tables: int, bx: int, by: int, strips: int, bands: int) -> Any:
+    """Launch a warp for each square table, which takes its logarithms itself; others as `launch_of` does."""
+    if bx == by == SIDE:
+        names = ("joint", "information", "tables", "corrected", "unit")
+        return Launch(-(-tables // 2), 64, entry="square_probabilities", arguments=names)
+    return launch_of("float")(tables, bx, by, strips, bands)
 
 
 def launch_of(count: str) -> Callable[..., Any]:
@@ -171,6 +179,43 @@ awkward = (
     (sparse, "empty cells, row and column"),
     (with_a_large_cell, "a cell above the table of logarithms among small ones"),
 )
+
+
+def independent(bx: int, by: int) -> AnyArray:
+    """Products of margins, but for their rounding."""
+    rng = np.random.default_rng(7)
+    return np.float32(np.outer(rng.uniform(1, 2, bx), rng.uniform(1, 2, by)))
+
+
+def square(make: Callable[[int, int], AnyArray], source: str, total: float = 1.0, **parameters: Any) -> Golden:
+    """A table that stays in registers, whose cells add up to `total`."""
+
+    def joint(bx: int, by: int) -> AnyArray:
+        table = make(bx, by)
+        return (total / table.sum() * table)[None]
+
+    return Golden(Workload(tables=1, bx=SIDE, by=SIDE, **parameters), {"joint": joint}, {}, source)
+
+
+def corner(cells: list[list[float]], information: float, source: str) -> Golden:
+    """The same with mass in the first two rows and columns alone."""
+    joint = np.zeros((1, SIDE, SIDE))
+    joint[0, :2, :2] = cells
+    return Golden(Workload(tables=1, bx=SIDE, by=SIDE), {"joint": joint}, {"information": information}, source)
+
+
+SQUARE_PROBABILITIES = (
+    corner([[0.5, 0], [0, 0.5]], np.log(2), "y follows from x"),
+    corner([[0.125, 0.25], [0.1875, 0.375]], 0.0, "independent, with empty rows and columns"),
+    corner([[0, 0], [1, 0]], 0.0, "one cell"),
+    corner([[0, 0], [0, 0]], np.nan, "nothing"),
+    corner([[np.nan, 0], [0, 1]], np.nan, "NaN"),
+    corner([[1.0, 0], [0, 2.0**-90]], 0.0, "a column whose share is out of range"),
+    *(square(make, source) for make, source in awkward),
+    square(independent, "independent, but for rounding"),
+    *(square(nearly_independent, f"a sum of 2^{power}", 2.0**power) for power in (-90, -40, 40, 90)),
+    square(sparse, "corrected, in bits", 1.0, units="bits", miller_madow=True),
+)
 spec = KernelSpec(
     entry="mutual_information<float>",
     arguments=arguments("float32", tallies),
@@ -228,7 +273,10 @@ spec = KernelSpec(
                 ),
             ),
         ),
-        "probabilities": Variant("of tables of probabilities", arguments=arguments("float32", weights), golden=()),
+        "probabilities": Variant(
+            "of tables of probabilities", arguments=arguments("float32", weights), launch=launch_probabilities,
+            golden=SQUARE_PROBABILITIES,
+        ),
         "margins": with_margins(In("joint", "tables bx by", fill=tallies), rules, awkward),
     },
 )  # fmt: skip
