@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from prism_bench.compilation.sections import sections
+
 _ENTRY = re.compile(r"Compiling entry function '(?P<entry>[^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
@@ -32,10 +34,8 @@ def sass_hash(cubin: bytes, leaving_out: Collection[str] = ()) -> str:
 
     The functions with the mangled names `leaving_out` are not counted.
     """
-    from elftools.elf.elffile import ELFFile
-
     digest = hashlib.sha256()
-    for section in sorted(ELFFile(io.BytesIO(cubin)).iter_sections(), key=lambda section: section.name):
+    for section in sorted(sections(cubin), key=lambda section: section.name):
         if section.name.startswith(_TEXT) and section.name.removeprefix(_TEXT) not in leaving_out:
             digest.update(section.data())
     return digest.hexdigest()[:16]
@@ -51,19 +51,14 @@ def toolchain(cubin: bytes) -> bytes:
 
 def code_bytes(cubin: bytes, symbols: Collection[str]) -> int:
     """Return the size of the instructions of these entries, in bytes."""
-    from elftools.elf.elffile import ELFFile
-
     wanted = {f"{_TEXT}{symbol}" for symbol in symbols}
-    sections = ELFFile(io.BytesIO(cubin)).iter_sections()
-    return sum(section.data_size for section in sections if section.name in wanted)
+    return sum(section.size for section in sections(cubin) if section.name in wanted)
 
 
 def data_hash(cubin: bytes) -> str:
     """Return a hash of the constants and initial values that come with the code, without the space for arguments."""
-    from elftools.elf.elffile import ELFFile
-
     digest = hashlib.sha256()
-    for section in sorted(ELFFile(io.BytesIO(cubin)).iter_sections(), key=lambda section: section.name):
+    for section in sorted(sections(cubin), key=lambda section: section.name):
         if section.name.startswith(_DATA) and not section.name.startswith(_ARGUMENTS):
             digest.update(section.name.encode() + section.data())
     return digest.hexdigest()[:16]
