@@ -103,9 +103,10 @@ class FleetRun:
     def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> Schedule:
         costs, _ = costs_of(cases, self.settings, self.backend, self.earlier)
         compiled = costs if self.settings.peers else replace(costs, compiling=0.0)  # most of it is that of peers
-        groups = costed_groups(cases, self._ceilings(), compiled, self.settings.processes)
+        raced = self.settings.peers and self.backend == "cuda"
+        groups = costed_groups(cases, self._ceilings(), compiled, self.settings.processes, peers=raced)
         bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, self.earlier)
-        overhead = job_overhead(bare, anchors, self.settings.processes)
+        overhead = job_overhead(bare, anchors, self.settings.processes, peers=raced)
         last = last_boards(islice(self.earlier, MOST_READ), {case.spec.name for case in cases})
         return Schedule(groups, [board.key for board in self.boards], last, overhead)
 

@@ -68,6 +68,7 @@ class CatalogueWork:
             "backend": self._backend, "catalogue": place_of(Path(self._catalogue.folder)),
             "digest": board.versions.get("catalogue", ""),
             "settings": to_plain(replace(self._settings, lanes=lanes)),
+            "known_seconds": self._settings.known_seconds,  # plain settings, which workers get, lack it
             "tasks": list(dict.fromkeys(task for group in groups for task in group.tasks)),
             "anchors": [task for name, task in self._anchors.items() if name not in mine.run.results],
         }  # fmt: skip

@@ -1,6 +1,7 @@
 """Job of a run: some groups of its cases, verified and timed on one board, every result sent as it comes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,8 @@ def _catalogue(folder: Path, digest: str) -> Catalogue:
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Verify and time the order's `tasks` and `anchors`; send every result as it comes, and return the run's facts."""
     catalogue = _catalogue(folder_of(order["catalogue"]), order["digest"])
-    driven = StreamedRun(catalogue, order["backend"], from_plain(order["settings"]), channel)
+    settings = replace(from_plain(order["settings"]), known_seconds=order["known_seconds"])
+    driven = StreamedRun(catalogue, order["backend"], settings, channel)
     cases, anchors = ([catalogue.anywhere(task) for task in order[which]] for which in ("tasks", "anchors"))
     driven.measure(cases, anchors=anchors)
     driven.flush()

@@ -88,8 +88,10 @@ def last_boards(records: Iterable[RunRecord], kernels: Collection[str]) -> dict[
 
 LEAST_SECONDS = 20.0  # of free groups in a job: shorter ones would mostly start processes
 # What each job takes anew of compilation and verification, whose processes start and end: four jobs of two H200s took
-# 29 s more for both than one job of one did (2026-11-27, commit 618862b2).
-JOB_SECONDS = 9.0
+# 29 s more for both than one job of one did (2026-11-27, commit 618862b2). With peers, whose library every process
+# imports while others compile, twelve jobs of H200s took 662 s to verify what takes 318 s in eight processes that run
+# already (commit c4471d02).
+JOB_SECONDS, PEER_SECONDS = 9.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -100,21 +102,40 @@ class JobOverhead:
     anchors: float = 0.0
 
 
-def job_overhead(costs: CaseCosts, anchors: Sequence[Case], processes: int) -> JobOverhead:
-    """Return the overhead of jobs by costs without peers: boards measure neither edges nor peers of the anchors."""
+def job_seconds(peers: bool) -> float:
+    """Return what each job takes anew before anything is timed, with or without peers."""
+    return JOB_SECONDS + (PEER_SECONDS if peers else 0.0)
+
+
+def job_overhead(costs: CaseCosts, anchors: Sequence[Case], processes: int, *, peers: bool = False) -> JobOverhead:
+    """Return the overhead of jobs by costs without peers: boards measure neither edges nor peers of the anchors.
+
+    `peers` is whether jobs measure those of the other cases.
+    """
     seconds = replace(costs, edges={}).by_case(anchors, processes)
-    return JobOverhead(JOB_SECONDS + processes * costs.start, sum(seconds.values()))
+    return JobOverhead(job_seconds(peers) + processes * costs.start, sum(seconds.values()))
 
 
-def costed_groups(cases: Sequence[Case], ceilings: Sequence[Case], costs: CaseCosts, processes: int) -> list[CaseGroup]:
+def costed_groups(
+    cases: Sequence[Case], ceilings: Sequence[Case], costs: CaseCosts, processes: int, *, peers: bool = False
+) -> list[CaseGroup]:
     """Return the groups of the cases and that of the ceilings, each with what it takes by the costs.
 
-    A case takes its share of what was compiled, less what every job takes.
+    A case takes its share of what was compiled and verified, less what every job took anew, with its `peers` or not.
     """
+    costs = _without_starts(costs, job_seconds(peers))
     seconds = costs.by_case([*cases, *ceilings], processes)
-    compiling = max(0.0, costs.compiling - costs.jobs * JOB_SECONDS) / max(1, len(costs.timed))
+    compiling = costs.compiling / max(1, len(costs.timed))
     total = {name: one + compiling for name, one in seconds.items()}
     return [*ceiling_groups(ceilings, total), *grouped(cases, total)]
+
+
+def _without_starts(costs: CaseCosts, seconds: float) -> CaseCosts:
+    """Return the costs without the seconds that each job took anew of verification and compilation."""
+    verifying = costs.shared * (sum(costs.untimed.values()) + sum(costs.edges.values()))
+    whole = verifying + costs.compiling
+    left = max(0.0, 1.0 - costs.jobs * seconds / whole) if whole else 0.0
+    return replace(costs, compiling=left * costs.compiling, shared=left * costs.shared)
 
 
 class Schedule:

@@ -4,8 +4,8 @@ Groups, their placement and the size of jobs are those of `prism-bench run --fle
 job takes the recorded seconds of its cases (verification, every process, peers), its share of the compilation, all
 that its timing processes took next to their cases, and `placement.JOB_SECONDS`: what jobs of a real fleet took anew.
 One board measures the ceilings, the others the anchors among them in their first job. Jobs are planned by the times of
-another record where one is given. Not simulated: a scheduler that takes time, cores that are shared, and differences
-between boards.
+another record where one is given. Not simulated: a scheduler that takes time, what peers add to the start of a job
+(`placement.PEER_SECONDS`), cores that are shared, and differences between boards.
 """
 
 import argparse

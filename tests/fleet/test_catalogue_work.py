@@ -1,5 +1,6 @@
 """What a board of a fleet is asked to measure, and what stays of a job that was lost."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.files import CACHE_REFUSED
-from prism_bench.fleet import BoardState
+from prism_bench.fleet import BoardState, measured_block
 from prism_bench.fleet.catalogue_work import CatalogueWork
 from prism_bench.fleet.dispatch import BoardRefused
 from prism_bench.fleet.placement import CaseGroup, ceiling_groups
@@ -95,3 +96,20 @@ def test_a_job_whose_results_did_not_all_arrive_is_not_kept(work):
     more = {"results": count + 1, "facts": {}, "protocol": {}, "monitor": [], "spent": {}}
     with pytest.raises(BoardRefused, match="2 of 3 results arrived"):
         work.done(board("a"), [GROUP], more)
+
+
+def test_a_job_verifies_the_tasks_first_that_took_longest(monkeypatch):
+    seconds = {CASE.task: 2.0, "edges:double": 3.0}
+    work = CatalogueWork(CATALOGUE, "null", Settings(processes=1, known_seconds=seconds), [CASE], lanes=2)
+    monkeypatch.setattr("prism_bench.run.lanes.WORTH_A_START", 1)
+    known = []
+
+    def in_order(tasks, seconds, lanes):
+        known.append(seconds)
+        return list(tasks)
+
+    monkeypatch.setattr("prism_bench.run.catalogue_run.longest_first", in_order)
+    order = json.loads(json.dumps(work.order(board("a"), [GROUP, CEILINGS])))
+    result = measured_block.measure(order, SimpleNamespace(send=lambda event: None))
+    assert result["results"] > 3
+    assert [seconds, seconds] == known, "edges, then cases"

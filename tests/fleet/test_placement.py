@@ -11,12 +11,15 @@ from prism_bench.errors import UsageError
 from prism_bench.fleet.catalogue_run import SECONDS, block_seconds
 from prism_bench.fleet.placement import (
     JOB_SECONDS,
+    PEER_SECONDS,
     CaseGroup,
     JobOverhead,
     Schedule,
     ceiling_groups,
     costed_groups,
     grouped,
+    job_overhead,
+    job_seconds,
     last_boards,
     level,
 )
@@ -72,6 +75,25 @@ def test_a_case_takes_its_share_of_what_was_compiled():
     plain, shared = (costed_groups(cases[1:], cases[:1], one, 3) for one in (costs, share))
     assert plain[0].early and (6.0, 6.5) == (plain[0].seconds, shared[0].seconds)
     assert [one.seconds + 0.5 * len(one.tasks) for one in plain] == [one.seconds for one in shared]
+
+
+def test_a_case_takes_nothing_of_what_each_job_verified_anew():
+    cases = TOYS.cases(labels=("S0",))
+    untimed = {case.name: 10.0 for case in cases}
+    costs = CaseCosts({}, untimed, {}, {case.name: "S0" for case in cases}, jobs=2, shared=0.5)
+    anew = 2 * job_seconds(peers=False)
+    several = replace(costs, shared=0.5 + anew / (10.0 * len(cases)))
+    one, other = (costed_groups(cases, [], each, 3) for each in (replace(costs, jobs=0), several))
+    assert [group.seconds for group in other] == pytest.approx([group.seconds for group in one])
+    assert [0.0] * len(one) == [group.seconds for group in costed_groups(cases, [], replace(costs, jobs=99), 3)]
+
+
+def test_a_job_with_peers_costs_more_to_start_so_that_there_are_fewer(monkeypatch):
+    monkeypatch.delenv(SECONDS, raising=False)
+    costs = CaseCosts({}, {}, {}, {}, start=1.0)
+    bare, raced = (job_overhead(costs, [], 3, peers=peers).start for peers in (False, True))
+    assert (JOB_SECONDS + 3.0, PEER_SECONDS) == (bare, raced - bare)
+    assert (2, 1) == tuple(round(400.0 / block_seconds(4 * 400.0, 4, start)) for start in (bare, raced))
 
 
 def test_no_record_is_read_after_all_kernels_are_found():
