@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 
 from prism_bench.files import cache_folder, writable_cache, write_atomically
+from prism_bench.visible_gpu import cache_of_gpu
 
 BUILDS, CHOICES = "peer_builds", "peer_choices"
 
@@ -18,13 +19,13 @@ def kept_build(key: Iterable[object], build: Callable[[], bytes]) -> bytes:
 
 
 def kept_choice(key: Iterable[object], choose: Callable[[], bytes]) -> bytes:
-    """Return the choice that an earlier process of the run kept under the key; else choose and keep it."""
-    return _kept(CHOICES, key, choose)
+    """Return the choice that an earlier process of the run kept under the key on this GPU; else choose and keep it."""
+    return _kept(cache_of_gpu(CHOICES), key, choose)
 
 
 def forget_kept_choices() -> int:
-    """Remove the choices that were made so far, and return how many: later processes choose anew."""
-    found = [file for file in cache_folder(CHOICES).glob("*") if file.is_file()]
+    """Remove the choices that were made on this GPU so far, and return how many: later processes choose anew."""
+    found = [file for file in cache_folder(cache_of_gpu(CHOICES)).glob("*") if file.is_file()]
     for file in found:
         file.unlink(missing_ok=True)
     return len(found)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from prism_bench.errors import BackendUnavailable, unknown
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+from prism_bench.visible_gpu import VISIBLE
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ import pytest
 
 from prism_bench.backends.cuda.torch_cache import cache_variables, forget_choices, shared_cache
 from prism_bench.peer import Form
+from prism_bench.visible_gpu import VISIBLE
 from tests.backends.torch_stand_in import Benchmarker, install
 
 
 @pytest.fixture
 def torch(monkeypatch, tmp_path):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+    monkeypatch.delenv(VISIBLE, raising=False)
     install(monkeypatch)
     return sys.modules["torch"]
 
@@ -62,3 +64,26 @@ def test_choices_are_forgotten_and_compiled_code_stays(torch):
     (folder / "tuned.best_config").write_text('{"num_warps": 8, "found_by_coordesc": true}')
     assert (2, 0) == (forget_choices(), forget_choices())
     assert ["kernel.py", "tuned.best_config"] == sorted(file.name for file in folder.iterdir())
+
+
+def test_boards_of_one_host_keep_their_own_choices_and_wait_for_their_own_benchmarks(torch, monkeypatch):
+    original, folders, triton = Benchmarker.benchmark_gpu, {}, set()
+    for gpu in ("GPU-1", "GPU-2"):
+        monkeypatch.setenv(VISIBLE, gpu)
+        found = cache_variables(torch, "compiled")
+        folders[gpu] = Path(found["TORCHINDUCTOR_CACHE_DIR"])
+        triton.add(found["TRITON_CACHE_DIR"])
+        folders[gpu].mkdir(parents=True)
+        (folders[gpu] / "kernel.best_config").write_text("{}")
+    assert (2, 1) == (len(set(folders.values())), len(triton)), "machine code depends on its source alone"
+
+    def call():
+        with (folders["GPU-1"].parent / "benchmark.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return 3
+
+    with shared_cache(torch, "compiled"):
+        assert Benchmarker().benchmark_gpu(call) == [3], "the other board's lock is free"
+    assert 1 == forget_choices()
+    assert [True, False] == [(folder / "kernel.best_config").exists() for folder in folders.values()]
+    assert original is Benchmarker.benchmark_gpu

@@ -1,4 +1,4 @@
-"""Inductor's and Triton's caches below ours, and their benchmarks one at a time, for all processes of this machine."""
+"""Inductor's and Triton's caches below ours, and their benchmarks one at a time, for all processes of one GPU."""
 
 import os
 from collections.abc import Callable, Generator, Mapping
@@ -11,6 +11,7 @@ from typing import Any
 from prism_bench.files import writable_cache
 from prism_bench.locks import lock
 from prism_bench.peer import Form
+from prism_bench.visible_gpu import cache_of_gpu
 
 _FORMS = "TORCHINDUCTOR_CACHE_DIR"  # what Inductor keeps of each form is in a folder of the form
 _TRITON = "TRITON_CACHE_DIR"
@@ -22,38 +23,45 @@ _DESCENT = b'"found_by_coordesc": true'
 def cache_variables(torch: ModuleType, form: Form) -> dict[str, str]:
     """Return the environment variables that lead Inductor and Triton to our cache, one for each version of torch.
 
-    Forms share the kernels that Triton compiles, but not what Inductor chose among their configurations: the one would
-    not accept the other's choice, and replace it by its own.
+    Forms and GPUs share the kernels that Triton compiles, but not what Inductor chose among their configurations: the
+    one would not accept the other's choice, and replace it by its own.
     """
-    folder = _folder(torch)
-    return {_FORMS: str(folder / form), _TRITON: str(folder / "triton")}
+    version = str(torch.__version__)
+    return {
+        _FORMS: str(_folder(torch) / form),
+        _TRITON: str(writable_cache(_CACHE) / version / "triton"),
+    }
 
 
 @contextmanager
 def shared_cache(torch: ModuleType, form: Form) -> Generator[None]:
     """Let Inductor and Triton use our cache of a form; afterwards the environment and the benchmarks are as before.
 
-    Both time the configurations that they choose from. The processes that compile ahead share one device, so each of
-    these benchmarks waits for the lock: what another process runs meanwhile would decide in place of the code.
+    Both time the configurations that they choose from. The processes that compile ahead share one GPU, so each of its
+    benchmarks waits for the lock: what another process runs meanwhile would decide in place of the code.
     """
     with _variables(cache_variables(torch, form)), _one_benchmark_at_a_time(_folder(torch) / _LOCK):
         yield
 
 
 def forget_choices() -> int:
-    """Remove what Inductor chose among given configurations, by any version of torch; return how many choices.
+    """Remove what Inductor chose on this GPU among given configurations, by any version of torch; return the number.
 
     The compiled code stays: a process that is alone on the device times the configurations again. A choice found by
     coordinate descent stays too, since finding it takes seconds.
     """
-    found = [file for file in writable_cache(_CACHE).rglob("*.best_config") if _DESCENT not in file.read_bytes()]
+    found = [
+        file
+        for file in writable_cache(cache_of_gpu(_CACHE)).rglob("*.best_config")
+        if _DESCENT not in file.read_bytes()
+    ]
     for file in found:
         file.unlink(missing_ok=True)
     return len(found)
 
 
 def _folder(torch: ModuleType) -> Path:
-    return writable_cache(_CACHE) / str(torch.__version__)
+    return writable_cache(cache_of_gpu(_CACHE)) / str(torch.__version__)
 
 
 @contextmanager
