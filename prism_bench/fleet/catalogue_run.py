@@ -17,7 +17,7 @@ from prism_bench.fleet.dispatch import BoardState, Dispatcher
 from prism_bench.fleet.fleet import Fleet
 from prism_bench.fleet.placement import Schedule, costed_groups, job_overhead, last_boards
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
-from prism_bench.run.forecast import MOST_READ, costs_of
+from prism_bench.run.forecast import MOST_READ, ROUGH, costs_of
 from prism_bench.run.settings import Settings
 from prism_bench.run_record import RunRecord
 from prism_bench.saving import Due
@@ -25,7 +25,9 @@ from prism_bench.saving import Due
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"
 BLOCK_SECONDS = 90.0  # of a job at least
 START_SECONDS = 14.0  # of a job next to its cases, where no record has them: of an H200 without peers, 2026-11-27
-MISSED = 0.14  # of the seconds of a board's last job: about what the plan misses; see DECISIONS.md
+# Of the seconds of a board's last job about what the plan misses, where it has no times and by those of a record of
+# most cases; see DECISIONS.md.
+MISSED, MISSED_BY_RECORD = 0.14, 0.05
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class FleetRun:
             self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes, anchors=anchors,
             keep=lambda: keep(work.record(complete=False)) if due() else None,
         )  # fmt: skip
-        schedule = self._schedule(chosen, anchors)
-        seconds = block_seconds(schedule.left, len(self.boards), schedule.overhead.start)
+        schedule, missed = self._schedule(chosen, anchors), self._missed(chosen)
+        seconds = block_seconds(schedule.left, len(self.boards), schedule.overhead.start, missed)
         dispatcher = Dispatcher(
             self.fleet, list(self.boards), schedule, work, seconds, self._rejoined(),
             lambda states: report(FleetProgress(states, work.finished(), len(chosen))),
@@ -100,6 +102,11 @@ class FleetRun:
         """Return the ceiling benchmarks that every board measures."""
         return anchor_cases(self.catalogue, islice(self.earlier, MOST_READ)) if self.backend == "cuda" else []
 
+    def _missed(self, cases: Sequence[Case]) -> float:
+        """Return the share of a job that its plan misses."""
+        _, source = costs_of(cases, self.settings, self.backend, self.earlier)
+        return MISSED if source == ROUGH else MISSED_BY_RECORD
+
     def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> Schedule:
         costs, _ = costs_of(cases, self.settings, self.backend, self.earlier)
         compiled = costs if self.settings.peers else replace(costs, compiling=0.0)  # most of it is that of peers
@@ -111,15 +118,15 @@ class FleetRun:
         return Schedule(groups, [board.key for board in self.boards], last, overhead)
 
 
-def block_seconds(left: float, boards: int, start: float = START_SECONDS) -> float:
+def block_seconds(left: float, boards: int, start: float = START_SECONDS, missed: float = MISSED) -> float:
     """Return about how many seconds a job takes, and what a lost worker costs, of `left` seconds on so many boards.
 
-    Many jobs take `start` seconds each; few leave boards idle at the end, since the plan misses a part of what the last
-    one takes. It is where both cost the same, at least 90 s, or what PRISM_BENCH_FLEET_SECONDS names.
+    Many jobs take `start` seconds each; few leave boards idle at the end, since the plan has `missed` that share of
+    what the last one takes. It is where both cost the same, at least 90 s, or what PRISM_BENCH_FLEET_SECONDS names.
     """
     written = os.environ.get(SECONDS)
     try:
-        best = math.sqrt(left / max(1, boards) * start / MISSED)
+        best = math.sqrt(left / max(1, boards) * start / missed)
         seconds = float(written) if written else max(BLOCK_SECONDS, best)
     except ValueError:
         seconds = -1.0

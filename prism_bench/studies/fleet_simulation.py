@@ -1,11 +1,11 @@
 """Simulation of a fleet: how long a run of the catalogue takes on 1, 2, 4 and 8 boards, from a record's task times.
 
-Groups, their placement and the size of jobs are those of `prism-bench run --fleet`; only the boards are simulated. A
-job takes the recorded seconds of its cases (verification, every process, peers), its share of the compilation, all
-that its timing processes took next to their cases, and `placement.JOB_SECONDS`: what jobs of a real fleet took anew.
-One board measures the ceilings, the others the anchors among them in their first job. Jobs are planned by the times of
-another record where one is given. Not simulated: a scheduler that takes time, what peers add to the start of a job
-(`placement.PEER_SECONDS`), cores that are shared, and differences between boards.
+Groups, their placement and the size of jobs are those of `prism-bench run --fleet` without earlier records; only the
+boards are simulated. A job takes the recorded seconds of its cases (verification, every process, peers), its share of
+the compilation, all that its timing processes took next to their cases, and `placement.JOB_SECONDS`: what jobs of a
+real fleet took anew. One board measures the ceilings, the others the anchors among them in their first job. Jobs are
+planned by the times of another record where one is given. Not simulated: a scheduler that takes time, what peers add
+to the start of a job (`placement.PEER_SECONDS`), cores that are shared, and differences between boards.
 """
 
 import argparse
