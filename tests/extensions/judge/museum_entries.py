@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent / "museum"
 MARK = "#: "
 # What happens without the defences: a wrong verdict `right`; a file that is written (`acts`) or shown (`leaks`); the
 # process with the verdict `dies` or `hangs`; `gpu`: what only a GPU shows.
-Bite = Literal["right", "acts", "leaks", "dies", "hangs", "gpu", "none"]
+Bite = Literal["right", "acts", "leaks", "dies", "hangs", "gpu"]
 
 
 @dataclass(frozen=True)

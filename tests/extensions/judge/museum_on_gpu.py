@@ -1,8 +1,9 @@
 """`scripts/judge_museum`: every entry of the museum on a GPU, judged by the judge, by its referee alone, and naively.
 
 Each is tried in own processes, since a naive judge hangs or dies with what it launches. The table has a line for each
-entry. An entry is undetected where the judge answers otherwise than its card says. The judge gets a GPU where it
-rejects nothing without one; what its rules refuse before any launch is not shown to the referee.
+entry. An entry is undetected where the judge answers otherwise than its card says, or times what only a GPU shows and
+is right at less than an honest kernel takes. The judge gets a GPU where it rejects nothing without one; what its rules
+refuse before any launch is not shown to the referee.
 """
 
 import argparse
@@ -99,8 +100,18 @@ def _verdict(
 def _answer(verdict: JudgeVerdict) -> dict[str, object]:
     return {
         "ruling": verdict.ruling, "words": _words(verdict), "seconds": sum(verdict.seconds.values()),
+        "relative": _relative(verdict),
         "state": verdict.evidence.get("quarantine", verdict.evidence.get("machine afterwards", "")),
     }  # fmt: skip
+
+
+def _relative(verdict: JudgeVerdict) -> float:
+    """Return the time of the largest case over that of the task's own kernel; 0 where either has none."""
+    own, kernel = (
+        {one.case: one.seconds for one in verdict.times if one.kind == kind} for kind in ("submission", "kernel")
+    )
+    largest = max(own.keys() & kernel.keys(), key=kernel.__getitem__, default="")
+    return round(own[largest] / kernel[largest], 3) if largest else 0.0
 
 
 def _impatient_session() -> RefereeSession:
@@ -146,12 +157,21 @@ def row(entry: Entry, gpu: str, honest: dict[str, float], architecture: str = "9
     ruling = str(judge.get("ruling", judge.get("ended")))
     referee = {"ruling": "not asked"} if ruling == "refused" else answered(entry, "referee", gpu, architecture)
     naive = answered(entry, "naive", gpu, architecture)
+    relative = float(str(judge.get("relative", 0)))
     return MuseumRow(
         entry.name, entry.attack, entry.expected, ruling, str(judge.get("words", "")),
         f"{referee.get('ruling', referee.get('ended'))} {referee.get('words', '')}".strip()[:120],
-        _effect(naive, honest) or _acceptance(entry, naive), ruling == entry.ruling,
-        round(float(str(judge.get("seconds", 0))), 1),
+        _effect(naive, honest) or _acceptance(entry, naive),
+        _is_as_demanded(entry, ruling, str(judge.get("words", "")), relative),
+        round(float(str(judge.get("seconds", 0))), 1), relative,
     )  # fmt: skip
+
+
+def _is_as_demanded(entry: Entry, ruling: str, words: str, relative: float) -> bool:
+    """Return whether the ruling is the card's, by the sanitizer where that alone shows it, and no time is flattered."""
+    if entry.needs == "gpu" and entry.ruling == "right" and relative < FASTER:
+        return False
+    return ruling == entry.ruling and (entry.needs != TOOL or entry.words in words)
 
 
 def _effect(naive: dict[str, object], honest: dict[str, float]) -> str:

@@ -16,7 +16,8 @@ from tests.extensions.judge.museum_entries import entries
 class MuseumRow:
     """An entry: what its card says, what the judge answers on a GPU, what its referee alone, and what a naive judge.
 
-    `naive` is the effect of the attack on that; empty where it has none. `seconds` are the judge's.
+    `naive` is the effect of the attack on that; empty where it has none. `seconds` are the judge's, and `relative` is
+    the time that it names at the largest size over that of the task's own kernel, 0 where it names none.
     """
 
     entry: str
@@ -28,6 +29,7 @@ class MuseumRow:
     naive: str
     detected: bool
     seconds: float
+    relative: float = 0.0
 
 
 def read_rows(path: Path) -> list[MuseumRow]:

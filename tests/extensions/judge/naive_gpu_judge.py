@@ -58,20 +58,20 @@ def naive_verdict(card: Path, task: str, tasks: Catalogue) -> NaiveVerdict:
     where = Device(facts.sm_count, facts.max_shared_bytes, facts.compute_capability)
     submission = read_submission(card)
     spec = judged_spec(tasks.kernel(task), submission)
-    case = timed_cases(spec, None)[-1]
-    entries = case.plan.entries(where)
+    case, edges = timed_cases(spec, None)[-1], edge_cases(spec, None)
+    entries = tuple(sorted({entry for one in (case, *edges) for entry in one.plan.entries(where)}))
     if submission.is_cubin:
         code = ContestantCode(submission.content, {entry: entry for entry in entries})
     else:
         made = compile_source(spec.source_file, entries, str(facts.compute_capability), spec.options)
         code = ContestantCode(made.cubin, made.lowered)
-    plan, cubins = case_plan(case, where, code)
-    device.load(cubins, [(step.module, step.symbol) for step in plan.steps])
+    (_, plan), *others = [(one, case_plan(one, where, code)[0]) for one in (case, *edges)]
+    steps = [step for one in (plan, *(other for _, other in others)) for step in one.steps]
+    device.load((code.cubin,), list(dict.fromkeys((step.module, step.symbol) for step in steps)))
     with device_turn(facts.uuid):
         found = _Naive.of(device, backend, case, plan).verdict()
-    plans = [(edge, case_plan(edge, where, code)[0]) for edge in edge_cases(spec, None)]
-    edges = all(_Naive.of(device, backend, edge, one).is_right(2) for edge, one in plans if one.steps)
-    return replace(found, edges=edges, architecture=str(facts.compute_capability))
+    right = all(_Naive.of(device, backend, edge, one).is_right(2) for edge, one in others if one.steps)
+    return replace(found, edges=right, architecture=str(facts.compute_capability))
 
 
 @dataclass(frozen=True)

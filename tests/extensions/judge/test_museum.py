@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.extensions.judge import form, judged_spec
 from prism_bench.extensions.judge.defences import DEFENCES
@@ -35,6 +37,7 @@ ATTACKED, SECRET = Path("/tmp/attacked"), Path("/tmp/attacker_secret")
 SOON = CellLimits(compile_seconds=2)
 IMPATIENT = CellLimits(patience=0.5)
 NEVER = CellLimits(None, None, 1e9)
+HOST_WORDS = "#define __global__\nstatic struct { long long x; } blockIdx, blockDim, threadIdx;\n"
 NUMBERS = set(range(1, 49))  # of the attacks in the table of research/field_2026_11.md
 
 
@@ -110,13 +113,33 @@ def is_taken_for_right(
 
 
 def acts(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it does outside of the jail, or where a judge evaluates a card as Python, shows in a file."""
-    if "form of the submission" in entry.defences:
-        eval(next(line for line in entry.card.read_text().splitlines() if line.startswith("grid")).split('"')[1])
+    """What it does outside of the jail, or where a judge runs what it is sent as a program, shows in a file."""
+    if {"form of the submission", "form of machine code"} & set(entry.defences):
+        run_as_a_program(entry)
     else:
         trial(entry, tasks, None, entry.defences).verdict()
     assert ATTACKED.exists()
     ATTACKED.unlink()
+
+
+def run_as_a_program(entry: Entry) -> None:
+    """Do what judges do that take programs: evaluate the card, start the file, load what a source makes on the host."""
+    submission = tomllib.loads(entry.card.read_text())
+    if submission.get("cubin"):
+        subprocess.run(["sh", entry.card.with_name(submission["cubin"])], check=True)
+    elif "__import__" in (grid := submission["launch"][0]["grid"]):
+        eval(grid)
+    else:
+        load_on_the_host(entry.card.with_name(submission["source"]).read_text())
+
+
+def load_on_the_host(source: str) -> None:
+    """Compile a source as host code, and load it in another process."""
+    library = ATTACKED.with_suffix(".so")
+    build = [find_compiler().command, "-x", "c++", "-shared", "-fPIC", "-o", library, "-"]
+    subprocess.run(build, input=f"{HOST_WORDS}{source}", text=True, check=True)
+    subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(library)!r})"], check=True)
+    library.unlink()
 
 
 def leaks(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,21 +7,27 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.extensions.judge import museum_on_gpu
 from tests.extensions.judge.museum_entries import Entry, entries
+from tests.extensions.judge.verdicts import RIGHT, TIMES, WRONG
 
 USUAL = {"right": True, "worked": True, "edges": True, "seconds": 1e-5, "samples": 60, "enqueued": 5e-6, "waited": 2e-5}
 KNOWN = {one.name: one for one in entries()}
 
 
-def tried(monkeypatch: pytest.MonkeyPatch, name: str, ruling: str, **naive: object) -> museum_on_gpu.MuseumRow:
+def tried(
+    monkeypatch: pytest.MonkeyPatch, name: str, ruling: str, relative: float = 1.0, words: str = "because",
+    **naive: object,
+) -> museum_on_gpu.MuseumRow:  # fmt: skip
     """Return the line of an entry that the judge answers with a ruling, and a naive judge with what differs."""
 
     def answered(entry: Entry, way: str, gpu: str, architecture: str = "") -> dict[str, object]:
+        judge = {"words": words, "seconds": 2.0, "relative": relative}
         naively = naive if "ended" in naive else {**USUAL, **naive}
-        return naively if way == "naive" else {"ruling": ruling, "words": "because", "seconds": 2.0}
+        return naively if way == "naive" else {**judge, "ruling": ruling}
 
     monkeypatch.setattr(museum_on_gpu, "answered", answered)
     return museum_on_gpu.row(KNOWN[name], "", {"seconds": 1e-5, "samples": 60, "waited": 2e-5})
@@ -58,6 +64,22 @@ def test_an_attack_that_passes_is_undetected_and_ends_with_1(
         "3 entries, undetected: 1 counts_its_calls",
     ]
     assert 4 == len(table.read_text().splitlines())
+
+
+def test_a_time_that_an_attack_flatters_is_undetected(monkeypatch: pytest.MonkeyPatch) -> None:
+    flattered = tried(monkeypatch, "pins_the_cache", "right", 0.8)
+    assert (False, 0.8) == (flattered.detected, flattered.relative)
+    assert tried(monkeypatch, "pins_the_cache", "right", 0.97).detected
+    assert not tried(monkeypatch, "pins_the_cache", "right", 0.0).detected, "it has no time"
+    assert tried(monkeypatch, "honest", "right", 0.8).detected, "no attack, and small"
+    times = [msgspec.structs.replace(one, seconds=10 * one.seconds, case="large") for one in TIMES[:1]]
+    assert 0.667 == museum_on_gpu._relative(msgspec.structs.replace(RIGHT, times=(*TIMES, *times)))
+    assert 0.0 == museum_on_gpu._relative(WRONG)
+
+
+def test_what_a_sanitizer_alone_shows_is_found_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tried(monkeypatch, "races_in_machine_code", "wrong", words="racecheck: race: of two warps").detected
+    assert not tried(monkeypatch, "races_in_machine_code", "wrong", words="races_in_machine_code differs").detected
 
 
 def test_a_process_that_dies_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,7 @@ __device__ __forceinline__ void wait_for_others() {
 #ifdef CPU_CUDA
     __syncthreads();
 #else
-    long long begin = clock64();
-    while (clock64() - begin < 20000) continue;
+    for (int step = 0; step < 20000; step += clock64() != 0) continue;
 #endif
 }
 
