@@ -2,20 +2,25 @@
 
 import os
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from prism_bench.workers.child import children_of
 
 EVIDENCE = "judging process afterwards"
-_OURS = "prism-judge-*"  # folders that a judgement makes in the system's temporary folder
+
+
+def folder_prefix() -> str:
+    """Return what names of this process's folders in the system's temporary folder begin with: others judge, too."""
+    return f"prism-judge-{os.getpid()}-"
 
 
 @dataclass(frozen=True)
 class HostState:
     """What a judgement must leave as it was; a part that the system does not show is empty.
 
-    `folders` are those of judgements in the temporary folder.
+    `folders` are those of its judgements in the temporary folder.
     """
 
     processes: frozenset[int]
@@ -30,12 +35,13 @@ class HostState:
         temporary = Path(tempfile.gettempdir())
         return cls(
             frozenset(children_of(os.getpid())), _descriptors(), frozenset(os.environ.items()), str(Path.cwd()),
-            frozenset(path.name for path in temporary.glob(_OURS)),
+            frozenset(path.name for path in temporary.glob(f"{folder_prefix()}*")),
         )  # fmt: skip
 
-    def evidence(self, before: "HostState") -> str:
-        """Return in words whether it is as before, and what is not."""
-        parts = {one.name: getattr(self, one.name) == getattr(before, one.name) for one in fields(self)}
+    def evidence(self, before: "HostState", leaving_out: Collection[str] = ()) -> str:
+        """Return in words whether it is as before, and what is not, without the parts that are left out."""
+        names = [one.name for one in fields(self) if one.name not in leaving_out]
+        parts = {name: getattr(self, name) == getattr(before, name) for name in names}
         changed = [name for name, is_same in parts.items() if not is_same]
         words = ", ".join(changed or parts).replace("_", " ")
         return f"not as before: {words}" if changed else f"as before: {words}"

@@ -1,7 +1,8 @@
 """A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache, partial
 from random import Random
 
@@ -23,6 +24,7 @@ from prism_bench.extensions.judge.referee.watch import LaunchWatch, installed_wa
 from prism_bench.extensions.judge.rival_times import PeerClock, ceiling_times
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
+from prism_bench.workers.child import children_of
 from prism_bench.workload import Workload
 
 _RUNNERS = 4  # of the task's own kernel, two of the submission, and one for the machine's state afterwards
@@ -43,6 +45,7 @@ class OnGpu:
     ) -> None:  # fmt: skip
         self._rivals, self._watch, self._peers = rivals, watch, peers
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
+        self.started: set[int] = set()  # by this process itself, for the task's peers
         self._session = session or RefereeSession(RunnerProcess, self._backend, Random(f"GPU {secret}"))
 
     @property
@@ -80,10 +83,17 @@ class OnGpu:
             if session.findings.objections:
                 session.findings.times.clear()  # of the task's own kernel alone
             elif self._rivals:
-                with phase("GPU, peers"):
+                with phase("GPU, peers"), self._starting():
                     self._time_rivals(own)
         session.findings.seconds = session.clock.seconds
         return session.findings
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Note the processes that libraries start and keep, such as a compiler's, inside a `with` block."""
+        before = set(children_of(os.getpid()))
+        yield
+        self.started |= set(children_of(os.getpid())) - before
 
     def _watch_launches(self, contestant: Contestant) -> None:
         """Look for races and odd accesses of what is right so far; without a sanitizer that was not judged."""

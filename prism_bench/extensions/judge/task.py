@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from prism_bench.catalogue import Catalogue
+from prism_bench.extensions.judge.host_state import folder_prefix
 from prism_bench.extensions.judge.identity import headers_folder, task_hash
 from prism_bench.extensions.judge.submission import Submission
 from prism_bench.kernel import KernelSpec
@@ -37,7 +38,7 @@ def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None)
 
     Return the submission with that file, and the catalogue's folder, which is in `yard`.
     """
-    with temporary_folder("prism-judge-", yard) as place:
+    with temporary_folder(folder_prefix(), yard) as place:
         folder = place / "judged"
         folder.mkdir()
         file = folder / submission.file.name

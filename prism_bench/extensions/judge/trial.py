@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
@@ -85,8 +85,7 @@ class SubmissionTrial:
         struck = tuple(f"{name}: {why}" for name, why in self.struck.items())
         self.unjudged += self.skipped.words(self._unseen())
         evidence = dict(self.timed.evidence) if self.timed else {}
-        if self.gpu is None:  # on one, this process has an own context afterwards
-            evidence[EVIDENCE] = HostState.now().evidence(before)
+        evidence[EVIDENCE] = self._host_evidence(before)
         return JudgeVerdict(
             self.submission.name, self.task.spec.name, self._ruling(), tuple(self.objections), tuple(self.checked),
             struck, tuple(self.unjudged), tuple(self.code), *identity_of(self.submission), jail, self.secret,
@@ -229,6 +228,14 @@ class SubmissionTrial:
         self.checked += self.timed.checked
         self.objections += self.timed.objections
         self.unjudged += self.timed.unjudged
+
+    def _host_evidence(self, before: HostState) -> str:
+        """Return in words whether this process is as before, without what its own work on a GPU opens and starts."""
+        if self.gpu is None:
+            return HostState.now().evidence(before)
+        now = HostState.now()
+        now = replace(now, processes=now.processes - self.gpu.started)
+        return now.evidence(before, leaving_out=("descriptors",))
 
     @property
     def is_emulated(self) -> bool:

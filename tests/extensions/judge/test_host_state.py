@@ -1,5 +1,6 @@
 """A judgement leaves the machine as it was, as far as a machine without a GPU has a state."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,10 @@ def test_what_differs_is_named(temporary: Path, monkeypatch: pytest.MonkeyPatch)
     finally:
         child.communicate(b"\n")
     assert HostState.now().evidence(before).startswith("as before")
-    (temporary / "prism-judge-left").mkdir()
+    (temporary / "prism-judge-1-another").mkdir()
+    assert HostState.now().evidence(before).startswith("as before"), "another judgement's on this machine"
+    (temporary / f"prism-judge-{os.getpid()}-left").mkdir()
     monkeypatch.setenv("PRISM_LEFT", "1")
     monkeypatch.chdir(temporary)
     assert "not as before: environment, working folder, folders" == HostState.now().evidence(before)
+    assert "not as before: folders" == HostState.now().evidence(before, ("environment", "working_folder"))

@@ -1,5 +1,6 @@
 """A session of the referee: all cases of a submission, the task's own kernel, turns on a device, its state after."""
 
+import subprocess
 import threading
 from collections import Counter
 from random import Random
@@ -13,6 +14,7 @@ from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases
 from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.host_state import EVIDENCE
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee import machine
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
@@ -125,11 +127,26 @@ def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypat
     assert (("honest[n=2000]",), ["[n=2000]"]) == (verdict.hidden, list(verdict.scored))
     assert 0.5 < verdict.score < 2
     assert "state of the machine" in verdict.defences
+    assert "as before: processes, environment, working folder, folders" == verdict.evidence[EVIDENCE]
     assert {"GPU, kernel: launches", "GPU, submission: launches", "GPU, peers", "GPU, machine afterwards"} <= set(
         verdict.seconds
     ), "each part of it has its seconds"
     samples = RULES.blocks * RULES.samples
     assert {samples} == {len(one.seeds) for one in verdict.times if one.kind in ("kernel", "submission")}
+
+
+def test_what_the_tasks_peers_start_is_not_the_submissions(case: Case) -> None:
+    session = RefereeSession(
+        lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+    )
+    gpu = OnGpu(session)
+    with subprocess.Popen(["sleep", "60"]) as before:
+        with gpu._starting():
+            started = subprocess.Popen(["sleep", "60"])
+        assert {started.pid} == gpu.started
+        for one in (before, started):
+            one.kill()
+            one.wait()
 
 
 def test_the_secret_of_a_verdict_draws_the_same_seeds_again(case: Case) -> None:

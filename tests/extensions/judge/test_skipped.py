@@ -34,6 +34,7 @@ class SeeingGpu(OnGpu):
     def __init__(self, unseen: int = 0) -> None:
         self.launched: list[Case] = []
         self._unseen = unseen
+        self.started = set[int]()
 
     @property
     def device(self) -> Device:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from prism_bench.extensions.judge.host_state import folder_prefix
 from prism_bench.extensions.judge.referee.client import RUNNER, RunnerProcess
 from prism_bench.profilers.sanitizer import command_to_file
 from prism_bench.profilers.tools import VARIABLES, Tool
@@ -22,7 +23,7 @@ class SanitizedRunner(RunnerProcess):
     """
 
     def __init__(self, tool: Tool, check: str, device: str = WATCHED_DEVICE) -> None:
-        self._folder = TemporaryDirectory(prefix="prism-judge-sanitizer-")
+        self._folder = TemporaryDirectory(prefix=f"{folder_prefix()}sanitizer-")
         self._log = Path(self._folder.name) / "log"
         self._command = command_to_file(tool, check, self._log)
         super().__init__(device)
