@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
+from random import SystemRandom
 
 import msgspec
 
@@ -46,7 +47,8 @@ class JudgeBatch:
     """Every card below `folder`, judged by `task`; verdicts are in `results`. `words` are passed on to each command.
 
     `task_sha256` is the task's: a verdict on another one is not kept. `run` judges one candidate and returns how its
-    process ended. `report` is called with each that is done.
+    process ended. `report` is called with each that is done. All candidates have the hidden sizes and seeds of one
+    `secret`: the given one, that of a batch that was interrupted, or a new one.
     """
 
     folder: Path
@@ -57,6 +59,7 @@ class JudgeBatch:
     run: Judging = judging_process
     report: Callable[[str], None] = field(default=lambda words: None)
     task_sha256: str = ""
+    secret: int | None = None
 
     def rows(self) -> list[BatchRow]:
         """Judge what has no verdict yet; write the leaderboard and return its rows, the best first."""
@@ -64,16 +67,31 @@ class JudgeBatch:
         if not cards:
             raise UsageError(f"{self.folder}: here is no card, a TOML file")
         self.results.mkdir(parents=True, exist_ok=True)
-        free: SimpleQueue[str] = SimpleQueue()
+        secret, free = self._secret(), SimpleQueue[str]()
         for gpu in self.gpus:
             free.put(gpu)
         with ThreadPoolExecutor(len(self.gpus)) as pool:
-            rows = list(pool.map(lambda card: self._row(card, free), cards))
+            rows = list(pool.map(lambda card: self._row(card, free, secret), cards))
         rows.sort(key=lambda row: (row.ruling != "right", -row.score, row.candidate))
         write_atomically(self.results / "index.html", leaderboard_html(self.task, rows).encode())
+        self._unfinished.unlink(missing_ok=True)
         return rows
 
-    def _row(self, card: Path, free: "SimpleQueue[str]") -> BatchRow:
+    @property
+    def _unfinished(self) -> Path:
+        """The file with the secret of a batch until its leaderboard is complete."""
+        return self.results / "unfinished.txt"
+
+    def _secret(self) -> int:
+        if self.secret is not None:
+            return self.secret
+        text = self._unfinished.read_text() if self._unfinished.is_file() else ""
+        if not text.strip().isdecimal():
+            text = str(SystemRandom().getrandbits(32))
+            write_atomically(self._unfinished, text.encode())
+        return int(text)
+
+    def _row(self, card: Path, free: "SimpleQueue[str]", secret: int) -> BatchRow:
         """Return a candidate's row; whatever goes wrong with one is a row and nothing else."""
         path = card.relative_to(self.folder)
         name, stem = str(path.with_suffix("")), file_name(str(path))  # with its ending, so that none is called index
@@ -87,7 +105,7 @@ class JudgeBatch:
             gpu = free.get()
             try:
                 words = ["judge", str(card), "--task", self.task, "--output", str(output), "--html", str(page)]
-                ended = self.run([*words, *self.words], gpu)
+                ended = self.run([*words, "--secret", str(secret), *self.words], gpu)
             finally:
                 free.put(gpu)
             verdict = self._kept(output, identity)
@@ -105,7 +123,8 @@ class JudgeBatch:
         except (OSError, msgspec.MsgspecError):
             return None
         found = verdict.task, verdict.task_sha256, verdict.source_sha256, verdict.card_sha256
-        return verdict if found == (self.task, self.task_sha256, *identity) else None
+        is_drawn = self.secret in (None, verdict.secret)
+        return verdict if is_drawn and found == (self.task, self.task_sha256, *identity) else None
 
 
 def open_gpus() -> list[str]:

@@ -40,13 +40,17 @@ def command(
 
     Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where no output could be checked.
     """
+    from prism_bench.errors import UsageError
     from prism_bench.extensions.judge.judging import judge
     from prism_bench.extensions.judge.task import JudgeTask
 
     found = options.open_catalogue(catalogue)
     if many:
-        words = _passed_on(tuple(arch or ()), trust_source, gpu, catalogue, secret)
-        raise SystemExit(_judge_many(submission, JudgeTask(found.kernel(task), found), output, words, json=json))
+        if page:
+            raise UsageError("--many writes a page for each card to the folder --output; --html is for one submission")
+        words = _passed_on(tuple(arch or ()), trust_source, gpu, catalogue)
+        judged_by = JudgeTask(found.kernel(task), found)
+        raise SystemExit(_judge_many(submission, judged_by, output, (words, secret), json=json))
     verdict = judge(
         submission, task, catalogue=found, architectures=tuple(arch or ()), trust_source=trust_source, gpu=gpu,
         secret=secret, report=lambda words: options.remark(f"judging: {words}"),
@@ -76,29 +80,31 @@ def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> N
         write_atomically(output, json_text(verdict_json(verdict)).encode())
 
 
-def _passed_on(
-    arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None, secret: int | None
-) -> list[str]:
+def _passed_on(arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None) -> list[str]:
     """Return the options that the command of each candidate gets."""
     flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]
     valued = [word for one in arch for word in ("--arch", one)]
-    drawn = () if secret is None else ("--secret", str(secret))
-    return [*flags, *valued, *drawn, *(("--catalogue", str(catalogue)) if catalogue else ())]
+    return [*flags, *valued, *(("--catalogue", str(catalogue)) if catalogue else ())]
 
 
-def _judge_many(folder: Path, task: "JudgeTask", output: Path | None, words: Sequence[str], *, json: bool) -> int:
-    """Judge every card of a folder, print the leaderboard, and return 3 where a candidate has no verdict."""
+def _judge_many(
+    folder: Path, task: "JudgeTask", output: Path | None, chosen: tuple[Sequence[str], int | None], *, json: bool
+) -> int:
+    """Judge every card of a folder, print the leaderboard, and return 3 where a candidate could not be judged.
+
+    `chosen` are words for the command of each, and the secret of all.
+    """
     import msgspec
     from rich.text import Text
 
     from prism_bench.errors import UsageError
-    from prism_bench.extensions.judge.batch import JudgeBatch, leaderboard_lines, open_gpus, slots
+    from prism_bench.extensions.judge.batch import JudgeBatch, judging_process, leaderboard_lines, open_gpus, slots
 
     if not folder.is_dir():
         raise UsageError(f"{folder}: --many takes a folder of cards")
-    results = output or folder / "verdicts"
+    results, (words, secret) = output or folder / "verdicts", chosen
     gpus = open_gpus() if "--gpu" in words else slots()
-    batch = JudgeBatch(folder, results, task.spec.name, words, gpus, report=options.remark, task_sha256=task.hash)
+    batch = JudgeBatch(folder, results, task.spec.name, words, gpus, judging_process, options.remark, task.hash, secret)
     rows = batch.rows()
     options.remark(f"leaderboard: {results / 'index.html'}")
     options.show(lambda: msgspec.to_builtins(rows), lambda: Text("\n".join(leaderboard_lines(rows))), json=json)

@@ -71,6 +71,9 @@ class CardFunction:
     def __call__(self, **offered: object) -> object:
         return self._compute(offered)
 
+    def __repr__(self) -> str:
+        return "the card"
+
 
 @lru_cache(maxsize=1024)
 def _tree(text: str) -> ast.expr:

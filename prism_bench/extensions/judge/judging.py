@@ -5,11 +5,14 @@ from pathlib import Path
 from random import SystemRandom
 
 from prism_bench.catalogue import Catalogue, of_project
+from prism_bench.errors import SpecError
+from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
+from prism_bench.studies.compile_table import require_known
 
 Report = Callable[[str], None]
 
@@ -23,6 +26,8 @@ def judge(
     architectures: Sequence[str] = (), trust_source: bool = False, secret: int | None = None, report: Report = _nothing,
 ) -> JudgeVerdict:  # fmt: skip
     """Return the verdict on a submission: device code and a launch card, compiled and run on the emulator in a jail.
+
+    A card that none may be, or whose file is missing, is refused by a verdict, too.
 
     Parameters
     ----------
@@ -46,15 +51,26 @@ def judge(
     Raises
     ------
     UsageError
-        Submission, catalogue or task cannot be found.
-    SpecError
-        The card has something that none may have.
+        Submission, catalogue or task cannot be found; an architecture is no number.
     BackendUnavailable
         No jail can be made here; no GPU answers, or it is in quarantine.
     """
     found = catalogue if isinstance(catalogue, Catalogue) else of_project(Path(catalogue) if catalogue else None)
-    taken, judged_by = read_submission(Path(submission)), JudgeTask(found.kernel(task), found)
+    require_known(architectures)
+    judged_by = JudgeTask(found.kernel(task), found)
+    try:
+        taken = read_submission(Path(submission))
+    except SpecError as error:
+        return refused_by_form(Path(submission), judged_by, error)
     drawn = SystemRandom().getrandbits(32) if secret is None else secret
     device = OnGpu(secret=drawn) if gpu else None
     chosen = tuple(architectures or [device.architecture if device else "90"])
     return SubmissionTrial(taken, judged_by, chosen, not trust_source, report, secret=drawn, gpu=device).verdict()
+
+
+def refused_by_form(card: Path, task: JudgeTask, error: SpecError) -> JudgeVerdict:
+    """Return the verdict on a card that cannot be read as one: nothing was compiled, and nothing launched."""
+    return JudgeVerdict(
+        card.stem, task.spec.name, "refused", (Objection("form", str(error)),), jail="none was needed",
+        headers_sha256=headers_hash(task.catalogue.folder), task_sha256=task.hash, defences=("form of the submission",),
+    )  # fmt: skip

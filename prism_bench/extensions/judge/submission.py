@@ -168,6 +168,10 @@ def identity_of(submission: Submission) -> tuple[str, str]:
 
 def _card_in(path: Path) -> Path:
     if not path.is_dir():
+        if path.is_file() and path.suffix != ".toml":
+            raise UsageError(
+                f"{path}: a submission is given by its card, a TOML file next to the code, or by the folder"
+            )
         return path
     cards = sorted(path.glob("*.toml"))
     if len(cards) != 1:

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Ruling
-from prism_bench.units import count_text
+from prism_bench.units import count_text, time_text
 
 _STYLES: dict[Ruling, str] = {"right": "green", "wrong": "red", "refused": "red", "unchecked": "yellow"}
 _MOST = 5
@@ -21,7 +21,7 @@ def verdict_json(verdict: JudgeVerdict) -> dict[str, Any]:
 
 
 def verdict_view(verdict: JudgeVerdict) -> RenderableType:
-    """Return the verdict: the ruling, objections, what was checked where, machine code, what was not judged."""
+    """Return the verdict: the ruling, objections, what was checked where, code, times, what was not judged."""
     head = Text(f"{verdict.submission} for {verdict.task}: ") + Text(verdict.ruling, _STYLES[verdict.ruling])
     return Group(head, *(Text(f"  {line}") for line in _lines(verdict)))
 
@@ -39,9 +39,32 @@ def _lines(verdict: JudgeVerdict) -> Iterator[str]:
             yield "instructions: " + ", ".join(f"{count} {kind}" for kind, count in code.kinds.items())
         if code.precisions:
             yield "arithmetic: " + ", ".join(f"{count} {name}" for name, count in code.precisions.items())
+    yield from _times(verdict)
     yield from _few([f"counts for nothing: {words}" for words in verdict.struck], "cases that count for nothing")
     yield from _few([f"not judged: {words}" for words in verdict.unjudged], "not judged")
+    for name, words in verdict.evidence.items():
+        yield f"{name}: {words}"
     yield f"jail: {verdict.jail}"
+    yield f"secret: {verdict.secret}"
+
+
+def _times(verdict: JudgeVerdict) -> Iterator[str]:
+    """Yield a line for each timed case, with what it is compared with, and the score."""
+    for case in dict.fromkeys(one.case for one in verdict.times):
+        times = [one for one in verdict.times if one.case == case]
+        own = next((one for one in times if one.kind == "submission"), None)
+        if own:
+            others = [f"{one.subject} ({one.kind}) {time_text(one.seconds)}" for one in times if one is not own]
+            interval = f"{time_text(own.low)} to {time_text(own.high)}"
+            size = f"{case}, hidden" if own.hidden else case
+            yield ", ".join([f"{size}: {time_text(own.seconds)} ({interval})", *others])
+    if verdict.scored:
+        yield f"score: {verdict.score:.3g} times as fast as the task's kernel, over {_sizes(verdict)}"
+
+
+def _sizes(verdict: JudgeVerdict) -> str:
+    hidden = any(one.hidden for one in verdict.times if one.case in verdict.scored)
+    return count_text(len(verdict.scored), f"{'hidden' if hidden else 'published'} size")
 
 
 def _checked(verdict: JudgeVerdict) -> dict[str, Counter[bool]]:

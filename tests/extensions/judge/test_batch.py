@@ -7,12 +7,14 @@ import pytest
 
 from prism_bench.errors import UsageError
 from prism_bench.extensions.judge.batch import JudgeBatch, judging_process, leaderboard_lines
+from prism_bench.extensions.judge.command import command
 from prism_bench.extensions.judge.submission import identity_of, read_submission
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.extensions.judge.view import verdict_json
 from prism_bench.strict_json import json_text
 from tests.extensions.judge.verdicts import RIGHT, WRONG
 
+HERE = Path(__file__).parent
 CARD = 'source = "mine.cu"\n[[launch]]\nentry = "mine"\ngrid = 1\nblock = 1\n'
 VERDICTS = {"slow": msgspec.structs.replace(RIGHT, times=()), "fast": RIGHT, "wrong": WRONG}
 
@@ -22,14 +24,18 @@ class Judges:
 
     def __init__(self) -> None:
         self.judged: list[str] = []
+        self.secrets: set[int] = set()
 
     def __call__(self, words: list[str], gpu: str) -> str:
         card, output = Path(words[1]), Path(words[words.index("--output") + 1])
         self.judged.append(f"{card.parent.name} on {gpu}")
+        secret = int(words[words.index("--secret") + 1])
+        self.secrets.add(secret)
         if card.parent.name == "crashes":
             return "ended (killed by signal 9)"
         source, text = identity_of(read_submission(card))
         verdict = msgspec.structs.replace(VERDICTS[card.parent.name], source_sha256=source, card_sha256=text)
+        verdict = msgspec.structs.replace(verdict, secret=secret)
         output.write_text(json_text(verdict_json(verdict)))
         return "ended (exit status 0)"
 
@@ -70,6 +76,35 @@ def test_a_batch_ranks_what_is_right_and_goes_on_where_it_stopped(folder: Path) 
     assert len(judges.judged) == 4, "another task"
 
 
+def test_candidates_of_one_leaderboard_have_the_same_hidden_sizes(folder: Path) -> None:
+    judges, results = Judges(), folder / "verdicts"
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], judges).rows()
+    (first,) = judges.secrets
+    assert not (results / "unfinished.txt").exists()
+    judges.secrets.clear()
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], judges).rows()
+    assert {first} != judges.secrets, "the sizes of a complete leaderboard are known"
+    judges.judged.clear()
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], judges, secret=7).rows()
+    assert 4 == len(judges.judged), "verdicts by another secret are none"
+    assert 7 in judges.secrets
+
+
+def test_a_batch_that_was_interrupted_goes_on_with_its_secret(folder: Path) -> None:
+    judges, results = Judges(), folder / "verdicts"
+
+    def interrupted(words: list[str], gpu: str) -> str:
+        if judges.judged:
+            raise KeyboardInterrupt
+        return judges(words, gpu)
+
+    with pytest.raises(KeyboardInterrupt):
+        JudgeBatch(folder, results, "add", (), ["GPU-1"], interrupted).rows()
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], judges).rows()
+    assert 1 == len(judges.secrets)
+    assert 5 == len(judges.judged), "each once, and the one that crashed again"
+
+
 def test_names_that_are_alike_have_verdicts_of_their_own(folder: Path) -> None:
     """Dots, a folder instead of a hyphen, and the name of the leaderboard."""
     root, judges = folder / "fast", Judges()
@@ -86,6 +121,13 @@ def test_names_that_are_alike_have_verdicts_of_their_own(folder: Path) -> None:
 def test_a_folder_without_cards_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no card"):
         JudgeBatch(tmp_path, tmp_path / "verdicts", "add").rows()
+
+
+def test_a_page_of_one_verdict_is_no_option_of_a_batch(folder: Path) -> None:
+    with pytest.raises(UsageError, match="--html is for one submission"):
+        command(folder, "add", many=True, page=folder / "page.html", catalogue=HERE / "tasks")
+    with pytest.raises(UsageError, match="a folder of cards"):
+        command(folder / "fast" / "card.toml", "add", many=True, catalogue=HERE / "tasks")
 
 
 def test_a_candidate_is_judged_by_a_process(tmp_path: Path) -> None:

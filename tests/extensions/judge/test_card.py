@@ -215,5 +215,6 @@ def test_a_grid_that_no_device_launches_is_refused(tmp_path: Path, grid: str) ->
     task = discover(HERE / "tasks").kernel("add")
     card = f"source = 'mine.cu'\n[[launch]]\nentry = 'attack'\ngrid = '{grid}'\nblock = 1\n"
     spec = judged_spec(task, read_submission(written(tmp_path, card)))
-    with pytest.raises(SpecError):
+    with pytest.raises(SpecError) as error:
         Case(spec, task.workloads["S0"], "S0").plan.steps(Device())
+    assert str(error.value).endswith("(in the card)")

@@ -1,16 +1,18 @@
 """The page of a verdict: one file with all that the verdict rests on."""
 
 import re
+from io import StringIO
 from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 
 import prism_bench
 from prism_bench.errors import UsageError
 from prism_bench.extensions.judge.page import page_html
 from prism_bench.extensions.judge.verdict import JudgeVerdict
-from prism_bench.extensions.judge.view import verdict_json
+from prism_bench.extensions.judge.view import verdict_json, verdict_view
 from tests.extensions.judge.verdicts import RIGHT, TIMES, WRONG
 from tests.report.site.browser import keep, rules_of, violations, window
 from tests.report.site.conftest import browser  # noqa: F401
@@ -34,8 +36,11 @@ def test_hidden_sizes_decide_the_score_where_some_were_timed() -> None:
 
 
 def test_a_page_names_times_evidence_and_what_was_not_judged() -> None:
-    words = words_of(page_html(RIGHT))
+    words = words_of(page_html(msgspec.structs.replace(RIGHT, task_sha256="9abc", hidden=("add[n=2999]",))))
     assert "sent for add: right" in words
+    assert "Task 9abc Headers none Jail" in words
+    assert "Hidden sizes add[n=2999]" in words
+    assert "Instructions 2 FADD" in words
     assert words.index("sent submission") < words.index("add kernel"), "the submission comes first"
     for part in ("1.50", "0.50", "0123abcd", "a device", "compute-sanitizer", "Physical limits", "16, 0 bytes spilled"):
         assert part in words
@@ -60,6 +65,36 @@ def test_a_score_is_the_ratio_of_times_of_what_is_right(verdict: JudgeVerdict, s
 def test_the_public_function_judges_by_a_task_that_exists() -> None:
     with pytest.raises(UsageError, match="'none'"):
         prism_bench.judge(HERE / "museum" / "honest.toml", "none", catalogue=HERE / "tasks")
+
+
+def test_a_card_that_none_may_be_is_refused_by_a_verdict(tmp_path: Path) -> None:
+    card = tmp_path / "sent.toml"
+    card.write_text('source = "none.cu"\n[[launch]]\nentry = "mine"\n')
+    verdict = prism_bench.judge(card, "add", catalogue=HERE / "tasks")
+    assert ("sent", "add", "refused", 0.0, 1) == (
+        verdict.submission, verdict.task, verdict.ruling, verdict.score, verdict.exit_code
+    )  # fmt: skip
+    assert [f"form: {card}: there is no file none.cu"] == list(verdict.reasons)
+    assert "there is no file none.cu" in words_of(page_html(verdict))
+
+
+def test_an_architecture_that_is_none_and_code_without_its_card_are_usage_errors(tmp_path: Path) -> None:
+    honest = HERE / "museum" / "honest.toml"
+    with pytest.raises(UsageError, match="'ninety' is not a number"):
+        prism_bench.judge(honest, "add", catalogue=HERE / "tasks", architectures=["ninety"])
+    with pytest.raises(UsageError, match="by its card, a TOML file"):
+        prism_bench.judge(honest.with_suffix(".cu"), "add", catalogue=HERE / "tasks")
+
+
+def test_a_terminal_shows_times_with_what_they_are_compared_with_and_the_score() -> None:
+    hidden = [msgspec.structs.replace(one, case="add[n=2999]", hidden=True) for one in TIMES[:2]]
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(verdict_view(msgspec.structs.replace(RIGHT, times=(*TIMES, *hidden), secret=7)))
+    lines = [line.strip() for line in console.export_text().splitlines()]
+    assert "add[n=3000]: 2.00 us (1.90 us to 2.10 us), add (kernel) 3.00 us, bandwidth (ceiling) 1.00 us" in lines
+    assert "add[n=2999], hidden: 2.00 us (1.90 us to 2.10 us), add (kernel) 3.00 us" in lines
+    assert "score: 1.5 times as fast as the task's kernel, over 1 hidden size" in lines
+    assert ["device: a device", "secret: 7"] == [one for one in lines if one.startswith(("device", "secret"))]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
