@@ -13,6 +13,7 @@ import msgspec
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError
 from prism_bench.extensions.judge.page import leaderboard_html
+from prism_bench.extensions.judge.plain_words import printable
 from prism_bench.extensions.judge.submission import identity_of, read_submission
 from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
 from prism_bench.files import write_atomically
@@ -109,7 +110,7 @@ class JudgeBatch:
             finally:
                 free.put(gpu)
             verdict = self._kept(output, identity)
-            self.report(f"{name}: {verdict.ruling if verdict else ended}")
+            self.report(printable(f"{name}: {verdict.ruling if verdict else ended}"))
             if verdict is None:
                 return BatchRow(name, "unchecked", 0.0, (f"no verdict: {ended}",))
         return BatchRow(name, verdict.ruling, verdict.score, verdict.reasons, page.name)
@@ -142,8 +143,8 @@ def slots() -> list[str]:
 
 
 def leaderboard_lines(rows: Sequence[BatchRow]) -> Iterator[str]:
-    """Yield the leaderboard as lines of text."""
+    """Yield the leaderboard as lines of text, each with the first line of why its candidate is not right."""
     width = max((len(row.candidate) for row in rows), default=0)
     for row in rows:
-        why = f"  {row.reasons[0]}" if row.reasons and row.ruling != "right" else ""
-        yield f"{row.candidate:{width}}  {row.ruling:9}  {row.score:8.3g}{why}"
+        why = f"  {row.reasons[0].partition(chr(10))[0]}" if row.reasons and row.ruling != "right" else ""
+        yield printable(f"{row.candidate:{width}}  {row.ruling:9}  {row.score:8.3g}{why}")

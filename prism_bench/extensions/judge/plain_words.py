@@ -1,6 +1,8 @@
-"""Words of a verdict without the folder that a submission was moved to for its judgement."""
+"""Words of a verdict: without the folder that a submission was moved to, as long as one reads, safe for a terminal."""
 
 from pathlib import Path
+
+LONGEST = 4000  # characters of a compiler's or an emulator's words: how many there are is the sender's choice
 
 
 def plain_words(error: Exception, source: Path) -> str:
@@ -10,4 +12,11 @@ def plain_words(error: Exception, source: Path) -> str:
     """
     own, folder = source.parent, source.parent.parent
     words = str(error).replace(f"{own}/", "").replace(str(own), "the submission's folder")
-    return words.replace(f"{folder}/", "").replace(str(folder), "the judge's folder")
+    words = words.replace(f"{folder}/", "").replace(str(folder), "the judge's folder")
+    more = len(words) - LONGEST
+    return f"{words[:LONGEST]}... and {more:,} more characters" if more > 0 else words
+
+
+def printable(words: str) -> str:
+    """Return words that a stranger may have written without what a terminal obeys, such as escape sequences."""
+    return "".join(one if one.isprintable() or one == "\n" else " " for one in words)

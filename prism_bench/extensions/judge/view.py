@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from prism_bench.extensions.judge.plain_words import printable
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Ruling
 from prism_bench.units import count_text, time_text
 
@@ -22,8 +23,9 @@ def verdict_json(verdict: JudgeVerdict) -> dict[str, Any]:
 
 def verdict_view(verdict: JudgeVerdict) -> RenderableType:
     """Return the verdict: the ruling, objections, what was checked where, code, times, what was not judged."""
-    head = Text(f"{verdict.submission} for {verdict.task}: ") + Text(verdict.ruling, _STYLES[verdict.ruling])
-    return Group(head, *(Text(f"  {line}") for line in _lines(verdict)))
+    whose = printable(f"{verdict.submission} for {verdict.task}: ")
+    head = Text(whose) + Text(verdict.ruling, _STYLES[verdict.ruling])
+    return Group(head, *(Text(f"  {printable(line)}") for line in _lines(verdict)))
 
 
 def _lines(verdict: JudgeVerdict) -> Iterator[str]:

@@ -10,8 +10,9 @@ from rich.console import Console
 
 import prism_bench
 from prism_bench.errors import UsageError
+from prism_bench.extensions.judge.batch import leaderboard_lines
 from prism_bench.extensions.judge.page import page_html
-from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
 from prism_bench.extensions.judge.view import verdict_json, verdict_view
 from tests.extensions.judge.verdicts import RIGHT, TIMES, WRONG
 from tests.report.site.browser import keep, rules_of, violations, window
@@ -95,6 +96,17 @@ def test_a_terminal_shows_times_with_what_they_are_compared_with_and_the_score()
     assert "add[n=2999], hidden: 2.00 us (1.90 us to 2.10 us), add (kernel) 3.00 us" in lines
     assert "score: 1.5 times as fast as the task's kernel, over 1 hidden size" in lines
     assert ["device: a device", "secret: 7"] == [one for one in lines if one.startswith(("device", "secret"))]
+
+
+def test_a_terminal_obeys_nothing_that_a_stranger_wrote() -> None:
+    odd = Objection("compiler", "sum.cu(1):\n#error \x1b]0;mine\x07\x1b[2J")
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(verdict_view(msgspec.structs.replace(WRONG, submission="\x1b[31msent", objections=(odd,))))
+    lines = list(leaderboard_lines([BatchRow("\x1b[2Jsent", "refused", 0.0, (str(odd),))]))
+    assert [" [2Jsent  refused           0  compiler: sum.cu(1):"] == lines
+    words = console.export_text()
+    assert "#error  ]0;mine  [2J" in words
+    assert not {"\x1b", "\x07"} & {*words, *lines[0]}
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

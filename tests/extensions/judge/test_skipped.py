@@ -138,3 +138,9 @@ def test_words_have_no_folder_of_the_judgement() -> None:
         "kernel.cu for sm_90: kernel.cu(6): error; 'a.h' is neither in the submission's folder, include nor a header; "
         "the judge's folder"
     )
+
+
+def test_words_of_a_compiler_are_as_long_as_one_reads() -> None:
+    words = plain_words(CompilationFailed("error " * 10_000), Path("/tmp/judge/judged/kernel.cu"))
+    assert words.endswith("... and 56,000 more characters")
+    assert 4100 > len(words)
