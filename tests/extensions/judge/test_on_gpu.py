@@ -6,6 +6,7 @@ import pytest
 
 import prism_bench
 from prism_bench.errors import ProfilerError
+from prism_bench.extensions.judge.host_state import EVIDENCE
 from prism_bench.extensions.judge.referee.watch import TOOL
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.profilers.tools import find
@@ -25,6 +26,7 @@ def test_an_honest_kernel_is_timed_and_the_machine_is_as_it_was() -> None:
     assert ("right", ()) == (verdict.ruling, verdict.objections)
     assert {"submission", "kernel", "ceiling"} == {one.kind for one in verdict.times}
     assert "as before" in verdict.evidence["machine afterwards"]
+    assert "as before: processes, environment, working folder, folders" == verdict.evidence[EVIDENCE]
     assert verdict.score > 0
 
 
