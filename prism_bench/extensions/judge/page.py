@@ -11,7 +11,7 @@ RULINGS: dict[Ruling, tuple[str, str]] = {
     "right": ("good", "Every case that counts agrees with the task's reference."),
     "wrong": ("bad", "An output differs from the task's reference, or a launch did not end as it should."),
     "refused": ("bad", "A rule does not let it be launched, so that its outputs were not compared."),
-    "unchecked": ("warn", "No output could be compared."),
+    "unchecked": ("warn", "A case could be launched nowhere, or no output be compared: see what could not be judged."),
 }  # class of the style, and what it means
 
 
@@ -21,6 +21,11 @@ class TimedCase:
 
     name: str
     rows: tuple[tuple[JudgedTime, float | None], ...]
+
+    @property
+    def hidden(self) -> bool:
+        """Whether nobody knew the size before."""
+        return any(time.hidden for time, _ in self.rows)
 
 
 def page_html(verdict: JudgeVerdict) -> str:

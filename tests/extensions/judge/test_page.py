@@ -43,6 +43,9 @@ def test_a_page_names_times_evidence_and_what_was_not_judged() -> None:
     assert "Hidden sizes add[n=2999]" in words
     assert "Instructions 2 FADD" in words
     assert words.index("sent submission") < words.index("add kernel"), "the submission comes first"
+    assert "a hidden size" not in words
+    hidden = [msgspec.structs.replace(one, hidden=True) for one in TIMES]
+    assert "add[n=3000], a hidden size" in words_of(page_html(msgspec.structs.replace(RIGHT, times=hidden)))
     for part in ("1.50", "0.50", "0123abcd", "a device", "compute-sanitizer", "Physical limits", "16, 0 bytes spilled"):
         assert part in words
 
