@@ -40,17 +40,13 @@ def command(
 
     Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where no output could be checked.
     """
-    from prism_bench.errors import UsageError
     from prism_bench.extensions.judge.judging import judge
     from prism_bench.extensions.judge.task import JudgeTask
 
     found = options.open_catalogue(catalogue)
     if many:
-        if page:
-            raise UsageError("--many writes a page for each card to the folder --output; --html is for one submission")
-        words = _passed_on(tuple(arch or ()), trust_source, gpu, catalogue)
-        judged_by = JudgeTask(found.kernel(task), found)
-        raise SystemExit(_judge_many(submission, judged_by, output, (words, secret), json=json))
+        words, made = _passed_on(arch or (), trust_source, gpu, catalogue, page), JudgeTask(found.kernel(task), found)
+        raise SystemExit(_judge_many(submission, made, output, (words, secret), json=json))
     verdict = judge(
         submission, task, catalogue=found, architectures=tuple(arch or ()), trust_source=trust_source, gpu=gpu,
         secret=secret, report=lambda words: options.remark(f"judging: {words}"),
@@ -80,8 +76,14 @@ def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> N
         write_atomically(output, json_text(verdict_json(verdict)).encode())
 
 
-def _passed_on(arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None) -> list[str]:
-    """Return the options that the command of each candidate gets."""
+def _passed_on(
+    arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None, page: Path | None
+) -> list[str]:
+    """Return the options that the command of each candidate gets; a UsageError for one that none can have."""
+    from prism_bench.errors import UsageError
+
+    if page:
+        raise UsageError("--many writes a page for each card to the folder --output; --html is for one submission")
     flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]
     valued = [word for one in arch for word in ("--arch", one)]
     return [*flags, *valued, *(("--catalogue", str(catalogue)) if catalogue else ())]
