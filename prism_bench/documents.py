@@ -64,6 +64,19 @@ def as_kind(value: object, kind: type[_Kind]) -> _Kind:
         raise ValueError(str(error)) from error
 
 
+def kind_in(path: Path, what: str, kind: type[_Kind]) -> _Kind:
+    """Return the JSON of our own file as a type, as `as_kind` does; a ResultsError for any other content."""
+    try:
+        return msgspec.json.decode(content_of(path, what), type=kind)
+    except (msgspec.MsgspecError, RecursionError, OverflowError) as error:
+        raise ResultsError(f"{path}: not {what} ({error})") from error
+
+
+def json_of_kind(value: object) -> bytes:
+    """Return dataclasses as JSON that `kind_in` reads; floats are finite."""
+    return msgspec.json.encode(value)
+
+
 def text_of(path: Path, what: str) -> str:
     """Return the text of a file that is no JSON, such as TOML, within the same limits."""
     try:

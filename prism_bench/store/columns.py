@@ -1,6 +1,6 @@
 """Points of many files, column by column: words as numbers of a vocabulary, one slice of rows for each file."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,34 +46,72 @@ def block(file: str, seal: str, facts: Facts | None, columns: Columns, problem: 
     return PointBlock(file, seal, facts, problem, numbered | plain, vocabulary)
 
 
-def together(blocks: Iterable[PointBlock]) -> tuple[dict[str, Column], dict[str, list[str]]]:
-    """Return the columns of all blocks, one after the other, over one vocabulary.
+@dataclass(frozen=True, eq=False)
+class PointTable:
+    """Points of many records: words as numbers of a vocabulary, and in `record` the place of a point's record."""
 
-    A column `block` is the place of the block that a row comes from.
+    columns: Mapping[str, Column]
+    vocabulary: Mapping[str, list[str]]
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns["record"])
+
+    def rows_with(self, words: Mapping[str, Collection[str] | None]) -> Column:
+        """Return which rows have one of the texts in each of these words; None allows any."""
+        found = numpy.ones(self.rows, bool)
+        for word, texts in words.items():
+            if texts is not None:
+                found &= numpy.array([text in texts for text in self.vocabulary[word]], bool)[self.columns[word]]
+        return found
+
+    def chosen(self, rows: Column) -> "PointTable":
+        """Return the chosen rows, with the same vocabulary."""
+        return PointTable({name: column[rows] for name, column in self.columns.items()}, self.vocabulary)
+
+    def texts(self, word: str) -> list[str]:
+        """Return the text of each row."""
+        known = self.vocabulary[word]
+        return [known[place] for place in self.columns[word].tolist()]
+
+
+def together(blocks: Iterable[PointBlock], numbers: Collection[str] = tuple(NUMBERS)) -> PointTable:
+    """Return the points of all blocks, one after the other, over one vocabulary, with these of the numbers.
+
+    A block's place is its record's. Of blocks that an iterator yields, no more is in memory than what is not copied
+    yet: each column goes when it has been.
     """
-    blocks = list(blocks)
-    columns: dict[str, Column] = {}
+    parts: list[dict[str, Column]] = []
+    vocabularies: list[Mapping[str, list[str]]] = []
+    for one in blocks:
+        parts.append(dict(one.columns))
+        vocabularies.append(one.vocabulary)
+        del one
+    columns = {"record": numpy.repeat(numpy.arange(len(parts), dtype="i4"), [len(one["value"]) for one in parts])}
+    for name in numbers:
+        columns[name] = numpy.concatenate([numpy.empty(0, NUMBERS[name]), *(one.pop(name) for one in parts)])
     vocabulary: dict[str, list[str]] = {}
     for word in WORDS:
-        columns[word], vocabulary[word] = _renumbered(blocks, word)
-    for name, kind in NUMBERS.items():
-        columns[name] = numpy.concatenate([numpy.empty(0, kind), *(one.columns[name] for one in blocks)])
-    columns["block"] = numpy.repeat(numpy.arange(len(blocks), dtype="i4"), [one.rows for one in blocks])
-    return columns, vocabulary
+        own = [one[word] for one in vocabularies]
+        columns[word], vocabulary[word] = _renumbered([one.pop(word) for one in parts], own)
+    return PointTable(columns, vocabulary)
 
 
-def _renumbered(blocks: Sequence[PointBlock], word: str) -> tuple[Column, list[str]]:
-    """Return the word's column over all blocks' vocabulary; blocks that share a vocabulary share its translation."""
+def _renumbered(parts: Sequence[Column], vocabularies: Sequence[list[str]]) -> tuple[Column, list[str]]:
+    """Return a word's column over all vocabularies; parts that share one share its translation."""
     places: dict[str, int] = {}
     known: dict[int, list[int]] = {}
-    for one in blocks:
-        own = one.vocabulary[word]
+    for own in vocabularies:
         if id(own) not in known:
             known[id(own)] = [places.setdefault(text, len(places)) for text in own]
     kind = smallest_kind(len(places))
     tables = {name: numpy.array(own, kind) for name, own in known.items()}
-    parts = [tables[id(one.vocabulary[word])][one.columns[word]] for one in blocks]
-    return numpy.concatenate([numpy.empty(0, kind), *parts]), list(places)
+    found = numpy.empty(sum(map(len, parts)), kind)
+    end = 0
+    for part, own in zip(parts, vocabularies, strict=True):
+        found[end : end + len(part)] = tables[id(own)][part]
+        end += len(part)
+    return found, list(places)
 
 
 def smallest_kind(count: int) -> str:

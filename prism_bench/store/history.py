@@ -3,20 +3,18 @@
 A history knows its records; their points are read when they are needed, of all records or of a part of them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy
 
 from prism_bench.errors import ExtraMissing, ResultsError
 from prism_bench.extras import is_installed, without
 from prism_bench.record_check import checked
 from prism_bench.run_record import RunRecord, encode
 from prism_bench.store import cache
-from prism_bench.store.columns import PointBlock, block, together
+from prism_bench.store.columns import PointBlock, PointTable, block, together
 from prism_bench.store.details import details_in
 from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in
 from prism_bench.store.processes import in_processes
@@ -70,6 +68,16 @@ class History:
     metrics: frozenset[str] | None = None
 
     @cached_property
+    def table(self) -> PointTable:
+        """The points of all records as columns, without the numbers of samples; see `points`."""
+        return self._read(("value", "clock"))
+
+    def _read(self, numbers: Collection[str]) -> PointTable:
+        found = together(blocks_of(self.stored, numbers), numbers)
+        keep = found.rows_with({"case": self.cases, "metric": self.metrics})
+        return found if keep.all() else found.chosen(keep)
+
+    @cached_property
     def points(self) -> "pandas.DataFrame":
         """The points of all records, one row per measurement with samples; they may be many: see `part`.
 
@@ -80,15 +88,11 @@ class History:
         """
         import pandas
 
-        columns, vocabulary = together(blocks_of(self.stored))
-        words = {word: pandas.Categorical.from_codes(columns[word], pandas.Index(vocabulary[word])) for word in WORDS}
-        numbers = {name: columns[name] for name in NUMBERS}
-        points = pandas.DataFrame({"record": columns["block"], **words, **numbers}, copy=False)
-        keep = numpy.ones(len(points), bool)
-        for column, wanted in (("case", self.cases), ("metric", self.metrics)):
-            if wanted is not None:
-                keep &= points[column].isin(list(wanted)).to_numpy()
-        return points if keep.all() else points[keep]
+        found = self._read(tuple(NUMBERS))
+        words = {word: pandas.Categorical.from_codes(found.columns[word], pandas.Index(found.vocabulary[word]))
+                 for word in WORDS}  # fmt: skip
+        return pandas.DataFrame({"record": found.columns["record"], **words,
+                                 **{name: found.columns[name] for name in NUMBERS}}, copy=False)  # fmt: skip
 
     def part(self, places: Sequence[int]) -> "History":
         """Return the history of the records at these places, in their order; without problems."""
@@ -101,22 +105,20 @@ class History:
         return list(dict.fromkeys(name for known in lists.values() for name in known))
 
 
-def blocks_of(stored: Sequence[StoredPoints]) -> list[PointBlock]:
-    """Return the points of the records, in their order; those of one shard are read at once."""
+def blocks_of(stored: Sequence[StoredPoints], numbers: Collection[str] = tuple(NUMBERS)) -> Iterator[PointBlock]:
+    """Yield the points of the records, in their order; those of one shard are read at once, with these numbers."""
     wanted: dict[ShardFolder, dict[str, StoredPoints]] = {}
     for one in stored:
         if one.folder:
             wanted.setdefault(one.folder, {})[one.facts.file] = one
     read = {folder: folder.points({file: one.seal for file, one in own.items()},
-                                  {file: one.path for file, one in own.items() if one.path})
+                                  {file: one.path for file, one in own.items() if one.path}, numbers)
             for folder, own in wanted.items()}  # fmt: skip
-    found: list[PointBlock] = []
     for one in stored:
         if one.block:
-            found.append(one.block)
+            yield one.block
         elif one.folder:
-            found.append(read[one.folder][one.facts.file])
-    return found
+            yield read[one.folder][one.facts.file]
 
 
 def read_history(

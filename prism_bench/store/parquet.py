@@ -6,7 +6,7 @@ they were read from. So a reader knows a shard by its footer, and reads the poin
 
 import io
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import accumulate
@@ -29,7 +29,6 @@ HEADER = b"prism_bench"
 GROUP = 1 << 16  # rows; a group of rows, which is read as a whole, ends with the record that fills it
 BOARD = "board"  # the column that the first shards lack
 UNIT = "unit"  # the exponent of ten of a point's unit of time: see `decimals`
-_POINTS = (*WORDS, *NUMBERS, UNIT)
 _REPEATED = (*WORDS, "samples", "throttled", DISTURBED, UNIT)
 _SHARED = ("software", "protocol", "boards")
 _SPLIT = ("clock", *READ)
@@ -66,7 +65,9 @@ def header_of(path: Path) -> ShardHeader:
     return _header(_opened(path), path)
 
 
-def points_of(path: Path, wanted: Mapping[str, str]) -> dict[str, PointBlock]:
+def points_of(
+    path: Path, wanted: Mapping[str, str], numbers: Collection[str] = tuple(NUMBERS)
+) -> dict[str, PointBlock]:
     """Return the points of the wanted records, files by their seals, by file: those of them that the shard has.
 
     Raise FileNotFoundError, or a ResultsError that names the shard where it is damaged.
@@ -78,7 +79,7 @@ def points_of(path: Path, wanted: Mapping[str, str]) -> dict[str, PointBlock]:
         return {}
     ends = numpy.cumsum([one.rows for one in header.records])
     groups, first = _groups(parquet, ends - [one.rows for one in header.records], ends, chosen)
-    kept = [name for name in _POINTS if name in parquet.schema_arrow.names or name != BOARD]
+    kept = [name for name in (*WORDS, *numbers, UNIT) if name in parquet.schema_arrow.names or name != BOARD]
     columns, vocabulary = _columns(_table(parquet, path, groups, kept))
     if BOARD not in vocabulary:
         vocabulary[BOARD] = sorted({_only_board(one.facts) for one in header.records})
@@ -239,7 +240,7 @@ def _table(parquet: Any, path: Path, groups: Iterable[int], columns: Sequence[st
 
 
 def _columns(table: Any) -> tuple[dict[str, Column], dict[str, list[str]]]:
-    columns: dict[str, Column] = {name: table[name].to_numpy() for name in NUMBERS}
+    columns: dict[str, Column] = {name: table[name].to_numpy() for name in NUMBERS if name in table.column_names}
     columns["value"] = seconds(columns["value"], table[UNIT].to_numpy())
     vocabulary: dict[str, list[str]] = {}
     for word in [name for name in table.column_names if name in WORDS]:

@@ -10,7 +10,7 @@ both; where a file is gone that it has listed, it lists again. Writers of one ma
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from prism_bench.locks import lock_now, opened_folder
 from prism_bench.store import parquet
 from prism_bench.store.columns import PointBlock
 from prism_bench.store.parquet import ShardPart, ShardRecord
-from prism_bench.store.points import Facts
+from prism_bench.store.points import NUMBERS, Facts
 
 FOLDER, ENDING = "points", ".parquet"
 WAIT = 30.0  # seconds until a writer gives up waiting for another one
@@ -88,7 +88,9 @@ class ShardFolder:
                 report(done, len(paths))
         return found
 
-    def points(self, wanted: Mapping[str, str], known: Mapping[str, Path]) -> dict[str, PointBlock]:
+    def points(
+        self, wanted: Mapping[str, str], known: Mapping[str, Path], numbers: Collection[str] = tuple(NUMBERS)
+    ) -> dict[str, PointBlock]:
         """Return the points of records, files by their seals, by file; `known` are the shards that held them.
 
         Where a shard was compacted meanwhile, the records are looked up again. Raise a ResultsError for a damaged one,
@@ -100,7 +102,7 @@ class ShardFolder:
             left = {file: seal for file, seal in wanted.items() if file not in found}
             for path in dict.fromkeys(places[file] for file in left if file in places):
                 with suppress(FileNotFoundError):
-                    found |= parquet.points_of(path, left)
+                    found |= parquet.points_of(path, left, numbers)
             if len(found) == len(wanted):
                 return found
             places = {file: entry.path for file, entry in self.listing().entries.items()}

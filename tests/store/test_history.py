@@ -4,15 +4,19 @@ import gzip
 import json
 import os
 import shutil
+import weakref
+from dataclasses import replace
 
+import numpy
 import pytest
 
 from prism_bench.record_check import checked
 from prism_bench.run_record import encode
 from prism_bench.store import cache, read_history, save
+from prism_bench.store import columns as store_columns
 from prism_bench.store.columns import block, together
 from prism_bench.store.history import History
-from prism_bench.store.points import points_in
+from prism_bench.store.points import WORDS, points_in
 from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, measurement, record_of
 
 
@@ -245,11 +249,42 @@ def test_many_records_are_read_by_several_processes(runs, monkeypatch):
     assert [(done, 5) for done in range(1, 6)] == told
 
 
+def test_a_table_has_the_points_without_the_numbers_of_samples(runs):
+    for day in range(1, 4):
+        night(runs, day, day * 1e-3)
+    history = replace(read_history(runs), metrics=frozenset({"cold_time"}))
+    points, table = history.points, history.table
+    assert {*points.columns} - {"samples", "throttled"} == {*table.columns}
+    assert points["value"].tolist() == table.columns["value"].tolist()
+    assert [points[word].astype(str).tolist() for word in WORDS] == [table.texts(word) for word in WORDS]
+    assert [0, 2, 4] == numpy.flatnonzero(table.rows_with({"subject": {"kernel"}, "metric": None})).tolist()
+
+
+def test_columns_of_blocks_that_are_put_together_are_not_held_twice(monkeypatch):
+    """A window of years is hundreds of megabytes: while it is put together, each column goes when it has been."""
+    columns = {**dict.fromkeys(WORDS, ["a"]), "value": [1.0], "clock": [0], "samples": [1], "throttled": [0]}
+    held: list[weakref.ref] = []
+    alive: list[int] = []
+
+    def blocks():
+        for number in range(5):
+            one = block(str(number), "", None, columns)
+            held.extend(weakref.ref(column) for column in one.columns.values())
+            yield one
+            del one
+
+    renumbered = store_columns._renumbered
+    monkeypatch.setattr(store_columns, "_renumbered", lambda *parts: (
+        alive.append(sum(one() is not None for one in held)), renumbered(*parts))[1])  # fmt: skip
+    together(blocks())
+    assert [5 * (len(WORDS) - done) for done in range(len(WORDS))] == alive
+
+
 def test_words_of_all_files_share_one_vocabulary():
     columns = {"case": ["a", "b"], "metric": ["m", "m"], "subject": ["k", "k"], "code": ["", ""], "build": ["", ""],
                "doubt": ["", ""], "board": ["", ""],
                "value": [1.0, 2.0], "clock": [0, 0], "samples": [1, 1], "throttled": [0, 0]}  # fmt: skip
     blocks = [block("1", "", None, columns), block("2", "", None, columns | {"case": ["b", "c"]})]
-    found, vocabulary = together(blocks)
-    assert ["a", "b", "b", "c"] == [vocabulary["case"][place] for place in found["case"]]
-    assert [0, 0, 1, 1] == found["block"].tolist()
+    found = together(blocks)
+    assert ["a", "b", "b", "c"] == found.texts("case")
+    assert [0, 0, 1, 1] == found.columns["record"].tolist()

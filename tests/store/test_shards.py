@@ -207,6 +207,17 @@ def test_what_windows_found_with_other_noise_floors_is_kept(runs, tmp_path, monk
     assert [first, other] == [trend(history, one).steps for one in floors]
 
 
+@pytest.mark.parametrize("damaged", [b"", b"{}", b'{"digest":"","found":{"points":"many"}}', b"\xff" * 9])
+def test_damaged_findings_of_a_window_are_found_again(runs, tmp_path, damaged):
+    history = read_history(runs)
+    expected = trend(history)
+    (kept,) = (tmp_path / "cache" / "trends").glob("*.json")
+    whole = kept.read_bytes()
+    kept.write_bytes(damaged)
+    assert expected == trend(history)
+    assert whole == kept.read_bytes()
+
+
 def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):
     migrate(runs)
     target = opened(str(tmp_path / "kept"), tmp_path)

@@ -6,7 +6,7 @@ takes it. A session is what one board measured in one run.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy
 from numpy.typing import NDArray
@@ -88,13 +88,14 @@ class _Numbers(Generic[_Thing]):
 
 def _rows(history: History, metric: str) -> Iterator[_Row]:
     """Yield record, board, unit and seconds of every point of a known board, and of the anchors of several."""
-    points: Any = history.points
-    points = points[(points["metric"] == metric) & (points["subject"] == "kernel") & (points["doubt"] == "")]
-    points = points[(points["code"] != "") & (points["value"] > 0)]
+    points = history.table
+    known = {code for code in points.vocabulary["code"] if code}
+    wanted = points.rows_with({"metric": {metric}, "subject": {"kernel"}, "doubt": {""}, "code": known})
+    points = points.chosen(wanted & (points.columns["value"] > 0))
     around = _surroundings(history.records)
-    places: list[int] = points["record"].tolist()
-    seconds: list[float] = points["value"].tolist()
-    cases, codes, boards = (_texts(points[name]) for name in ("case", "code", "board"))
+    places: list[int] = points.columns["record"].tolist()
+    seconds: list[float] = points.columns["value"].tolist()
+    cases, codes, boards = (points.texts(name) for name in ("case", "code", "board"))
     for record, case, code, board, value in zip(places, cases, codes, boards, seconds, strict=True):
         unit = case, code, around[record]
         if board:
@@ -103,10 +104,6 @@ def _rows(history: History, metric: str) -> Iterator[_Row]:
             own = anchors.get(case, {}).get(metric, 0.0)
             if own > 0:
                 yield record, other, unit, own
-
-
-def _texts(column: Any) -> list[str]:
-    return column.astype(str).tolist()
 
 
 def _surroundings(records: Sequence[Facts]) -> list[int]:

@@ -47,9 +47,9 @@ def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | Non
     ]  # fmt: skip
     if not places:
         return None
-    newest = history.part(places[-1:])
-    points = newest.points[newest.points["doubt"] == ""]
-    return set(points[["case", "metric", "subject"]].itertuples(index=False, name=None))
+    points = history.part(places[-1:]).table
+    trusted = points.chosen(points.rows_with({"doubt": {""}}))
+    return set(zip(*(trusted.texts(word) for word in ("case", "metric", "subject")), strict=True))
 
 
 def _recent(shift: Shift) -> bool:

@@ -51,7 +51,7 @@ def levelled(history: History, every: Iterable[CaseSeries]) -> Iterator[CaseSeri
         return
     metrics = {one.key.metric for one in series if len(set(one.boards.tolist())) > 1}
     models = {metric: BoardModel(observed(history, metric)) for metric in metrics}
-    names = list(history.points["board"].cat.categories)
+    names = history.table.vocabulary["board"]
     for one in series:
         several = len(set(one.boards.tolist())) > 1
         yield _levelled(one, models[one.key.metric], names) if several else one

@@ -106,7 +106,7 @@ class Causes:
     def __init__(self, history: History, series: Iterable[CaseSeries]) -> None:
         self._records = history.records
         places = numpy.arange(len(self._records) + 1)
-        self._bounds = numpy.searchsorted(history.points["record"].to_numpy(), places)
+        self._bounds = numpy.searchsorted(history.table.columns["record"], places)
         self._cases, self._codes = codes(history, "case"), codes(history, "code")
         known, self._builds = categories(history, "code"), categories(history, "build")
         self._boards = categories(history, "board")

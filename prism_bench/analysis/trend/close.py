@@ -11,8 +11,8 @@ from math import sqrt
 
 import numpy
 
-from prism_bench.analysis.trend.runs import NEIGHBOURS, Floats, Runs, filtered
-from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, jitter
+from prism_bench.analysis.trend.runs import Floats, Runs
+from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED
 
 JUMP = 3.6  # standard errors of a difference between two means of CONFIRMED runs
 PENALTY = 16.0  # variances that a change must explain: about three times the log of the number of runs
@@ -31,11 +31,9 @@ class Proposal:
 
 def proposals(series: Runs, floor: float) -> Iterator[Proposal]:
     """Yield the proposed changes of each window in which the level jumps."""
-    kept = numpy.flatnonzero(~series.odd)
-    values = series.values[kept]
-    sigma = max(jitter(values), floor / 10)
-    middles = filtered(values, NEIGHBOURS)
-    tame = numpy.clip(values, middles - _TAME * sigma, middles + _TAME * sigma)
+    kept, middles = series.kept, series.middles
+    sigma = max(series.jitter, floor / 10)
+    tame = numpy.clip(series.plain, middles - _TAME * sigma, middles + _TAME * sigma)
     for start, end in _windows(tame, max(JUMP * sigma * sqrt(2 / CONFIRMED), 0.75 * floor)):
         cuts = _cuts(tame[start:end], PENALTY * sigma**2, SETTLED if start == 0 else CONFIRMED)
         if cuts:
@@ -61,15 +59,15 @@ def _cuts(values: Floats, penalty: float, first: int) -> list[int]:
     squares: Floats = numpy.concatenate([[0.0], numpy.cumsum(values**2)])
     cost, before = numpy.full(count + 1, numpy.inf), numpy.zeros(count + 1, int)
     cost[0] = -penalty
+    lengths = numpy.arange(count, 0, -1)
     for end in range(CONFIRMED, count + 1):
-        starts = numpy.arange(end - CONFIRMED + 1)
-        lengths = end - starts
-        errors = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / lengths
+        starts = slice(end - CONFIRMED + 1)
+        errors = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / lengths[count - end :][starts]
         totals = cost[starts] + errors + penalty
         if end < first:
             totals[0] = numpy.inf
-        before[end] = int(numpy.argmin(totals))
-        cost[end] = totals[before[end]]
+        before[end] = best = int(totals.argmin())
+        cost[end] = totals[best]
     cuts: list[int] = []
     end = count
     while end and before[end]:

@@ -6,17 +6,16 @@ the seals of its records (see `store.history.StoredPoints`) nothing is kept. The
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from prism_bench.analysis.trend.tested import Floors, TestedWindow
 from prism_bench.analysis.trend.windows import RecordWindow
-from prism_bench.documents import as_kind, json_of
+from prism_bench.documents import json_of_kind, kind_in
 from prism_bench.errors import ResultsError
 from prism_bench.files import cache_folder, write_atomically
 from prism_bench.store.history import History
-from prism_bench.strict_json import json_line
 
 _ANALYSIS = Path(__file__).parent.parent
 
@@ -40,8 +39,8 @@ class WindowCache:
         """Return what was found in a window with the same content; None where nothing is known of it."""
         digest = self._digest(window)
         try:
-            kept = as_kind(json_of(self._path(window), "findings of a window"), KeptWindow)
-        except (OSError, ResultsError, ValueError):
+            kept = kind_in(self._path(window), "findings of a window", KeptWindow)
+        except (OSError, ResultsError):
             return None
         return kept.found if digest and kept.digest == digest else None
 
@@ -49,7 +48,7 @@ class WindowCache:
         """Keep what was found; where nothing can be kept, the next trend takes longer, and that is all."""
         if digest := self._digest(window):
             try:
-                write_atomically(self._path(window), json_line(asdict(KeptWindow(digest, found))).encode())
+                write_atomically(self._path(window), json_of_kind(KeptWindow(digest, found)))
             except OSError:
                 return
 

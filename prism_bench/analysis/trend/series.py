@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -21,6 +22,7 @@ CLOCK_SHARE = 0.02  # off the usual clock by more, a time shows nothing about th
 
 Ints = NDArray[numpy.integer]
 _KEY = ("case", "metric", "subject")
+_OF_RUNS = ("record", "value", "clock", "code", "build", "board")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,26 +62,41 @@ def series_of(history: History, first: int = 0) -> Iterator[CaseSeries]:
     Set aside is what its record does not trust, and a run in which the device ran at another clock than in the runs
     around it: such a run shows the clock. Only those from the record at place `first` on are counted as set aside.
     """
-    columns, groups = _grouped(history)
+    if not history.table.rows:
+        return
+    columns, starts = _grouped(history)
     names = {name: categories(history, name) for name in (*_KEY, "doubt")}
     owners = _owners(history)
     sound = numpy.array([doubt == "" for doubt in names["doubt"]], bool)
-    for rows in groups:
-        case, metric, subject = (names[name][int(columns[name][rows[0]])] for name in _KEY)
-        key = Key(*owners[int(columns["owner"][rows[0]])], case, metric, subject)
-        own = {name: columns[name][rows] for name in ("record", "value", "clock", "code", "build", "doubt", "board")}
-        counted = own["record"] >= first
-        yield _series(key, own, sound[own["doubt"]], _Counted(names["doubt"], counted))
+    trusted = sound[columns["doubt"]]
+    plain = _is_plain(columns["clock"], trusted, starts)
+    for number, (start, end) in enumerate(pairwise([*starts.tolist(), len(trusted)])):
+        case, metric, subject = (names[name][int(columns[name][start])] for name in _KEY)
+        key = Key(*owners[int(columns["owner"][start])], case, metric, subject)
+        own = {name: columns[name][start:end] for name in _OF_RUNS}
+        if plain[number]:
+            yield CaseSeries(key, *own.values(), {})
+        else:
+            counted = _Counted(names["doubt"], columns["record"][start:end] >= first)
+            yield _series(key, own, columns["doubt"][start:end], sound, counted)
+
+
+def _is_plain(clocks: NDArray[Any], trusted: NDArray[numpy.bool_], starts: Ints) -> list[bool]:
+    """Return which series have no run to set aside, at a glance: all are trusted, and no two clocks are far apart."""
+    lowest, highest = (reduce.reduceat(clocks.astype(float), starts) for reduce in (numpy.minimum, numpy.maximum))
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        close = (highest / lowest - 1 <= CLOCK_SHARE) & (lowest > 0)
+    return (numpy.logical_and.reduceat(trusted, starts) & (close | (highest <= 0))).tolist()
 
 
 def categories(history: History, column: str) -> list[str]:
-    """Return the texts of a column of the history's points that holds categories."""
-    return list(history.points[column].cat.categories)
+    """Return the known texts of a column of the history's points."""
+    return history.table.vocabulary[column]
 
 
 def codes(history: History, column: str) -> Ints:
     """Return the places of a column's texts among its categories, point by point."""
-    return history.points[column].cat.codes.to_numpy()
+    return history.table.columns[column]
 
 
 def _owners(history: History) -> list[tuple[str, str]]:
@@ -87,20 +104,20 @@ def _owners(history: History) -> list[tuple[str, str]]:
     return list(dict.fromkeys((facts.machine, facts.backend) for facts in history.records))
 
 
-def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], list[Ints]]:
-    """Return the columns as arrays, and for every series its rows, oldest first."""
-    points = history.points
-    words = *_KEY, "code", "build", "doubt", "board"
-    columns: dict[str, NDArray[Any]] = {name: codes(history, name) for name in words}
-    columns |= {name: points[name].to_numpy() for name in ("record", "value", "clock")}
-    owners = _owners(history)
+def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], Ints]:
+    """Return the columns with the rows of each series together, oldest first, and where each series starts."""
+    table, owners = history.table, _owners(history)
     owner = numpy.array([owners.index((facts.machine, facts.backend)) for facts in history.records], "i4")
-    columns["owner"] = owner[columns["record"]] if len(points) else numpy.empty(0, "i4")
-    number = columns["owner"].astype("i8")
+    number = owner.astype("i8")[table.columns["record"]]
     for name in _KEY:
-        number = number * len(categories(history, name)) + columns[name]
+        number *= len(table.vocabulary[name])
+        number += table.columns[name]
     order = numpy.argsort(number, kind="stable")
-    return columns, numpy.split(order, numpy.flatnonzero(numpy.diff(number[order])) + 1) if len(order) else []
+    starts = numpy.flatnonzero(numpy.diff(number[order], prepend=-1))
+    del number
+    columns: dict[str, NDArray[Any]] = {name: table.columns[name][order] for name in (*_KEY, *_OF_RUNS, "doubt")}
+    columns["owner"] = owner[columns["record"]]
+    return columns, starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +129,14 @@ class _Counted:
 
 
 def _series(
-    key: Key, columns: Mapping[str, NDArray[Any]], trusted: NDArray[numpy.bool_], counted: _Counted
+    key: Key, columns: Mapping[str, NDArray[Any]], doubts: Ints, sound: NDArray[numpy.bool_], counted: _Counted
 ) -> CaseSeries:
-    aside = Counter(counted.doubts[int(place)] for place in columns["doubt"][~trusted & counted.runs].tolist())
+    trusted = sound[doubts]
+    aside = Counter(counted.doubts[int(place)] for place in doubts[~trusted & counted.runs].tolist())
     visits = visiting(columns["clock"][trusted])
     if count := int((visits & counted.runs[trusted]).sum()):
         aside["the device ran at another clock than in the runs around"] = count
-    kept = {name: column[trusted][~visits] for name, column in columns.items()}
-    changes = kept["clock"], kept["code"], kept["build"], kept["board"]
-    return CaseSeries(key, kept["record"], kept["value"], *changes, aside)
+    return CaseSeries(key, *(column[trusted][~visits] for column in columns.values()), aside)
 
 
 def visiting(clocks: Floats) -> NDArray[numpy.bool_]:

@@ -10,6 +10,7 @@ import numpy
 from prism_bench.analysis.trend.board_levels import levelled
 from prism_bench.analysis.trend.causes import Causes, Change
 from prism_bench.analysis.trend.detection import level_changes
+from prism_bench.analysis.trend.runs import middle
 from prism_bench.analysis.trend.series import CaseSeries, higher_is_better, series_of
 from prism_bench.analysis.trend.step import Key, Step
 from prism_bench.analysis.trend.walk import CONFIRMED
@@ -74,7 +75,7 @@ class WindowTest:
             own = int(numpy.count_nonzero(series.records >= self._window.shared))
             tested.append(TestedSeries(series.key, own, level, self.floor(series.key)))
             aside.update(series.aside)
-        points = int(numpy.count_nonzero(history.points["record"].to_numpy() >= self._window.shared))
+        points = int(numpy.count_nonzero(history.table.columns["record"] >= self._window.shared))
         return TestedWindow(points, tuple(steps), tuple(tested), dict(aside))
 
     def _steps(self, series: CaseSeries, causes: Causes, history: History) -> tuple[list[FoundStep], float | None]:
@@ -83,7 +84,7 @@ class WindowTest:
             return [], None
         changes = level_changes(series.logs, log1p(self.floor(series.key)))
         bounds = [0, *changes, len(series.values)]
-        levels = [float(numpy.median(series.values[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
+        levels = [middle(series.values[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
         shared = int(numpy.searchsorted(series.records, self._window.shared))
         found: list[FoundStep] = []
         for index, change in enumerate(changes):

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy
 
-from prism_bench.analysis.trend.runs import Floats, Runs, filtered, middle
+from prism_bench.analysis.trend.runs import Floats, Runs, filtered
 
 CONFIRMED = 3  # runs in a row that must hold a new level
 SETTLED = 8  # runs that a level has lasted before it can be left
@@ -30,11 +30,10 @@ class Walk:
 
     def __init__(self, series: Runs, floor: float, sigmas: float) -> None:
         self._floor = floor
-        self._kept = numpy.flatnonzero(~series.odd)
-        self._values = series.values[self._kept]
+        self._kept, self._values = series.kept, series.plain
         self._plain: list[float] = self._values.tolist()
         self._newest, self._rolling = _middle_of_three(self._values), filtered(self._values, WINDOW, "reflect")
-        self._least = sigmas * jitter(self._values)
+        self._least = sigmas * series.jitter
 
     def runs(self, start: int) -> Iterator[LevelRun]:
         """Yield the runs of a piece that begins at place `start`, in the order of their last ones."""
@@ -53,9 +52,11 @@ class Walk:
         """Return at each run from `start` on the median of it and those before it, WINDOW at most."""
         levels = numpy.full(len(self._values), numpy.nan)
         ordered: list[float] = []
-        for place in range(start, min(start + WINDOW - 1, len(self._plain))):
-            insort(ordered, self._plain[place])
-            levels[place] = (ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]) / 2
+        first: list[float] = []
+        for count, value in enumerate(self._plain[start : start + WINDOW - 1]):
+            insort(ordered, value)
+            first.append((ordered[(count + 1) // 2] + ordered[count // 2]) / 2)
+        levels[start : start + len(first)] = first
         half = WINDOW // 2
         levels[start + WINDOW - 1 :] = self._rolling[start + half : len(levels) - half]
         return levels
@@ -73,11 +74,3 @@ def _middle_of_three(values: Floats) -> Floats:
     a, b, c = values[:-2], values[1:-1], values[2:]
     middle = numpy.maximum(numpy.minimum(a, b), numpy.minimum(numpy.maximum(a, b), c))
     return numpy.concatenate([[numpy.nan, numpy.nan], middle])
-
-
-def jitter(values: Floats) -> float:
-    """Return somewhat less than the standard deviation of a run.
-
-    From differences of neighbours, in which levels and drift cancel.
-    """
-    return 0.8 * 1.4826 * middle(numpy.abs(numpy.diff(values))) / sqrt(2)

@@ -105,11 +105,14 @@ def newest_with(history: History, own: Sequence[Facts], wanted: Collection[str])
         known = [place for place in batch if not left.isdisjoint(names[id(history.stored[place].words["case"])])]
         if not known:
             continue
-        points = history.part(known).points[["case", "record"]]
-        newest = points[points["case"].isin(left)].groupby("case", observed=True)["record"].min()
+        points = history.part(known).table
+        points = points.chosen(points.rows_with({"case": left}))
+        newest: dict[str, int] = {}
+        for case, number in zip(points.texts("case"), points.columns["record"].tolist(), strict=True):
+            newest.setdefault(case, number)  # a table begins with the record at the first place
         for case, number in newest.items():
-            cases.setdefault(known[int(number)], []).append(str(case))
-        left -= set(newest.index)
+            cases.setdefault(known[number], []).append(case)
+        left -= set(newest)
     for place in sorted(cases):
         yield history.records[place], cases[place]
 
