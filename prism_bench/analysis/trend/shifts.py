@@ -35,9 +35,14 @@ class Shift:
         return tuple(dict.fromkeys(step.key.metric for step in self.steps))
 
     @property
+    def largest(self) -> Step:
+        """The step that moved most."""
+        return max(self.steps, key=lambda step: max(step.ratio, 1 / step.ratio))
+
+    @property
     def ratio(self) -> float:
         """The ratio of the step that is largest."""
-        return max((step.ratio for step in self.steps), key=lambda ratio: max(ratio, 1 / ratio))
+        return self.largest.ratio
 
     def gravity(self, recent: int = RECENT) -> Gravity:
         """Return `bad` where a kernel has become worse and still is, by a cause in the code or around it."""

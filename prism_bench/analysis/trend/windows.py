@@ -5,7 +5,7 @@ window begins with the last records of the one before it: a step near its end is
 a window begins depends on nothing but the number of records before it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -61,9 +61,11 @@ class BoardCourse(Course):
     boards: Ints
 
 
-def courses(history: History, backend: str | None = None) -> Iterator[BoardCourse]:
-    """Yield the course of every key with a trusted run, of one backend or of all; window is read after window."""
-    found: dict[Key, list[BoardCourse]] = {}
+def window_courses(history: History, backend: str | None = None) -> Iterator[list[BoardCourse]]:
+    """Yield for each window, of one backend or of all, the courses of its runs that no earlier window has.
+
+    A key without a trusted run there has none. No more than one window is in memory.
+    """
     numbers: dict[str, int] = {}
     for window in windows_of(history):
         if backend not in (None, window.backend):
@@ -72,12 +74,24 @@ def courses(history: History, backend: str | None = None) -> Iterator[BoardCours
         devices = _numbered((facts.device for facts in part.records), numbers)
         known = _numbered(categories(part, "board"), numbers)
         unknown = numbers.get("", -1)
+        found: list[BoardCourse] = []
         for one in series_of(part):
             own = one.records >= window.shared
             if own.any():
                 boards, within = known[one.boards[own]], one.records[own]
                 boards = numpy.where(boards == unknown, devices[within], boards)
-                found.setdefault(one.key, []).append(BoardCourse(one.key, places[within], one.values[own], boards))
+                found.append(BoardCourse(one.key, places[within], one.values[own], boards))
+        del part
+        yield found
+
+
+def courses(history: History, wanted: Collection[Key] | None = None) -> Iterator[BoardCourse]:
+    """Yield the whole course of every key with a trusted run, or of the `wanted` ones; they may be many."""
+    found: dict[Key, list[BoardCourse]] = {}
+    for window in window_courses(history):
+        for one in window:
+            if wanted is None or one.key in wanted:
+                found.setdefault(one.key, []).append(one)
     for key, parts in found.items():
         yield BoardCourse(
             key, numpy.concatenate([one.records for one in parts]), numpy.concatenate([one.values for one in parts]),

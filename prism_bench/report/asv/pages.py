@@ -13,7 +13,7 @@ from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.report.asv.newest import NewestReading
-from prism_bench.report.asv.past import Past, largest
+from prism_bench.report.asv.past import Past
 from prism_bench.report.asv.step_chart import step_chart
 from prism_bench.report.machine import machine_name
 from prism_bench.report.roofline_chart import roofline_chart
@@ -54,7 +54,7 @@ def document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
 
 def _chart(shift: Shift, past: Past) -> Markup:
     """Draw the shift's largest step on its series."""
-    step = largest(shift)
+    step = shift.largest
     number = past.trend.steps.index(step)
     place = past.place(step)
     earlier = [past.place(one) for one in past.trend.steps[:number] if one.key == step.key]

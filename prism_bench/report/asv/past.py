@@ -39,18 +39,13 @@ class Past:
     @cached_property
     def series(self) -> Mapping[Key, Course]:
         """The series that a step is drawn on: of each shift that of its largest step."""
-        wanted = {largest(shift).key for shift in self._shifts}
-        return {one.key: one for one in courses(self.history) if one.key in wanted} if wanted else {}
+        wanted = {shift.largest.key for shift in self._shifts}
+        return {one.key: one for one in courses(self.history, wanted)} if wanted else {}
 
     def place(self, step: Step) -> int:
         """Return the first run of the step's new level in its series."""
         records = self.series[step.key].records.tolist()
         return next(place for place, one in enumerate(records) if self.history.records[one].file == step.record)
-
-
-def largest(shift: Shift) -> Step:
-    """Return the step of the shift that moved most."""
-    return max(shift.steps, key=lambda step: max(step.ratio, 1 / step.ratio))
 
 
 def past_of(runs: Path) -> Past:

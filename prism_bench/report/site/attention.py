@@ -91,7 +91,7 @@ def _improved(
 
 def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> RecentLine | None:
     """Return the chart of the first case: the kernel's own metric, or its cold time where that has no series."""
-    own = [one for one in context.series.get(cases[0], []) if one.key.subject == "kernel"] if cases else []
+    own = [one for one in context.past.newest(cases[0]) if one.key.subject == "kernel"] if cases else []
     for name in (metric, "cold_time"):
         of = next((one for one in own if one.key.metric == name), None)
         values = recent(of, _RUNS) if of else []

@@ -18,7 +18,7 @@ from prism_bench.report.site.newest import NewestRecord, newest_of_each
 from prism_bench.report.site.page import MENU, Page, figures, file_name
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.record_lists import RecordList, record_lists
-from prism_bench.report.site.series_data import kernel_data
+from prism_bench.report.site.series_data import series_data
 from prism_bench.report.site.sides import keep_side, side_files
 from prism_bench.report.site.writing import Written, write_site
 from prism_bench.report.templating import environment
@@ -115,12 +115,12 @@ def machine_files(
 
     `own` holds its records, `lists` those of all machines; `documented` sites have the documentation in their folder.
     """
-    up, loads = "../" * own.place.count("/"), {}
+    up, kernels = "../" * own.place.count("/"), dict(context.kernels())
     yield from ((one.name, one.content) for one in own.data)
-    for kernel, cases in context.kernels():
-        data = list(kernel_data(context, kernel, [one.case.name for one in cases]))
-        loads[kernel] = [[one.first, one.name] for one in data]
-        yield from ((one.name, one.content) for one in data)
+    loads: dict[str, list[list[Any]]] = {kernel: [] for kernel in kernels}
+    for kernel, one in series_data(context, {name: [one.case.name for one in own] for name, own in kernels.items()}):
+        loads[kernel].append([one.first, one.name])
+        yield one.name, one.content
     loads[""] = [[one.first, one.name] for one in own.nights]
     offered = [one.plain(up) for one in sorted(lists, key=lambda one: one is not own)]
     made = list(pages.all_pages(context, loads, others, offered))

@@ -1,7 +1,6 @@
 """A case of a kernel's page as plain values: what its JSON holds, what its pictures draw, and its summaries."""
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from typing import Any, TypedDict
 
 from prism_bench.analysis.bounds.profile_table import Counted
@@ -65,21 +64,17 @@ def _why(why: Why) -> dict[str, Any]:
 
 
 def drawn_case(context: SiteContext, shown: ShownCase, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the pictures of the case are drawn from; `night` is the number of the run that it is of."""
+    """Return what the pictures of the case are drawn from; `night` is the number of the run that it is of.
+
+    `devices` are the runs from which on another GPU measured the case: no line goes across them.
+    """
     return {
         "night": next((night for night, one in enumerate(context.own) if same_run(one, shown.reading.record)), None),
         **{name: values[name] for name in ("name", "variant", "label", "steps")},
-        "devices": _other_devices(context, shown.case.name),
+        "devices": [context.nights[one] for one in context.past.other_boards(shown.case.name)],
         "derived": {name: _plain(shown.row[name]) for name in _DRAWN},
         "measurements": [drawn_measurement(one) for one in shown.case.measurements if one.subject == "kernel"],
     }  # fmt: skip
-
-
-def _other_devices(context: SiteContext, case: str) -> list[int]:
-    """Return the runs from which on another GPU measured the case: no line goes across them."""
-    boards = {place: board for one in context.series.get(case, ())
-              for place, board in zip(one.records.tolist(), one.boards.tolist(), strict=True)}  # fmt: skip
-    return [context.nights[later] for earlier, later in pairwise(sorted(boards)) if boards[earlier] != boards[later]]
 
 
 def conditions(measurements: Iterable[Measurement]) -> ConditionsSummary | None:

@@ -17,12 +17,12 @@ from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend import Breakpoint, Step, Trend, trend
 from prism_bench.analysis.trend.choice import chosen, kept_floors
 from prism_bench.analysis.trend.shifts import Shift, shifts
-from prism_bench.analysis.trend.windows import BoardCourse, courses
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.report.site.against import against
 from prism_bench.report.site.earlier import earlier_cases
 from prism_bench.report.site.newest import NewestRecord
+from prism_bench.report.site.past import SeriesPast
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.shown import ShownCase, judged, newest_cases
 from prism_bench.run_record import CaseResult, RunRecord
@@ -79,12 +79,9 @@ class SiteContext:
         return [one for one in reversed(self.trend.breakpoints) if one.backend == self.record.backend]
 
     @cached_property
-    def series(self) -> Mapping[str, list[BoardCourse]]:
-        """The series of each case, those with a trusted time."""
-        found: dict[str, list[BoardCourse]] = {}
-        for one in courses(self.history, self.record.backend):
-            found.setdefault(one.key.case, []).append(one)
-        return found
+    def past(self) -> SeriesPast:
+        """What is shown of the past of each series with a trusted time."""
+        return SeriesPast(self.history, self.record.backend, [one.largest for one in self.shifts])
 
     @cached_property
     def nights(self) -> Mapping[int, int]:

@@ -12,12 +12,12 @@ import numpy
 import orjson
 
 from prism_bench.analysis.compare.noise import Noise
-from prism_bench.analysis.trend import Course
+from prism_bench.analysis.trend import Course, windows
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import file_name
 from prism_bench.store.points import Facts
 
-CHUNK = 128  # runs
+CHUNK = 128  # runs; a window of a trend has a whole number of them
 FOLDER = "data"
 
 
@@ -45,25 +45,31 @@ def noise_data(noise: Noise) -> Data:
     return _data("noise", 0, plain)
 
 
-def kernel_data(context: SiteContext, kernel: str, cases: Sequence[str]) -> Iterator[Data]:
-    """Yield the kernel's series in chunks: `{case: {"metric subject": [seconds or null, ...]}}`, one for each run."""
-    columns = {case: _columns(context, case) for case in cases}
-    for first in range(0, len(context.own), CHUNK):
-        chunk = slice(first, first + CHUNK)
-        cut = {case: _cut(known, chunk) for case, known in columns.items()}
-        cut = {case: known for case, known in cut.items() if known}
-        if cut:
-            yield _data(file_name(kernel), first, cut)
+def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Data]]:
+    """Yield the runs of every kernel's cases in chunks, each with its kernel; window is read after window.
+
+    A chunk is `{case: {"metric subject": [seconds or null, ...]}}`, one for each run.
+    """
+    for number, window in enumerate(context.past.windows()):
+        begin = number * windows.LENGTH
+        nights = range(begin, min(begin + windows.LENGTH, len(context.own)))
+        columns: dict[str, dict[str, numpy.ndarray]] = {}
+        for one in window:
+            name = f"{one.key.metric} {one.key.subject}"
+            columns.setdefault(one.key.case, {})[name] = _by_night(one, context, nights)
+        for kernel, cases in kernels.items():
+            own = {case: columns[case] for case in cases if case in columns}
+            for first in nights[::CHUNK]:
+                cut = {case: _cut(known, slice(first - begin, first - begin + CHUNK)) for case, known in own.items()}
+                cut = {case: known for case, known in cut.items() if known}
+                if cut:
+                    yield kernel, _data(file_name(kernel), first, cut)
 
 
-def _columns(context: SiteContext, case: str) -> Mapping[str, numpy.ndarray]:
-    """Return the values of each series by run, NaN where the run has none that can be trusted."""
-    return {f"{one.key.metric} {one.key.subject}": _by_night(one, context) for one in context.series.get(case, ())}
-
-
-def _by_night(series: Course, context: SiteContext) -> numpy.ndarray:
-    values = numpy.full(len(context.own), numpy.nan)
-    values[[context.nights[place] for place in series.records.tolist()]] = _short(series.values)
+def _by_night(series: Course, context: SiteContext, nights: range) -> numpy.ndarray:
+    """Return the values by run, NaN where one has none that can be trusted."""
+    values = numpy.full(len(nights), numpy.nan)
+    values[[context.nights[place] - nights.start for place in series.records.tolist()]] = _short(series.values)
     return values
 
 

@@ -114,7 +114,7 @@ def _trend(context: SiteContext, shown: ShownCase | None) -> dict[str, Any] | No
     if shown is None:
         return None
     wanted = {("cold_time", "kernel"), ("wall_time", "kernel")}
-    series = [one for one in context.series.get(shown.case.name, ()) if (one.key.metric, one.key.subject) in wanted]
+    series = [one for one in context.past.newest(shown.case.name) if (one.key.metric, one.key.subject) in wanted]
     if not series:
         return None
     values = recent(series[0], _NIGHTS)

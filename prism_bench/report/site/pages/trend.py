@@ -12,8 +12,6 @@ from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.terminal.fitting import alike
 
-_POINTS = 45  # runs on each side of a step
-
 
 def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     """Return the page of the steps over all runs."""
@@ -42,7 +40,7 @@ def _aside(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:
-    largest = max(shift.steps, key=lambda step: max(step.ratio, 1 / step.ratio))
+    largest = shift.largest
     return {
         "worse": shift.first.worse, "recovered": all(step.recovered for step in shift.steps),
         "gravity": shift.gravity(RECENT), "cause": shift.first.cause.kind, "since": shift.first.since,
@@ -54,11 +52,7 @@ def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:
 
 def _picture(context: SiteContext, step: Step) -> dict[str, Any]:
     """Return the runs around the step by number, and the two levels in seconds."""
-    series = next(one for one in context.series[step.key.case] if one.key == step.key)
-    files = [context.history.records[place].file for place in series.records.tolist()]
-    place = files.index(step.record)
-    start, end = max(0, place - _POINTS), min(len(files), place + _POINTS)
-    nights = [context.nights[one] for one in series.records[start:end].tolist()]
-    return {"metric": step.key.metric, "nights": nights, "values": series.values[start:end].tolist(),
-            "step": context.nights[int(series.records[place])],
-            "before": step.before, "after": step.after}  # fmt: skip
+    series, place = context.past.around(step)
+    nights = [context.nights[one] for one in series.records.tolist()]
+    return {"metric": step.key.metric, "nights": nights, "values": series.values.tolist(),
+            "step": nights[place], "before": step.before, "after": step.after}  # fmt: skip
