@@ -1,6 +1,6 @@
 """Points of many files, column by column: words as numbers of a vocabulary, one slice of rows for each file."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,43 +75,49 @@ class PointTable:
         return [known[place] for place in self.columns[word].tolist()]
 
 
-def together(blocks: Iterable[PointBlock], numbers: Collection[str] = tuple(NUMBERS)) -> PointTable:
+def together(
+    blocks: Iterable[PointBlock], numbers: Collection[str] = tuple(NUMBERS), rows: int | None = None
+) -> PointTable:
     """Return the points of all blocks, one after the other, over one vocabulary, with these of the numbers.
 
-    A block's place is its record's. Of blocks that an iterator yields, no more is in memory than what is not copied
-    yet: each column goes when it has been.
+    A block's place is its record's. With the number of all `rows`, blocks that an iterator yields are not kept.
     """
-    parts: list[dict[str, Column]] = []
-    vocabularies: list[Mapping[str, list[str]]] = []
-    for one in blocks:
-        parts.append(dict(one.columns))
-        vocabularies.append(one.vocabulary)
-        del one
-    columns = {"record": numpy.repeat(numpy.arange(len(parts), dtype="i4"), [len(one["value"]) for one in parts])}
-    for name in numbers:
-        columns[name] = numpy.concatenate([numpy.empty(0, NUMBERS[name]), *(one.pop(name) for one in parts)])
-    vocabulary: dict[str, list[str]] = {}
-    for word in WORDS:
-        own = [one[word] for one in vocabularies]
-        columns[word], vocabulary[word] = _renumbered([one.pop(word) for one in parts], own)
-    return PointTable(columns, vocabulary)
-
-
-def _renumbered(parts: Sequence[Column], vocabularies: Sequence[list[str]]) -> tuple[Column, list[str]]:
-    """Return a word's column over all vocabularies; parts that share one share its translation."""
-    places: dict[str, int] = {}
-    known: dict[int, list[int]] = {}
-    for own in vocabularies:
-        if id(own) not in known:
-            known[id(own)] = [places.setdefault(text, len(places)) for text in own]
-    kind = smallest_kind(len(places))
-    tables = {name: numpy.array(own, kind) for name, own in known.items()}
-    found = numpy.empty(sum(map(len, parts)), kind)
+    if rows is None:
+        blocks = list(blocks)
+        rows = sum(one.rows for one in blocks)
+    plain = {name: numpy.empty(rows, NUMBERS[name]) for name in numbers}
+    words = {word: _WordColumn(rows) for word in WORDS}
+    lengths: list[int] = []
     end = 0
-    for part, own in zip(parts, vocabularies, strict=True):
-        found[end : end + len(part)] = tables[id(own)][part]
-        end += len(part)
-    return found, list(places)
+    for one in blocks:
+        part = slice(end, end + one.rows)
+        for name, column in plain.items():
+            column[part] = one.columns[name]
+        for word, column in words.items():
+            column.fill(part, one.columns[word], one.vocabulary[word])
+        lengths.append(one.rows)
+        end += one.rows
+    records = numpy.repeat(numpy.arange(len(lengths), dtype="i4"), lengths)
+    columns = {"record": records, **plain, **{word: one.numbers for word, one in words.items()}}
+    return PointTable(columns, {word: list(one.places) for word, one in words.items()})
+
+
+class _WordColumn:
+    """A word of many blocks: `numbers` of a vocabulary that grows, of the smallest type that it fits in."""
+
+    def __init__(self, rows: int) -> None:
+        self.places: dict[str, int] = {}
+        self.numbers: Column = numpy.empty(rows, smallest_kind(0))
+        self._known: dict[int, tuple[list[str], Column]] = {}  # with the lists, so that no other one gets their id
+
+    def fill(self, part: slice, numbers: Column, vocabulary: list[str]) -> None:
+        """Put in numbers of a block's vocabulary; blocks that share one share its translation."""
+        if id(vocabulary) not in self._known:
+            translated = [self.places.setdefault(text, len(self.places)) for text in vocabulary]
+            kind = smallest_kind(len(self.places))
+            self.numbers = self.numbers.astype(kind, copy=False)
+            self._known[id(vocabulary)] = vocabulary, numpy.array(translated, kind)
+        self.numbers[part] = self._known[id(vocabulary)][1][numbers]
 
 
 def smallest_kind(count: int) -> str:

@@ -70,10 +70,11 @@ class History:
     @cached_property
     def table(self) -> PointTable:
         """The points of all records as columns, without the numbers of samples; see `points`."""
-        return self._read(("value", "clock"))
+        return self.read(("value", "clock"))
 
-    def _read(self, numbers: Collection[str]) -> PointTable:
-        found = together(blocks_of(self.stored, numbers), numbers)
+    def read(self, numbers: Collection[str]) -> PointTable:
+        """Return the points of all records with these numbers, read anew."""
+        found = together(blocks_of(self.stored, numbers), numbers, sum(one.rows for one in self.stored))
         keep = found.rows_with({"case": self.cases, "metric": self.metrics})
         return found if keep.all() else found.chosen(keep)
 
@@ -88,7 +89,7 @@ class History:
         """
         import pandas
 
-        found = self._read(tuple(NUMBERS))
+        found = self.read(tuple(NUMBERS))
         words = {word: pandas.Categorical.from_codes(found.columns[word], pandas.Index(found.vocabulary[word]))
                  for word in WORDS}  # fmt: skip
         return pandas.DataFrame({"record": found.columns["record"], **words,
@@ -106,19 +107,26 @@ class History:
 
 
 def blocks_of(stored: Sequence[StoredPoints], numbers: Collection[str] = tuple(NUMBERS)) -> Iterator[PointBlock]:
-    """Yield the points of the records, in their order; those of one shard are read at once, with these numbers."""
-    wanted: dict[ShardFolder, dict[str, StoredPoints]] = {}
+    """Yield the points of the records, in their order, with these numbers.
+
+    The records of one shard are read at once, when the first of them is next.
+    """
+    wanted: dict[tuple[ShardFolder, Path | None], list[StoredPoints]] = {}
     for one in stored:
         if one.folder:
-            wanted.setdefault(one.folder, {})[one.facts.file] = one
-    read = {folder: folder.points({file: one.seal for file, one in own.items()},
-                                  {file: one.path for file, one in own.items() if one.path}, numbers)
-            for folder, own in wanted.items()}  # fmt: skip
+            wanted.setdefault((one.folder, one.path), []).append(one)
+    read: dict[tuple[ShardFolder, str], PointBlock] = {}
     for one in stored:
         if one.block:
             yield one.block
         elif one.folder:
-            yield read[one.folder][one.facts.file]
+            if own := wanted.pop((one.folder, one.path), None):
+                seals = {of.facts.file: of.seal for of in own}
+                paths = {of.facts.file: of.path for of in own if of.path}
+                found = one.folder.points(seals, paths, numbers)
+                read |= {(one.folder, file): block for file, block in found.items()}
+                del found
+            yield read.pop((one.folder, one.facts.file))
 
 
 def read_history(

@@ -13,10 +13,9 @@ import pytest
 from prism_bench.record_check import checked
 from prism_bench.run_record import encode
 from prism_bench.store import cache, read_history, save
-from prism_bench.store import columns as store_columns
 from prism_bench.store.columns import block, together
 from prism_bench.store.history import History
-from prism_bench.store.points import WORDS, points_in
+from prism_bench.store.points import NUMBERS, WORDS, points_in
 from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, measurement, record_of
 
 
@@ -260,24 +259,32 @@ def test_a_table_has_the_points_without_the_numbers_of_samples(runs):
     assert [0, 2, 4] == numpy.flatnonzero(table.rows_with({"subject": {"kernel"}, "metric": None})).tolist()
 
 
-def test_columns_of_blocks_that_are_put_together_are_not_held_twice(monkeypatch):
-    """A window of years is hundreds of megabytes: while it is put together, each column goes when it has been."""
+def test_blocks_that_are_put_together_are_not_kept():
+    """A window of years is a hundred megabytes: what has been copied goes while the next shard is read."""
     columns = {**dict.fromkeys(WORDS, ["a"]), "value": [1.0], "clock": [0], "samples": [1], "throttled": [0]}
     held: list[weakref.ref] = []
     alive: list[int] = []
 
     def blocks():
         for number in range(5):
-            one = block(str(number), "", None, columns)
+            one = block(str(number), "", None, {**columns, "case": [f"{number}"]})
             held.extend(weakref.ref(column) for column in one.columns.values())
             yield one
             del one
+            alive.append(sum(one() is not None for one in held))
 
-    renumbered = store_columns._renumbered
-    monkeypatch.setattr(store_columns, "_renumbered", lambda *parts: (
-        alive.append(sum(one() is not None for one in held)), renumbered(*parts))[1])  # fmt: skip
-    together(blocks())
-    assert [5 * (len(WORDS) - done) for done in range(len(WORDS))] == alive
+    found = together(blocks(), rows=5)
+    assert [len(WORDS) + len(NUMBERS)] * 5 == alive, "the newest block alone"
+    assert ["0", "1", "2", "3", "4"] == found.texts("case")
+
+
+def test_a_vocabulary_may_outgrow_its_type():
+    columns = {**dict.fromkeys(WORDS, ["a"] * 200), "value": [1.0] * 200}
+    numbers = {"clock": [0] * 200, "samples": [1] * 200, "throttled": [0] * 200}
+    cases = [[f"{number}" for number in range(first, first + 200)] for first in (0, 100, 32_700)]
+    found = together(block("", "", None, {**columns, **numbers, "case": own}) for own in cases)
+    assert [name for own in cases for name in own] == found.texts("case")
+    assert "i2" == found.columns["case"].dtype.str[1:] and "i1" == found.columns["metric"].dtype.str[1:]
 
 
 def test_words_of_all_files_share_one_vocabulary():

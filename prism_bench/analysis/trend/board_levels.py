@@ -43,15 +43,17 @@ class BoardLevels:
                 for board in {*before, *after}}  # fmt: skip
 
 
-def levelled(history: History, every: Iterable[CaseSeries]) -> Iterator[CaseSeries]:
-    """Yield the series, those of several boards divided by the boards' factors; the history is of one window."""
+def levelled(history: History, every: Iterable[CaseSeries], names: Sequence[str]) -> Iterator[CaseSeries]:
+    """Yield the series, those of several boards divided by the boards' factors; the history is of one window.
+
+    `names` are those of the boards that the series number.
+    """
     series = list(every)
     if not several_boards(history.records):
         yield from series
         return
     metrics = {one.key.metric for one in series if len(set(one.boards.tolist())) > 1}
     models = {metric: BoardModel(observed(history, metric)) for metric in metrics}
-    names = history.table.vocabulary["board"]
     for one in series:
         several = len(set(one.boards.tolist())) > 1
         yield _levelled(one, models[one.key.metric], names) if several else one

@@ -11,7 +11,7 @@ import numpy
 
 from prism_bench.analysis.build_identity import BuildChange, BuildIdentity, build_change
 from prism_bench.analysis.compare.comparable import value_settings
-from prism_bench.analysis.trend.series import CaseSeries, categories, codes
+from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
 from prism_bench.metric import MEASURED
 from prism_bench.store import History
@@ -103,13 +103,10 @@ class Change:
 class Causes:
     """Causes of the steps of one history. What two records differ in is computed once."""
 
-    def __init__(self, history: History, series: Iterable[CaseSeries]) -> None:
-        self._records = history.records
-        places = numpy.arange(len(self._records) + 1)
-        self._bounds = numpy.searchsorted(history.table.columns["record"], places)
-        self._cases, self._codes = codes(history, "case"), codes(history, "code")
-        known, self._builds = categories(history, "code"), categories(history, "build")
-        self._boards = categories(history, "board")
+    def __init__(self, history: History, series: Iterable[CaseSeries], points: SeriesPoints) -> None:
+        self._records, self._columns = history.records, points.columns
+        known, self._builds, self._boards = (points.vocabulary[word] for word in ("code", "build", "board"))
+        self._codes: dict[int, dict[int, int]] = {}
         self._unknown = known.index("") if "" in known else -1
         self._compared: dict[tuple[int, int], _Words] = {}
         self._shared = SharedMoves(series, self._unknown)
@@ -179,8 +176,12 @@ class Causes:
         return changed > MOST * len(common)
 
     def _codes_of(self, record: int) -> dict[int, int]:
-        rows = slice(int(self._bounds[record]), int(self._bounds[record + 1]))
-        return dict(zip(self._cases[rows].tolist(), self._codes[rows].tolist(), strict=True))
+        """Return the code of each case of a record."""
+        if record not in self._codes:
+            rows = numpy.flatnonzero(self._columns["record"] == record)
+            cases, codes = (self._columns[name][rows].tolist() for name in ("case", "code"))
+            self._codes[record] = dict(zip(cases, codes, strict=True))
+        return self._codes[record]
 
     def _softer(self, series: CaseSeries, change: Change) -> _Words:
         """Return what changes slowly, or in every run, and so explains a step only where nothing else does."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -56,16 +57,46 @@ class CaseSeries(Course):
         return numpy.log(self.values)
 
 
-def series_of(history: History, first: int = 0) -> Iterator[CaseSeries]:
+@dataclass(frozen=True, eq=False)
+class SeriesPoints:
+    """Points of a history: those of each series together, oldest first. `starts` are the first rows of all series."""
+
+    columns: Mapping[str, NDArray[Any]]
+    starts: Ints
+    vocabulary: Mapping[str, list[str]]
+
+    @classmethod
+    def of(cls, history: History) -> "SeriesPoints":
+        """Return the points of a history, which are in memory once: each column goes when it has been sorted."""
+        table = history.read(("value", "clock"))
+        left, vocabulary = dict(table.columns), table.vocabulary
+        del table
+        owner = _owner_numbers(history)[left["record"]]
+        sizes = [len(vocabulary[name]) for name in _KEY]
+        number = owner.astype("i4" if prod(sizes) * len(_owners(history)) < 1 << 31 else "i8")
+        for name, size in zip(_KEY, sizes, strict=True):
+            number *= size
+            number += left[name]
+        order = numpy.argsort(number, kind="stable")
+        number = number[order]
+        starts = numpy.flatnonzero(number[1:] != number[:-1]) + 1
+        starts = numpy.concatenate([numpy.zeros(min(len(number), 1), int), starts])
+        left["owner"] = owner
+        del number, owner
+        return cls({name: left.pop(name)[order] for name in list(left)}, starts, vocabulary)
+
+
+def series_of(history: History, first: int = 0, points: SeriesPoints | None = None) -> Iterator[CaseSeries]:
     """Yield every series of the history; a key without a single trusted run is one with empty arrays.
 
     Set aside is what its record does not trust, and a run in which the device ran at another clock than in the runs
     around it: such a run shows the clock. Only those from the record at place `first` on are counted as set aside.
+    `points` are those of the history, where the caller has them.
     """
-    if not history.table.rows:
+    points = points or SeriesPoints.of(history)
+    columns, names, starts = points.columns, points.vocabulary, points.starts
+    if not len(starts):
         return
-    columns, starts = _grouped(history)
-    names = {name: categories(history, name) for name in (*_KEY, "doubt")}
     owners = _owners(history)
     sound = numpy.array([doubt == "" for doubt in names["doubt"]], bool)
     trusted = sound[columns["doubt"]]
@@ -89,35 +120,15 @@ def _is_plain(clocks: NDArray[Any], trusted: NDArray[numpy.bool_], starts: Ints)
     return (numpy.logical_and.reduceat(trusted, starts) & (close | (highest <= 0))).tolist()
 
 
-def categories(history: History, column: str) -> list[str]:
-    """Return the known texts of a column of the history's points."""
-    return history.table.vocabulary[column]
-
-
-def codes(history: History, column: str) -> Ints:
-    """Return the places of a column's texts among its categories, point by point."""
-    return history.table.columns[column]
-
-
 def _owners(history: History) -> list[tuple[str, str]]:
     """Return machine and backend of the records, each pair once."""
     return list(dict.fromkeys((facts.machine, facts.backend) for facts in history.records))
 
 
-def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], Ints]:
-    """Return the columns with the rows of each series together, oldest first, and where each series starts."""
-    table, owners = history.table, _owners(history)
-    owner = numpy.array([owners.index((facts.machine, facts.backend)) for facts in history.records], "i4")
-    number = owner.astype("i8")[table.columns["record"]]
-    for name in _KEY:
-        number *= len(table.vocabulary[name])
-        number += table.columns[name]
-    order = numpy.argsort(number, kind="stable")
-    starts = numpy.flatnonzero(numpy.diff(number[order], prepend=-1))
-    del number
-    columns: dict[str, NDArray[Any]] = {name: table.columns[name][order] for name in (*_KEY, *_OF_RUNS, "doubt")}
-    columns["owner"] = owner[columns["record"]]
-    return columns, starts
+def _owner_numbers(history: History) -> Ints:
+    """Return the place of each record's machine and backend among the owners."""
+    numbers = {owner: number for number, owner in enumerate(_owners(history))}
+    return numpy.array([numbers[facts.machine, facts.backend] for facts in history.records], "i4")
 
 
 @dataclass(frozen=True, eq=False)

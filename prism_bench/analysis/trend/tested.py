@@ -11,7 +11,7 @@ from prism_bench.analysis.trend.board_levels import levelled
 from prism_bench.analysis.trend.causes import Causes, Change
 from prism_bench.analysis.trend.detection import level_changes
 from prism_bench.analysis.trend.runs import middle
-from prism_bench.analysis.trend.series import CaseSeries, higher_is_better, series_of
+from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints, higher_is_better, series_of
 from prism_bench.analysis.trend.step import Key, Step
 from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.analysis.trend.windows import RecordWindow
@@ -64,8 +64,10 @@ class WindowTest:
 
     def run(self, history: History) -> TestedWindow:
         """Return what is found in the window's part of a history."""
-        every = list(levelled(history, series_of(history, self._window.shared)))
-        causes = Causes(history, every)
+        sorted_points = SeriesPoints.of(history)
+        names = sorted_points.vocabulary["board"]
+        every = list(levelled(history, series_of(history, self._window.shared, sorted_points), names))
+        causes = Causes(history, every, sorted_points)
         steps: list[FoundStep] = []
         tested: list[TestedSeries] = []
         aside: Counter[str] = Counter()
@@ -75,7 +77,7 @@ class WindowTest:
             own = int(numpy.count_nonzero(series.records >= self._window.shared))
             tested.append(TestedSeries(series.key, own, level, self.floor(series.key)))
             aside.update(series.aside)
-        points = int(numpy.count_nonzero(history.table.columns["record"] >= self._window.shared))
+        points = int(numpy.count_nonzero(sorted_points.columns["record"] >= self._window.shared))
         return TestedWindow(points, tuple(steps), tuple(tested), dict(aside))
 
     def _steps(self, series: CaseSeries, causes: Causes, history: History) -> tuple[list[FoundStep], float | None]:

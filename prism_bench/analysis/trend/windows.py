@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from prism_bench.analysis.trend.series import Course, Ints, categories, series_of
+from prism_bench.analysis.trend.series import Course, Ints, SeriesPoints, series_of
 from prism_bench.analysis.trend.step import Key
 from prism_bench.store import History
 
@@ -68,21 +68,22 @@ def window_courses(history: History, backend: str | None = None) -> Iterator[lis
     """
     numbers: dict[str, int] = {}
     for window in windows_of(history):
-        if backend not in (None, window.backend):
-            continue
-        places, part = numpy.array(window.places, "i4"), history.part(window.places)
-        devices = _numbered((facts.device for facts in part.records), numbers)
-        known = _numbered(categories(part, "board"), numbers)
-        unknown = numbers.get("", -1)
-        found: list[BoardCourse] = []
-        for one in series_of(part):
-            own = one.records >= window.shared
-            if own.any():
-                boards, within = known[one.boards[own]], one.records[own]
-                boards = numpy.where(boards == unknown, devices[within], boards)
-                found.append(BoardCourse(one.key, places[within], one.values[own], boards))
-        del part
-        yield found
+        if backend in (None, window.backend):
+            yield list(_own_courses(history.part(window.places), window, numbers))
+
+
+def _own_courses(part: History, window: RecordWindow, numbers: dict[str, int]) -> Iterator[BoardCourse]:
+    """Yield the courses of a window's own runs, as arrays that hold no others."""
+    places, points = numpy.array(window.places, "i4"), SeriesPoints.of(part)
+    devices = _numbered((facts.device for facts in part.records), numbers)
+    known = _numbered(points.vocabulary["board"], numbers)
+    unknown = numbers.get("", -1)
+    for one in series_of(part, points=points):
+        own = one.records >= window.shared
+        if own.any():
+            boards, within = known[one.boards[own]], one.records[own]
+            boards = numpy.where(boards == unknown, devices[within], boards)
+            yield BoardCourse(one.key, places[within], one.values[own], boards)
 
 
 def courses(history: History, wanted: Collection[Key] | None = None) -> Iterator[BoardCourse]:

@@ -72,7 +72,7 @@ def test_a_change_of_five_percent_by_new_code_is_found_at_its_night(board):
 
 def test_without_factors_boards_in_turn_would_hide_it(monkeypatch):
     """The same history, taken for one of equal boards: its values jump by 14 % from night to night."""
-    monkeypatch.setattr("prism_bench.analysis.trend.tested.levelled", lambda history, series: series)
+    monkeypatch.setattr("prism_bench.analysis.trend.tested.levelled", lambda history, series, names: series)
     result = trend(night_after_night(in_turn, slower=(7, 45, 1.05)))
     assert not [step for step in result.steps if step.cause.kind == "code"]
 

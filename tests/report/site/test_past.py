@@ -5,11 +5,11 @@ import weakref
 import pytest
 
 from prism_bench.analysis.trend import trend, windows
+from prism_bench.analysis.trend.series import SeriesPoints
 from prism_bench.analysis.trend.shifts import shifts
 from prism_bench.analysis.trend.windows import courses
 from prism_bench.report.site import past, series_data
 from prism_bench.report.site.past import SeriesPast
-from prism_bench.store import history as store_history
 from tests.analysis.trend.histories import history, row, series
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import case_result, record_of
@@ -67,20 +67,19 @@ def test_other_boards_are_found_across_windows():
 def test_no_more_than_a_window_is_in_memory(monkeypatch):
     of = made()
     found, drawn = read(of)
-    tables: list[weakref.ref] = []
+    read_before: list[weakref.ref] = []
     alive: list[int] = []
-    together = store_history.together
+    of_part = SeriesPoints.of
 
-    def counted(*parts):
-        alive.append(sum(table() is not None for table in tables))
-        table = together(*parts)
-        tables.append(weakref.ref(table))
-        return table
+    def counted(part):
+        alive.append(sum(one() is not None for one in read_before))
+        points = of_part(part)
+        read_before.extend(map(weakref.ref, [points, *points.columns.values()]))
+        return points
 
-    monkeypatch.setattr(store_history, "together", counted)
+    monkeypatch.setattr(SeriesPoints, "of", counted)
     for window in found.windows():
         assert all(len(one.records) <= windows.LENGTH for one in window)
-        del window
     assert [0] * 6 == alive
     kept = [*found.newest("a[n=1]"), *found.newest("b[n=1]"), *found._around.values()]
     assert all(array.base is None for one in kept for array in (one.records, one.values, one.boards))
