@@ -2,9 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat, cast
-
-import pandas
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 from prism_bench.analysis import rivals
 from prism_bench.analysis.bounds import roofline
@@ -13,7 +11,10 @@ from prism_bench.measure.limits import Limits, measured_limits, peaks_of, valid,
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 
-SummaryRow = dict[str, Any]  # by column of COLUMNS: text, a number, or None
+if TYPE_CHECKING:
+    import pandas
+
+SummaryRow = dict[str, Any]  # by column of COLUMNS: text or None, or a number, NaN where it is unknown
 
 _FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "before", "status", "reason")
 IDENTITY = ("case", "implementation", "workload", *_FACTS)
@@ -43,7 +44,7 @@ def cache_bytes(machine: Mapping[str, Any]) -> int:
     return sizes[0] if sizes else 0
 
 
-def summary(record: RunRecord) -> pandas.DataFrame:
+def summary_rows(record: RunRecord) -> list[SummaryRow]:
     """Return one row per case in the record's order, with the columns of `COLUMNS`.
 
     Times are medians in seconds over the processes' medians, spreads relative. What was not measured, or measured but
@@ -51,20 +52,35 @@ def summary(record: RunRecord) -> pandas.DataFrame:
     """
     limits = limits_of(record)
     rows = [row(case, limits) for case in record.cases]
-    return pandas.DataFrame({column: _series(column, rows) for column in COLUMNS})
+    return [{column: _value(column, one.get(column)) for column in COLUMNS} for one in rows]
 
 
-def _series(column: str, rows: Sequence[SummaryRow]) -> "pandas.Series[Any]":
-    return pandas.Series([row.get(column) for row in rows], dtype=float if column in _NUMBERS else object)
+def _value(column: str, known: Any) -> Any:
+    return (math.nan if known is None else float(known)) if column in _NUMBERS else known
 
 
-def rows_of(frame: pandas.DataFrame) -> list[SummaryRow]:
+def summary(record: RunRecord) -> "pandas.DataFrame":
+    """Return the rows of the summary as a table of pandas."""
+    return frame_of(summary_rows(record))
+
+
+def frame_of(rows: Sequence[SummaryRow]) -> "pandas.DataFrame":
+    """Return rows of a summary as a table of pandas, which few commands need: its import takes half a second."""
+    import pandas
+
+    return pandas.DataFrame({
+        column: pandas.Series([row[column] for row in rows], dtype=float if column in _NUMBERS else object)
+        for column in COLUMNS
+    })  # fmt: skip
+
+
+def rows_of(frame: "pandas.DataFrame") -> list[SummaryRow]:
     """Return the rows of a summary as dictionaries by column."""
     return [dict(zip(frame.columns, values, strict=True)) for values in frame.itertuples(index=False, name=None)]
 
 
 def row(case: CaseResult, limits: Limits) -> SummaryRow:
-    """Return the columns of one case; None where nothing is known."""
+    """Return known columns of one case; None where nothing is known."""
     return {
         **_identity(case),
         **_times(case),

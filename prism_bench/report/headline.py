@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.headline import BEST
 from prism_bench.analysis.reading import Reading, middle
+from prism_bench.analysis.summary import number
 from prism_bench.report.gate.words import counted_text
 from prism_bench.report.peers import labels_text, shown_rows
 from prism_bench.units import count_text, share_text
@@ -38,7 +39,7 @@ def headline(reading: Reading) -> str:
 def _verbs(reading: Reading) -> str:
     if reading.record.imported:
         return f"timed by {reading.record.backend}, and not verified here"
-    timed = reading.frame[["cold_time", "wall_time"]].notna().any(axis=None)
+    timed = any(number(row[metric]) is not None for row in reading.rows for metric in ("cold_time", "wall_time"))
     return "verified and timed" if timed else "verified"
 
 

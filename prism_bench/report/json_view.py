@@ -5,7 +5,7 @@ from typing import Any
 
 from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.reading import Reading, read
-from prism_bench.analysis.summary import DERIVED, number, rows_of, summary
+from prism_bench.analysis.summary import DERIVED, number, summary_rows
 from prism_bench.analysis.time_spent import time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.metric import MEASURED
@@ -24,7 +24,7 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     are null.
     """
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
-    for case, result, row in zip(plain["cases"], record.cases, rows_of(summary(record)), strict=True):
+    for case, result, row in zip(plain["cases"], record.cases, summary_rows(record), strict=True):
         budgets = _budgets(reading, result.name)
         case["derived"] = {**_derived(row), "peers": peer_rows(result), "budgets": budgets}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}

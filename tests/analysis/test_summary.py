@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from prism_bench.analysis.summary import COLUMNS, cache_bytes, limits_of, number, summary
+from prism_bench.analysis.summary import COLUMNS, cache_bytes, limits_of, number, rows_of, summary, summary_rows
 from prism_bench.measurement import Measurement
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 
@@ -102,3 +102,8 @@ def test_a_copy_within_the_cache_gives_no_share():
 def test_numbers_that_are_none_stay_unknown():
     assert number("inf") == math.inf
     assert [number(value) for value in (None, "x", float("nan"))] == [None, None, None]
+
+
+@pytest.mark.parametrize("record", [gpu_record(), cpu_record()])
+def test_rows_are_those_of_the_table(record):
+    assert str(rows_of(summary(record))) == str(summary_rows(record)), "as text: NaN does not equal NaN"

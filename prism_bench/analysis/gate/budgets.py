@@ -1,13 +1,11 @@
 """Verdicts on budgets: those of the specs, which hold anywhere, and those of a device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import cast
 
-import pandas
-
-from prism_bench.analysis.summary import SummaryRow, number, rows_of
+from prism_bench.analysis.summary import SummaryRow, number
 from prism_bench.budget import Budget, BudgetWord
 from prism_bench.catalogue import Catalogue
 
@@ -43,7 +41,7 @@ class BudgetVerdict:
 
 
 def budget_verdicts(
-    frame: pandas.DataFrame, catalogue: Catalogue, promised: Mapping[str, tuple[Budget, ...]] | None = None,
+    rows: Iterable[SummaryRow], catalogue: Catalogue, promised: Mapping[str, tuple[Budget, ...]] | None = None,
     source: str = "", today: date | None = None,
 ) -> list[BudgetVerdict]:  # fmt: skip
     """Return the verdict on every budget of every case of the summary: its spec's, and those `promised` by `source`.
@@ -52,7 +50,7 @@ def budget_verdicts(
     """
     today = today or datetime.now(UTC).date()
     found: list[BudgetVerdict] = []
-    for row in rows_of(frame):
+    for row in rows:
         own = [(budget, "spec") for budget in _budgets(row, catalogue)]
         own += [(budget, source) for budget in (promised or {}).get(row["case"], ())]
         found += [_verdict(row, budget, origin, today) for budget, origin in own]
@@ -60,10 +58,10 @@ def budget_verdicts(
 
 
 def absent(
-    frame: pandas.DataFrame, promised: Mapping[str, tuple[Budget, ...]], source: str = ""
+    rows: Iterable[SummaryRow], promised: Mapping[str, tuple[Budget, ...]], source: str = ""
 ) -> list[BudgetVerdict]:
     """Return the promised budgets of cases that the summary does not have: unmeasured, every one."""
-    there = {row["case"] for row in rows_of(frame)}
+    there = {row["case"] for row in rows}
     missing = [(case, budget) for case, budgets in promised.items() if case not in there for budget in budgets]
     return [BudgetVerdict(case, budget, None, "unmeasured", source) for case, budget in missing]
 

@@ -1,17 +1,15 @@
 """Figures and budgets that the profiling guide prints for its nine kernels, compared with our times."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import NotRequired, TypedDict, cast
 
-import pandas
-
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.summary import number
+from prism_bench.analysis.summary import SummaryRow, number
 from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.budget import Budget, BudgetWord
 from prism_bench.run_record import CaseResult
@@ -91,11 +89,10 @@ def _figure(entry: QuotedKernel, source: str, clock: str) -> PublishedFigure:
     return PublishedFigure(entry["name"], entry["workload"], low, high, budget, source, clock, (rate[0], rate[1]))
 
 
-def figure_verdicts(frame: pandas.DataFrame) -> list[FigureVerdict]:
+def figure_verdicts(rows: Iterable[SummaryRow]) -> list[FigureVerdict]:
     """Return a verdict for each case of the summary that the guide published: its kernels, unvaried, at `S0`."""
-    rows = frame[(frame["label"] == "S0") & frame["variant"].isna() & frame["kernel"].isin(list(published()))]
-    return [_verdict({str(key): value for key, value in row.items()}, published()[str(row["kernel"])])
-            for row in rows.to_dict("records")]  # fmt: skip
+    own = [row for row in rows if row["label"] == "S0" and row["variant"] is None and row["kernel"] in published()]
+    return [_verdict(row, published()[row["kernel"]]) for row in own]
 
 
 def _verdict(row: Mapping[str, object], entry: PublishedFigure) -> FigureVerdict:
@@ -123,4 +120,4 @@ def within_intervals(found: Sequence[FigureVerdict], cases: Sequence[CaseResult]
 
 def figures_of(reading: Reading) -> list[FigureVerdict]:
     """Return the verdicts on the record that was read."""
-    return within_intervals(figure_verdicts(reading.frame), reading.cases)
+    return within_intervals(figure_verdicts(reading.rows), reading.cases)

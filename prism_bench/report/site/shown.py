@@ -56,10 +56,9 @@ class ShownCase:
 
 def cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[ShownCase]:
     """Yield the cases of a reading, only the `wanted` ones if there are any named."""
-    rows = reading.frame.to_dict("records")
-    for row, line in zip(rows, lines(reading), strict=True):
+    for row, line in zip(reading.rows, lines(reading), strict=True):
         if wanted is None or line.case.name in wanted:
-            yield ShownCase(line.case, {str(key): value for key, value in row.items()}, line, reading, origin)
+            yield ShownCase(line.case, row, line, reading, origin)
 
 
 def newest_cases(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.summary import rows_of
 from prism_bench.metric import MEASURED
 from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.run_record import CaseResult
@@ -67,7 +66,7 @@ def lines(reading: Reading) -> list[Line]:
     return [
         Line(case, row["workload"], {column.key: column.make(row, case) for column in COLUMNS},
              budgets.get(case.name, Cell()))
-        for row, case in zip(rows_of(reading.frame), reading.cases, strict=True)
+        for row, case in zip(reading.rows, reading.cases, strict=True)
     ]  # fmt: skip
 
 

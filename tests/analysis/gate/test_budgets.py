@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from prism_bench.analysis.gate.budgets import budget_verdicts
-from prism_bench.analysis.summary import summary
+from prism_bench.analysis.summary import summary_rows
 from prism_bench.budget import Budget
 from prism_bench.evidence import Energy
 from prism_bench.kernel import Variant
@@ -17,7 +17,7 @@ def catalogue(*budgets, **variants):
 
 
 def verdicts(case, catalogue):
-    return [one.verdict for one in budget_verdicts(summary(record_of(case)), catalogue)]
+    return [one.verdict for one in budget_verdicts(summary_rows(record_of(case)), catalogue)]
 
 
 def test_a_budget_is_met_missed_or_unmeasured():

@@ -9,7 +9,7 @@ import pytest
 from prism_bench.analysis.gate.budgets import absent, budget_verdicts
 from prism_bench.analysis.gate.promises import folder_of, promises_for
 from prism_bench.analysis.reading import read
-from prism_bench.analysis.summary import summary
+from prism_bench.analysis.summary import summary_rows
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord
@@ -90,14 +90,15 @@ def test_a_budget_that_has_not_expired_yet_binds(promise):
     record = triple(13e-6)
     promised = promises_for(record, catalogue).budgets
     for day, verdict in ((date(2027, 6, 29), "missed"), (date(2027, 6, 30), "expired")):
-        assert [verdict] == [one.verdict for one in budget_verdicts(summary(record), catalogue, promised, today=day)]
+        found = budget_verdicts(summary_rows(record), catalogue, promised, today=day)
+        assert [verdict] == [one.verdict for one in found]
 
 
 def test_a_promised_case_that_the_record_has_not_is_unmeasured(promise):
     promised = promises_for(record_of(), promise(HEAD + TRIPLE)).budgets
-    (one,) = absent(summary(record_of()), promised, "nvidia-h200.toml")
+    (one,) = absent(summary_rows(record_of()), promised, "nvidia-h200.toml")
     assert ("triple[n=1000]", None, "unmeasured", "nvidia-h200.toml") == (one.case, one.value, one.verdict, one.source)
-    assert [] == absent(summary(triple()), promised)
+    assert [] == absent(summary_rows(triple()), promised)
 
 
 def test_a_device_without_a_file_has_promised_nothing(catalogue):

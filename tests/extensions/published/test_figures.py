@@ -5,7 +5,7 @@ import random
 import pytest
 
 from prism_bench.analysis.reading import read
-from prism_bench.analysis.summary import summary
+from prism_bench.analysis.summary import summary_rows
 from prism_bench.extensions.published.figures import figure_verdicts, figures_of, published, quoted
 from prism_bench.measurement import Measurement
 from tests.report.synthetic import case_result, cpu_record, record_of
@@ -24,7 +24,7 @@ def test_the_published_table_holds_the_guides_nine_kernels():
 @pytest.mark.parametrize(("end_to_end", "verdict"), [(4e-4, "met"), (6e-4, "missed")])
 def test_the_published_budget_is_held_against_the_end_to_end_time(end_to_end, verdict):
     times = {"cold_time": 4e-6, "end_to_end_time": end_to_end}
-    (one,) = figure_verdicts(summary(record_of(case_result("ar_forecast", times=times))))
+    (one,) = figure_verdicts(summary_rows(record_of(case_result("ar_forecast", times=times))))
     assert one.verdict == verdict
     assert (one.cold, one.end_to_end) == pytest.approx((4e-6, end_to_end))
 
@@ -36,11 +36,11 @@ def test_only_the_published_workload_of_the_plain_kernel_is_compared():
         case_result("ar_forecast", variant="naive", times=times),
         case_result("softmax", times=times),
     )
-    assert figure_verdicts(summary(record_of(*others))) == []
+    assert figure_verdicts(summary_rows(record_of(*others))) == []
 
 
 def test_without_an_end_to_end_time_the_published_budget_is_unmeasured():
-    found = {one.published.kernel: one.verdict for one in figure_verdicts(summary(cpu_record()))}
+    found = {one.published.kernel: one.verdict for one in figure_verdicts(summary_rows(cpu_record()))}
     assert found["matmul"] == "unmeasured"
     assert found["vector_add"] is None
 
