@@ -3,9 +3,12 @@
 import fcntl
 import os
 import random
+import subprocess
+import sys
 import threading
 from dataclasses import asdict, replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -216,6 +219,18 @@ def test_damaged_findings_of_a_window_are_found_again(runs, tmp_path, damaged):
     kept.write_bytes(damaged)
     assert expected == trend(history)
     assert whole == kept.read_bytes()
+
+
+@pytest.mark.parametrize("command", ["trend", "check", "digest"])
+def test_a_command_that_makes_no_table_does_not_import_pandas(runs, command):
+    migrate(runs)
+    of_toys = [] if command == "trend" else ["--catalogue", str(Path(__file__).parent.parent / "tunable")]
+    words = [sys.executable, "-X", "importtime", "-m", "prism_bench", command, "--runs", str(runs), *of_toys]
+    found = subprocess.run(words, capture_output=True, text=True)
+    assert found.returncode in (0, 1, 3), found.stderr[-2000:]
+    imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
+    assert {"numpy", "pyarrow.parquet.core"} <= imported
+    assert [] == [name for name in sorted(imported) if name.partition(".")[0] == "pandas"]
 
 
 def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):
