@@ -157,13 +157,16 @@ template <class T>
 struct Fragments {
     float a[T::ROWS], b[T::COLS];
 
-    __device__ void read(const float* stage, int k, const Place<T>& place) {
-        const float* const left = stage + k * T::PITCH_M + place.row;
-        const float* const right = stage + T::DEPTH * T::PITCH_M + k * T::PITCH_N + place.col;
+    /// From this thread's first floats of a depth of both operands.
+    __device__ void read(const float* left, const float* right) {
 #pragma unroll
         for (int i = 0; i < T::ROWS / 4; ++i) put4(a + 4 * i, load4(left + i * 4 * T::LANES_M));
 #pragma unroll
         for (int j = 0; j < T::COLS / 4; ++j) put4(b + 4 * j, load4(right + j * 4 * T::LANES_N));
+    }
+
+    __device__ void read(const float* stage, int k, const Place<T>& place) {
+        read(stage + k * T::PITCH_M + place.row, stage + T::DEPTH * T::PITCH_M + k * T::PITCH_N + place.col);
     }
 
     __device__ static void put4(float* to, float4 v) { to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w; }

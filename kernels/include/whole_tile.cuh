@@ -91,20 +91,6 @@ struct StraightOperands : LeftLines<T> {
     __device__ void advance() { this->left.from += T::DEPTH, right += T::DEPTH * static_cast<long long>(length); }
 };
 
-/// Fragments read from this thread's first floats of a stage, from which every step is a constant away: from the stage
-/// itself NVRTC 13.0 adds up both addresses anew at every step.
-template <class T>
-struct WholeFragments : Fragments<T> {
-    __device__ void read(const float* left, const float* right, int k) {
-#pragma unroll
-        for (int i = 0; i < T::ROWS / 4; ++i)
-            this->put4(this->a + 4 * i, load4(left + (k * T::PITCH_M + i * 4 * T::LANES_M)));
-#pragma unroll
-        for (int j = 0; j < T::COLS / 4; ++j)
-            this->put4(this->b + 4 * j, load4(right + (k * T::PITCH_N + j * 4 * T::LANES_N)));
-    }
-};
-
 /// Adds the product of `tiles` depth tiles to `sum`. After the first `own` tiles `next()` turns the operands to others
 /// and returns how many tiles those have.
 template <class T, class Operands, class Next>
@@ -130,10 +116,12 @@ __device__ void multiply_whole(Operands& operands, int own, int tiles, float* sh
     }
     __pipeline_wait_prior(T::STAGES - 2);
     __syncthreads();
+    // This thread's first floats of a stage, from which every step is a constant away: from the stage itself NVRTC 13.0
+    // adds up both addresses anew at every step.
     const float* const left_floats = shared + place.row;
     const float* const right_floats = shared + T::DEPTH * T::PITCH_M + place.col;
-    WholeFragments<T> fragments[2];
-    fragments[0].read(left_floats, right_floats, 0);
+    Fragments<T> fragments[2];
+    fragments[0].read(left_floats, right_floats);
     int read = 0, write = ALL - T::STAGE;
 #pragma unroll 1
     while (tiles > 0) {
@@ -148,7 +136,9 @@ __device__ void multiply_whole(Operands& operands, int own, int tiles, float* sh
                     __syncthreads();
                     if (tiles > 1) read = read + T::STAGE == ALL ? 0 : read + T::STAGE;
                 }
-                fragments[(step + 1) % 2].read(left_floats + read, right_floats + read, (step + 1) % T::STEPS);
+                const int depth = (step + 1) % T::STEPS;
+                fragments[(step + 1) % 2].read(left_floats + read + depth * T::PITCH_M,
+                                               right_floats + read + depth * T::PITCH_N);
                 if (copying)
 #pragma unroll
                     for (int i = 2 * step; i < 2 * step + 2; ++i)
