@@ -1,6 +1,7 @@
 """Many submissions to one task: a queue over the GPUs, a process tree for each candidate, resumed where it stopped."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from random import SystemRandom
+from threading import Lock
+from time import monotonic, sleep
+from typing import Protocol
 
 import msgspec
 
@@ -22,25 +26,68 @@ from prism_bench.monitor.nvml import opened
 from prism_bench.report.site.page import file_name
 from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
 
-CANDIDATE_SECONDS = 1800.0
+CANDIDATE_SECONDS, LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and to end what it started after a signal
 CORES_OF_ONE = 4  # that a candidate keeps busy where no GPU is what it waits for
-Judging = Callable[[list[str], str], str]
 
 
-def judging_process(words: list[str], gpu: str) -> str:
-    """Run the command line for one candidate, on a GPU by its UUID; return how it ended where it did not as usual."""
-    variables = {VISIBLE: gpu} if gpu else {}
-    process = WorkerProcess(
-        WorkerEnvironment("prism_bench", variables=variables), words, stdin=subprocess.DEVNULL, stdout=subprocess.STDOUT
-    )
-    try:
-        if process.wait(CANDIDATE_SECONDS) is None:
-            return f"it was not judged within {CANDIDATE_SECONDS:.0f} s"
-        return process.ending()
-    finally:
-        process.kill()
-        process.wait()
-        process.release()
+class Judging(Protocol):
+    """What judges one candidate by the words of a command, on a GPU by its UUID, and returns how that ended."""
+
+    def __call__(self, words: list[str], gpu: str) -> str: ...
+
+    def end(self) -> None:
+        """End what is judged now: the batch is interrupted."""
+        ...
+
+
+class JudgingProcesses:
+    """The processes of candidates that are judged now. A terminal's signal does not reach them: `end` ends them.
+
+    Each gets some seconds to end what it started and to remove its files.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._running, self._is_over = Lock(), set[WorkerProcess](), False
+
+    def __call__(self, words: list[str], gpu: str) -> str:
+        """Run the command line for one candidate, on a GPU by its UUID; return how it ended."""
+        process = self._started(words, {VISIBLE: gpu} if gpu else {})
+        if process is None:
+            return "it was not judged: the batch was interrupted"
+        try:
+            if process.wait(CANDIDATE_SECONDS) is None:
+                os.kill(process.pid, signal.SIGTERM)
+                process.wait(LEAVING_SECONDS)
+                return f"it was not judged within {CANDIDATE_SECONDS:.0f} s"
+            return process.ending()
+        finally:
+            with self._lock:
+                self._running.discard(process)
+            process.kill()
+            process.wait()
+            process.release()
+
+    def end(self) -> None:
+        """Let all that run end, and start no others; kill those that do not end."""
+        with self._lock:
+            self._is_over = True
+            running = [one for one in self._running if one.is_alive()]
+            for process in running:
+                os.kill(process.pid, signal.SIGTERM)
+        until = monotonic() + LEAVING_SECONDS
+        while any(one.is_alive() for one in running) and monotonic() < until:
+            sleep(0.05)
+        for process in running:
+            process.kill()
+
+    def _started(self, words: list[str], variables: dict[str, str]) -> WorkerProcess | None:
+        with self._lock:
+            if self._is_over:
+                return None
+            where = WorkerEnvironment("prism_bench", variables=variables)
+            process = WorkerProcess(where, words, stdin=subprocess.DEVNULL, stdout=subprocess.STDOUT)
+            self._running.add(process)
+            return process
 
 
 @dataclass(frozen=True)
@@ -57,7 +104,7 @@ class JudgeBatch:
     task: str
     words: Sequence[str] = ()
     gpus: Sequence[str] = ("",)
-    run: Judging = judging_process
+    run: Judging = field(default_factory=JudgingProcesses)
     report: Callable[[str], None] = field(default=lambda words: None)
     task_sha256: str = ""
     secret: int | None = None
@@ -72,7 +119,11 @@ class JudgeBatch:
         for gpu in self.gpus:
             free.put(gpu)
         with ThreadPoolExecutor(len(self.gpus)) as pool:
-            rows = list(pool.map(lambda card: self._row(card, free, secret), cards))
+            try:
+                rows = list(pool.map(lambda card: self._row(card, free, secret), cards))
+            except BaseException:
+                self.run.end()
+                raise
         rows.sort(key=lambda row: (row.ruling != "right", -row.score, row.candidate))
         write_atomically(self.results / "index.html", leaderboard_html(self.task, rows).encode())
         self._unfinished.unlink(missing_ok=True)

@@ -26,7 +26,9 @@ def command(
         bool, typer.Option("--gpu", help="Launch and time on the GPU what the emulator finds right.")
     ] = False,
     secret: Annotated[int | None, typer.Option(min=0, help="Draw seeds and sizes with that of a verdict.")] = None,
-    many: Annotated[bool, typer.Option("--many", help="Judge every card in the folder; --output is one, too.")] = False,
+    many: Annotated[
+        bool, typer.Option("--many", help="Judge all cards below; --output is the verdicts' folder.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the verdict to this file, too.")] = None,
     page: Annotated[Path | None, typer.Option("--html", help="Write the verdict as an HTML page to this file.")] = None,
     catalogue: options.CatalogueOption = None,
@@ -38,7 +40,7 @@ def command(
     a jail: no network, a read-only root, limits of memory, processes and time. Outputs are compared with the task's
     reference outside of it. With --gpu it is launched from a process that knows no outputs, and timed.
 
-    Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where no output could be checked.
+    Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where not all could be launched.
     """
     from prism_bench.extensions.judge.judging import judge
     from prism_bench.extensions.judge.task import JudgeTask
@@ -100,13 +102,15 @@ def _judge_many(
     from rich.text import Text
 
     from prism_bench.errors import UsageError
-    from prism_bench.extensions.judge.batch import JudgeBatch, judging_process, leaderboard_lines, open_gpus, slots
+    from prism_bench.extensions.judge.batch import JudgeBatch, JudgingProcesses, leaderboard_lines, open_gpus, slots
 
     if not folder.is_dir():
         raise UsageError(f"{folder}: --many takes a folder of cards")
     results, (words, secret) = output or folder / "verdicts", chosen
     gpus = open_gpus() if "--gpu" in words else slots()
-    batch = JudgeBatch(folder, results, task.spec.name, words, gpus, judging_process, options.remark, task.hash, secret)
+    batch = JudgeBatch(
+        folder, results, task.spec.name, words, gpus, JudgingProcesses(), options.remark, task.hash, secret
+    )
     rows = batch.rows()
     options.remark(f"leaderboard: {results / 'index.html'}")
     options.show(lambda: msgspec.to_builtins(rows), lambda: Text("\n".join(leaderboard_lines(rows))), json=json)

@@ -1,12 +1,14 @@
 """Many submissions: a crash costs its candidate alone, and what has a verdict is not judged again."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.judge.batch import JudgeBatch, judging_process, leaderboard_lines
+from prism_bench.extensions.judge.batch import JudgeBatch, JudgingProcesses, leaderboard_lines
 from prism_bench.extensions.judge.command import command
 from prism_bench.extensions.judge.submission import identity_of, read_submission
 from prism_bench.extensions.judge.verdict import JudgeVerdict
@@ -25,6 +27,10 @@ class Judges:
     def __init__(self) -> None:
         self.judged: list[str] = []
         self.secrets: set[int] = set()
+        self.ended = False
+
+    def end(self) -> None:
+        self.ended = True
 
     def __call__(self, words: list[str], gpu: str) -> str:
         card, output = Path(words[1]), Path(words[words.index("--output") + 1])
@@ -91,15 +97,16 @@ def test_candidates_of_one_leaderboard_have_the_same_hidden_sizes(folder: Path) 
 
 
 def test_a_batch_that_was_interrupted_goes_on_with_its_secret(folder: Path) -> None:
-    judges, results = Judges(), folder / "verdicts"
+    class Interrupted(Judges):
+        def __call__(self, words: list[str], gpu: str) -> str:
+            if judges.judged:
+                raise KeyboardInterrupt
+            return judges(words, gpu)
 
-    def interrupted(words: list[str], gpu: str) -> str:
-        if judges.judged:
-            raise KeyboardInterrupt
-        return judges(words, gpu)
-
+    judges, interrupted, results = Judges(), Interrupted(), folder / "verdicts"
     with pytest.raises(KeyboardInterrupt):
         JudgeBatch(folder, results, "add", (), ["GPU-1"], interrupted).rows()
+    assert interrupted.ended
     JudgeBatch(folder, results, "add", (), ["GPU-1"], judges).rows()
     assert 1 == len(judges.secrets)
     assert 5 == len(judges.judged), "each once, and the one that crashed again"
@@ -131,7 +138,23 @@ def test_a_page_of_one_verdict_is_no_option_of_a_batch(folder: Path) -> None:
 
 
 def test_a_candidate_is_judged_by_a_process(tmp_path: Path) -> None:
-    assert "exit status 2" in judging_process(["judge", str(tmp_path / "missing.toml"), "--task", "softmax"], "")
+    assert "exit status 2" in JudgingProcesses()(["judge", str(tmp_path / "missing.toml"), "--task", "softmax"], "")
+
+
+def test_an_interrupted_batch_waits_for_no_candidate_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    processes, words = JudgingProcesses(), ["judge", str(HERE / "museum" / "hangs.toml"), "--task", "add"]
+    with ThreadPoolExecutor(1) as pool:
+        judged = pool.submit(processes, [*words, "--catalogue", str(HERE / "tasks"), "--trust-source"], "")
+        while not list(tmp_path.glob("prism-judge-*")):
+            assert not judged.done(), judged.result()
+            time.sleep(0.05)
+        processes.end()
+        assert "exit status 2" in judged.result(60)
+    assert "interrupted" in processes(words, "")
+    assert [] == list(tmp_path.glob("prism-judge-*"))
 
 
 def test_a_verdict_is_read_as_it_was_written() -> None:
