@@ -106,7 +106,7 @@ def series_of(history: History, first: int = 0, points: SeriesPoints | None = No
         key = Key(*owners[int(columns["owner"][start])], case, metric, subject)
         own = {name: columns[name][start:end] for name in _OF_RUNS}
         if plain[number]:
-            yield CaseSeries(key, *own.values(), {})
+            yield _of_columns(key, own, {})
         else:
             counted = _Counted(names["doubt"], columns["record"][start:end] >= first)
             yield _series(key, own, columns["doubt"][start:end], sound, counted)
@@ -147,7 +147,12 @@ def _series(
     visits = visiting(columns["clock"][trusted])
     if count := int((visits & counted.runs[trusted]).sum()):
         aside["the device ran at another clock than in the runs around"] = count
-    return CaseSeries(key, *(column[trusted][~visits] for column in columns.values()), aside)
+    return _of_columns(key, {name: column[trusted][~visits] for name, column in columns.items()}, aside)
+
+
+def _of_columns(key: Key, columns: Mapping[str, NDArray[Any]], aside: dict[str, int]) -> CaseSeries:
+    record, value, clock, code, build, board = (columns[name] for name in _OF_RUNS)
+    return CaseSeries(key, record, value, clock, code, build, board, aside)
 
 
 def visiting(clocks: Floats) -> NDArray[numpy.bool_]:
