@@ -9,7 +9,7 @@ from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.trend import Step
 from prism_bench.measurement import Measurement
-from prism_bench.report.site.context import SiteContext, same_run
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counted
 from prism_bench.report.site.measured import drawn_measurement, measurement_views
 from prism_bench.report.site.shown import ShownCase
@@ -69,7 +69,7 @@ def drawn_case(context: SiteContext, shown: ShownCase, values: Mapping[str, Any]
     `devices` are the runs from which on another GPU measured the case: no line goes across them.
     """
     return {
-        "night": next((night for night, one in enumerate(context.own) if same_run(one, shown.reading.record)), None),
+        "night": context.night_of(shown.reading.record),
         **{name: values[name] for name in ("name", "variant", "label", "steps")},
         "devices": [context.nights[one] for one in context.past.other_boards(shown.case.name)],
         "derived": {name: _plain(shown.row[name]) for name in _DRAWN},

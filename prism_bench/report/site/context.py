@@ -97,11 +97,19 @@ class SiteContext:
         named = dict.fromkeys(check.against for check in checks if check.grave and check.against)
         return list(against(self.record, self.earlier, self.places.runs, named, known))
 
-    @property
+    @cached_property
     def earlier(self) -> list[Facts]:
-        """Return the records before the newest run; none where the history does not hold it."""
-        nights = [night for night, facts in enumerate(self.own) if same_run(facts, self.record)]
-        return list(self.own[: nights[0]]) if nights else []
+        """The records before the newest run; none where the history does not hold it."""
+        return list(self.own[: self.night_of(self.record) or 0])
+
+    def night_of(self, record: RunRecord) -> int | None:
+        """Return the number of the run of a record; None where the history does not hold it."""
+        return self._night_of.get((utc(record.created), record.commit))
+
+    @cached_property
+    def _night_of(self) -> Mapping[tuple[str, str | None], int]:
+        """The first run made at a time and a commit."""
+        return {(facts.created, facts.commit): night for night, facts in reversed([*enumerate(self.own)])}
 
     def before(self, shown: ShownCase) -> tuple[Facts, CaseResult] | None:
         """Return the newest run before the case's own that timed it, and the case as that run has it, without times."""
@@ -117,11 +125,6 @@ class SiteContext:
         for one in self.cases.values():
             found.setdefault(one.case.kernel, []).append(one)
         yield from sorted(found.items())
-
-
-def same_run(facts: Facts, record: RunRecord) -> bool:
-    """Return whether the facts are those of the record."""
-    return (facts.created, facts.commit) == (utc(record.created), record.commit)
 
 
 def context_of(

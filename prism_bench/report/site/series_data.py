@@ -50,13 +50,14 @@ def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> I
 
     A chunk is `{case: {"metric subject": [seconds or null, ...]}}`, one for each run.
     """
+    places = numpy.array([*context.nights])
     for number, window in enumerate(context.past.windows()):
         begin = number * windows.LENGTH
         nights = range(begin, min(begin + windows.LENGTH, len(context.own)))
         columns: dict[str, dict[str, numpy.ndarray]] = {}
         for one in window:
             name = f"{one.key.metric} {one.key.subject}"
-            columns.setdefault(one.key.case, {})[name] = _by_night(one, context, nights)
+            columns.setdefault(one.key.case, {})[name] = _by_night(one, places[nights.start : nights.stop])
         for kernel, cases in kernels.items():
             own = {case: columns[case] for case in cases if case in columns}
             for first in nights[::CHUNK]:
@@ -66,10 +67,10 @@ def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> I
                     yield kernel, _data(file_name(kernel), first, cut)
 
 
-def _by_night(series: Course, context: SiteContext, nights: range) -> numpy.ndarray:
-    """Return the values by run, NaN where one has none that can be trusted."""
-    values = numpy.full(len(nights), numpy.nan)
-    values[[context.nights[place] - nights.start for place in series.records.tolist()]] = _short(series.values)
+def _by_night(series: Course, places: numpy.ndarray) -> numpy.ndarray:
+    """Return the values of the runs at these places of the history, NaN where one has none that can be trusted."""
+    values = numpy.full(len(places), numpy.nan)
+    values[numpy.searchsorted(places, series.records)] = _short(series.values)
     return values
 
 
