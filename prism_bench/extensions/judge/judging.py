@@ -8,7 +8,7 @@ from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.on_gpu import OnGpu
-from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.submission import Submission, read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
@@ -27,12 +27,10 @@ def judge(
 ) -> JudgeVerdict:  # fmt: skip
     """Return the verdict on a submission: device code and a launch card, compiled and run on the emulator in a jail.
 
-    A card that none may be, or whose file is missing, is refused by a verdict, too.
-
     Parameters
     ----------
     submission : Path or str
-        The card, a TOML file, or a folder with one, next to its source or cubin.
+        The card, a TOML file, or a folder with one, next to its source or cubin; one that none may be is refused.
     task : str
         A kernel of the catalogue: its reference, cases and tolerances judge the submission.
     catalogue : Catalogue, Path or str, optional
@@ -55,22 +53,30 @@ def judge(
     BackendUnavailable
         No jail can be made here; no GPU answers, or it is in quarantine.
     """
-    found = catalogue if isinstance(catalogue, Catalogue) else of_project(Path(catalogue) if catalogue else None)
-    require_known(architectures)
-    judged_by = JudgeTask(found.kernel(task), found)
-    try:
-        taken = read_submission(Path(submission))
-    except SpecError as error:
-        return refused_by_form(Path(submission), judged_by, error)
+    judged_by = _task(task, catalogue, architectures)
+    taken = _read(Path(submission), judged_by)
+    if isinstance(taken, JudgeVerdict):
+        return taken
     drawn = SystemRandom().getrandbits(32) if secret is None else secret
     device = OnGpu(secret=drawn) if gpu else None
     chosen = tuple(architectures or [device.architecture if device else "90"])
     return SubmissionTrial(taken, judged_by, chosen, not trust_source, report, secret=drawn, gpu=device).verdict()
 
 
-def refused_by_form(card: Path, task: JudgeTask, error: SpecError) -> JudgeVerdict:
-    """Return the verdict on a card that cannot be read as one: nothing was compiled, and nothing launched."""
-    return JudgeVerdict(
-        card.stem, task.spec.name, "refused", (Objection("form", str(error)),), jail="none was needed",
-        headers_sha256=headers_hash(task.catalogue.folder), task_sha256=task.hash, defences=("form of the submission",),
-    )  # fmt: skip
+def _task(name: str, catalogue: Catalogue | Path | str | None, architectures: Sequence[str]) -> JudgeTask:
+    """Return the task; a UsageError where there is none of the name, or where an architecture is no number."""
+    found = catalogue if isinstance(catalogue, Catalogue) else of_project(Path(catalogue) if catalogue else None)
+    require_known(architectures)
+    return JudgeTask(found.kernel(name), found)
+
+
+def _read(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
+    """Return the submission; the verdict on a card that is none: nothing of it was compiled, and nothing launched."""
+    try:
+        return read_submission(card)
+    except SpecError as error:
+        return JudgeVerdict(
+            card.stem, task.spec.name, "refused", (Objection("form", str(error)),), jail="none was needed",
+            headers_sha256=headers_hash(task.catalogue.folder), task_sha256=task.hash,
+            defences=("form of the submission",),
+        )  # fmt: skip
