@@ -31,6 +31,7 @@ from prism_bench.tolerance import absolute
 
 _UNSEEN: Mapping[Defence, str] = {
     "races": "race", "bounds of buffers": "out of bounds", "memory that nothing wrote": "unwritten shared read",
+    "launch errors": "trap",
 }  # fmt: skip
 
 

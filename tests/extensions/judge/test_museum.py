@@ -89,7 +89,7 @@ def test_an_attack_is_caught_and_bites_without_its_defences(
 ) -> None:
     if entry.largest_cubin:
         monkeypatch.setattr(form, "LARGEST_CUBIN", entry.largest_cubin)
-    if entry.defences and entry.bites in BITES and not entry.needs:
+    if entry.defences and not entry.needs:
         BITES[entry.bites](entry, tasks, cell, monkeypatch)
     limits = (SOON if entry.ruling == "refused" else IMPATIENT) if "limits of time" in entry.defences else USUAL
     try:
@@ -110,6 +110,13 @@ def is_taken_for_right(
     jailed = "jail" not in entry.defences
     verdict = trial(entry, tasks, cell if jailed else None, entry.defences).verdict()
     assert verdict.ruling == "right", objections(verdict)
+
+
+def passes(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rule holds back what a GPU would launch."""
+    verdict = trial(entry, tasks, None, entry.defences).verdict()
+    assert not verdict.objections
+    assert verdict.code
 
 
 def acts(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +186,7 @@ def hangs(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: 
     monkeypatch.undo()
 
 
-BITES = {"right": is_taken_for_right, "acts": acts, "leaks": leaks, "dies": dies, "hangs": hangs}
+BITES = {"right": is_taken_for_right, "acts": acts, "leaks": leaks, "dies": dies, "hangs": hangs, "passes": passes}
 
 
 @pytest.fixture(scope="module")
