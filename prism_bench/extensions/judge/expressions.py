@@ -13,7 +13,7 @@ from inspect import Parameter, Signature
 
 from prism_bench.errors import SpecError
 
-LONGEST = 500  # characters
+LONGEST, DEEPEST = 500, 200  # characters, and parts within parts
 LARGEST = (1 << 64) - 1  # an axis may be a seed of 64 bits
 _OPERATORS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -87,7 +87,9 @@ def _tree(text: str) -> ast.expr:
         ) from None
 
 
-def _check(node: ast.AST, text: str, found: set[str]) -> None:
+def _check(node: ast.AST, text: str, found: set[str], depth: int = 1) -> None:
+    if depth > DEEPEST:
+        raise SpecError(f"an expression of more than {DEEPEST} parts within parts")
     match node:
         case ast.Constant(value=value) if type(value) is int and value <= LARGEST:
             return
@@ -116,7 +118,7 @@ def _check(node: ast.AST, text: str, found: set[str]) -> None:
             what = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
             raise SpecError(f"'{text}': '{what}' is nothing that an expression of a card has")
     for part in parts:
-        _check(part, text, found)
+        _check(part, text, found, depth + 1)
 
 
 def _value(node: ast.AST, offered: Mapping[str, object], text: str) -> int:

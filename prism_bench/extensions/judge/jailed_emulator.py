@@ -15,6 +15,7 @@ from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.judged_spec import LARGEST_EMULATED, check_scratch
 from prism_bench.extensions.judge.messages import HostLaunchQuestion
 from prism_bench.inputs import InputArray
 
@@ -56,6 +57,7 @@ class JailedEmulator(EmulatorBackend):
         lacking = self._cell.lacking(case.spec.source_file, own, case.spec.options)
         if lacking:
             raise BackendUnavailable(next(iter(lacking.values())))
+        check_scratch(case, LARGEST_EMULATED)
         return EmulatorRunnable(self, case, inputs)
 
     def watching(self) -> EmulatorBackend:

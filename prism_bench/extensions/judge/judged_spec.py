@@ -2,21 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from prism_bench.arguments import Array, Scalar, Scratch
 from prism_bench.card import LaunchCard
-from prism_bench.case import Device
+from prism_bench.case import Case, Device
 from prism_bench.errors import SpecError, unknown
 from prism_bench.extensions.judge.expressions import CardExpression, CardFunction
 from prism_bench.extensions.judge.submission import IN_ENTRY, CardLaunch, CardMap, Submission, extents_of
 from prism_bench.kernel import KernelSpec, Launch, TensorMap, Zero
 from prism_bench.spec_parts import CUDA
+from prism_bench.units import bytes_text
 
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
-LARGEST_SCRATCH = 16 << 30  # bytes
+LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
+MOST_EXTENTS = 8
 _DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
@@ -37,6 +40,14 @@ def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCar
     )  # fmt: skip
 
 
+def check_scratch(case: Case, most: int = LARGEST_SCRATCH) -> None:
+    """Raise a SpecError where the scratch of a case takes more bytes than `most`."""
+    scratch = [one for one in case.spec.arrays if one.scratch]
+    size = sum(prod(case.sizes.shape(one.name)) * np.dtype(one.dtype).itemsize for one in scratch)
+    if size > most:
+        raise SpecError(f"{case.name}: scratch of {bytes_text(size)}; at most {bytes_text(most)} are given")
+
+
 class _Own:
     """What a card adds to a task."""
 
@@ -54,6 +65,9 @@ class _Own:
         return next((launch.entry for launch in self._card.launch if launch.entry), "")
 
     def _scratch(self) -> tuple[Scratch, ...]:
+        for name, one in self._card.scratch.items():
+            if len(one.shape) > MOST_EXTENTS:
+                raise SpecError(f"scratch.{name}: {len(one.shape)} extents; at most {MOST_EXTENTS}")
         return tuple(
             Scratch(
                 name, " ".join(f"{name}_extent_{index}" for index in range(len(one.shape))), _checked(one.dtype, name)

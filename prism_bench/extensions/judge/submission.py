@@ -35,9 +35,10 @@ from prism_bench.languages.language import language_in, names
 from prism_bench.spec_parts import CUDA
 from prism_bench.units import count_text
 
-LARGEST_SOURCE = 4 << 20  # bytes
+LARGEST_CARD, LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
 MOST_LAUNCHES = 1024
+LONGEST_WORDS = 1000  # characters of what is wrong with a card, in which its own words may be
 IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
 _CONDITIONAL = re.compile(rb"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:if|elif)", re.DOTALL)
 Extents = int | str | tuple[int | str, ...]
@@ -148,15 +149,21 @@ def read_submission(path: Path) -> Submission:
     """
     card_file = _card_in(path)
     try:
-        card = msgspec.toml.decode(card_file.read_bytes(), type=SubmissionCard)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{card_file}: {error}") from None
+        if card_file.exists() and not card_file.is_file():
+            raise SpecError("it is no ordinary file")
+        if card_file.stat().st_size > LARGEST_CARD:
+            raise SpecError(f"it has {card_file.stat().st_size:,} bytes; at most {LARGEST_CARD:,} are taken")
+        text = card_file.read_bytes()
     except OSError as error:
         raise UsageError(f"{card_file}: {error.strerror}") from None
-    try:
-        return _with_code(card_file, card)
     except SpecError as error:
         raise SpecError(f"{card_file}: {error}") from None
+    try:
+        return _with_code(card_file, msgspec.toml.decode(text, type=SubmissionCard))
+    except RecursionError:
+        raise SpecError(f"{card_file}: lists within lists, more than any card has") from None
+    except (SpecError, msgspec.DecodeError, ValueError, OSError) as error:  # of numbers and names that none can have
+        raise SpecError(f"{card_file}: {str(error)[:LONGEST_WORDS]}") from None
 
 
 def identity_of(submission: Submission) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from prism_bench.extensions.judge.host_state import EVIDENCE, HostState
 from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
 from prism_bench.extensions.judge.judged_code import judged_code
-from prism_bench.extensions.judge.judged_spec import judged_spec
+from prism_bench.extensions.judge.judged_spec import check_scratch, judged_spec
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import UNWATCHED, OnGpu
@@ -133,7 +133,7 @@ class SubmissionTrial:
         try:
             spec = judged_spec(self.task.spec, submission)
             for case in all_cases(spec):
-                _ = case.plan.steps(Device()), [case.sizes.shape(array.name) for array in spec.arrays]
+                _ = case.plan.steps(Device()), check_scratch(case)
         except PrismBenchError as error:
             self.objections.append(Objection("card", str(error)))
             return None

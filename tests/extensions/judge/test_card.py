@@ -10,10 +10,14 @@ from prism_bench.errors import PrismBenchError, SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.kernel import Launch, TensorMap, Zero
 
 HERE = Path(__file__).parent
 LAUNCH = 'entry = "attack"\ngrid = "ceil_div(n, 256)"\nblock = 256\narguments = ["a", "b", "c", "n"]\n'
+HONEST = (HERE / "museum" / "honest.cu").read_text()
 
 
 def written(folder: Path, text: str, source: str = "__global__ void attack() {}") -> Path:
@@ -112,7 +116,14 @@ def test_an_expression_without_a_value_names_the_reason(text: str, words: str) -
         ("source = 'mine.cu'\n[[launch]]\nentry = 'a<{n.x}>'\n", "nothing that an expression of a card has"),
         ("source = 'mine.cu'\nlaunch = []\n", "0 launches"),
         ("source = ", "Invalid"),
+        (f"options = {'[' * 5000}{']' * 5000}\nsource = 'mine.cu'\n[[launch]]\n{LAUNCH}", "lists within lists"),
+        (f"source = 'mine.cu'\n[[launch]]\nentry = 'a'\ngrid = {'9' * 5000}\n", "digits"),
+        (f"source = 'mine.cu'\n[[launch]]\nentry = 'a'\ngrid = '{'-' * 490}1'\n", "more than 200 parts within parts"),
+        (f'source = "a\\u0000.cu"\n[[launch]]\n{LAUNCH}', "null"),
+        (f"source = '{'x' * 5000}.cu'\n[[launch]]\n{LAUNCH}", "too long"),
+        (f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}#{'x' * (1 << 20)}", "at most 1,048,576"),
     ],
+    ids=lambda text: text[-40:],
 )
 def test_a_card_that_cannot_be_taken_is_refused_with_its_place(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(SpecError, match="mine.toml: .*" + words):
@@ -166,6 +177,7 @@ when = "n > 100000"
         ("[scratch.c]\nshape = [1]\n", "'c' is a name of the task"),
         ("[sizes.k]\nvalue = 1\ndtype = 'object'\n", "type of 'k'"),
         ("[scratch.k]\nshape = [1]\ndtype = 'U9'\n", "type of 'k'"),
+        (f"[scratch.k]\nshape = {[1] * 9}\n", "9 extents; at most 8"),
         ("[[launch]]\nentry = 'x'\narguments = ['d']\n", "'d'"),
         ("[[launch]]\nzero = 'n'\n", "'n'"),
         ("maps = [{ argument = 'n' }]\n", "array that 'attack' takes"),
@@ -178,6 +190,29 @@ def test_a_card_that_does_not_fit_its_task_is_refused(tmp_path: Path, more: str,
     folder = written(tmp_path, f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}{more}")
     with pytest.raises(PrismBenchError, match=words):
         judged_spec(task, read_submission(folder))
+
+
+def test_scratch_beyond_a_machines_memory_is_refused_before_it_is_taken(tmp_path: Path) -> None:
+    """Buffers of the emulator are in the judge's own process."""
+    tasks = discover(HERE / "tasks")
+    task = JudgeTask(tasks.kernel("add"), tasks)
+
+    def verdict(shape: str) -> JudgeVerdict:
+        card = f"source = 'mine.cu'\n[[launch]]\n{LAUNCH}when = 'n > 0'\n[scratch.k]\nshape = {shape}\n"
+        return SubmissionTrial(read_submission(written(tmp_path, card, HONEST)), task, jailed=False).verdict()
+
+    (objection,) = verdict("[1073741824, 1073741824]").objections
+    assert ("card", True) == (objection.rule, "scratch of" in objection.words)
+    (objection,) = verdict("[500000000]").objections
+    assert ("outputs", True) == (objection.rule, "scratch of 2.00 GB; at most 1.07 GB" in objection.words)
+
+
+def test_a_card_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "endless.toml").symlink_to("/dev/zero")
+    with pytest.raises(SpecError, match="no ordinary file"):
+        read_submission(tmp_path / "endless.toml")
+    with pytest.raises(UsageError, match="No such file"):
+        read_submission(tmp_path / "missing.toml")
 
 
 def test_a_card_passes_arrays_as_tensor_maps(tmp_path: Path) -> None:
