@@ -117,7 +117,7 @@ class _WordColumn:
             kind = smallest_kind(len(self.places))
             self.numbers = self.numbers.astype(kind, copy=False)
             self._known[id(vocabulary)] = vocabulary, numpy.array(translated, kind)
-        self.numbers[part] = self._known[id(vocabulary)][1][numbers]
+        self.numbers[part] = self._known[id(vocabulary)][1].take(numbers)
 
 
 def smallest_kind(count: int) -> str:

@@ -83,7 +83,7 @@ class SeriesPoints:
         starts = numpy.concatenate([numpy.zeros(min(len(number), 1), int), starts])
         left["owner"] = owner
         del number, owner
-        return cls({name: left.pop(name)[order] for name in list(left)}, starts, vocabulary)
+        return cls({name: left.pop(name).take(order) for name in list(left)}, starts, vocabulary)
 
 
 def series_of(history: History, first: int = 0, points: SeriesPoints | None = None) -> Iterator[CaseSeries]:

@@ -31,7 +31,6 @@ class Walk:
     def __init__(self, series: Runs, floor: float, sigmas: float) -> None:
         self._floor = floor
         self._kept, self._values = series.kept, series.plain
-        self._plain: list[float] = self._values.tolist()
         self._newest, self._rolling = _middle_of_three(self._values), filtered(self._values, WINDOW, "reflect")
         self._least = sigmas * series.jitter
 
@@ -53,7 +52,7 @@ class Walk:
         levels = numpy.full(len(self._values), numpy.nan)
         ordered: list[float] = []
         first: list[float] = []
-        for count, value in enumerate(self._plain[start : start + WINDOW - 1]):
+        for count, value in enumerate(self._values[start : start + WINDOW - 1].tolist()):
             insort(ordered, value)
             first.append((ordered[(count + 1) // 2] + ordered[count // 2]) / 2)
         levels[start : start + len(first)] = first
@@ -64,7 +63,7 @@ class Walk:
     def _began(self, run: int, earliest: int, level: float, change: float) -> int:
         """Return the first of the runs up to `run` that are, without a gap, beyond the middle between the levels."""
         middle, began = level + change / 2, run + 1
-        while began > earliest and (self._plain[began - 1] - middle) * change > 0:
+        while began > earliest and (self._values[began - 1] - middle) * change > 0:
             began -= 1
         return began
 
