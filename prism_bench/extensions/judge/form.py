@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from prism_bench.compilation.readable import why_unreadable
 from prism_bench.compilation.symbols import entry_symbols, undefined_symbols
 from prism_bench.extensions.judge.submission import LARGEST_CUBIN
 from prism_bench.extensions.judge.verdict import Objection
@@ -29,11 +30,14 @@ def form_objections(cubin: bytes, launched: Sequence[str], *, compiled_here: boo
     if len(cubin) > LARGEST_CUBIN:
         yield Objection("size", f"the machine code has {len(cubin):,} bytes; at most {LARGEST_CUBIN:,} are taken")
         return
-    outside = undefined_symbols(cubin)
+    unreadable = why_unreadable(cubin)
+    if unreadable:
+        yield Objection("form", f"the machine code is no ELF file that can be read: {unreadable[:LONGEST_NAME]}")
+        return
+    outside, entries = undefined_symbols(cubin), entry_symbols(cubin)
     if outside is None:
         yield Objection("form", "the machine code is no ELF file for a GPU")
         return
-    entries = entry_symbols(cubin)
     missing = sorted(set(launched) - set(entries))
     if missing:
         yield Objection("form", f"the machine code has no kernel {_named(missing[:1])}; it has {_named(entries)}")

@@ -16,7 +16,6 @@ from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.judge import form
 from prism_bench.extensions.judge.fairness import FairnessStudy, JudgedForm, forms, main
 from prism_bench.extensions.judge.form import form_objections
 from prism_bench.extensions.judge.judged_spec import judged_spec
@@ -98,18 +97,6 @@ def test_a_cubin_has_no_other_kernels_and_a_source_may(tmp_path: Path) -> None:
     ]
     assert not list(form_objections(made.cubin, ["one"], compiled_here=True))
     assert "has no kernel three" in next(iter(form_objections(made.cubin, ["three"]))).words
-
-
-def test_an_objection_names_few_kernels_and_no_long_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [f"{'x' * 500}{number}" for number in range(90)]
-    monkeypatch.setattr(form, "undefined_symbols", lambda cubin: [*names, "vprintf"])
-    monkeypatch.setattr(form, "entry_symbols", lambda cubin: ["one", *names])
-    others, prints = form_objections(b"", ["one"])
-    assert others.words.endswith("... and 87 more kernels")
-    assert len(others.words) < 500
-    assert "it prints from the device (vprintf)" == prints.words
-    monkeypatch.setattr(form, "undefined_symbols", lambda cubin: names)
-    assert 3 == len(list(form_objections(b"", ["one"], compiled_here=True)))
 
 
 def test_sources_of_other_kernels_are_written_into_one_file_once(tmp_path: Path) -> None:

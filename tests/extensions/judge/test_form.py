@@ -1,0 +1,42 @@
+"""Form of machine code: what is wrong with a cubin is named, whatever its bytes are."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from prism_bench.extensions.judge import form
+from prism_bench.extensions.judge.form import form_objections
+
+CUBIN = Path(__file__).parent / "museum" / "honest_machine_code.cubin"
+
+
+def spoiled(rng: Random) -> bytes:
+    """Return machine code with some bytes of its header and tables changed, or left out."""
+    content = bytearray(CUBIN.read_bytes())
+    for _ in range(rng.choice((1, 2, 5, 20))):
+        place = rng.choice((rng.randrange(64), len(content) - rng.randrange(9, 2000), rng.randrange(len(content))))
+        odd = rng.choice((b"\xff" * 8, b"\0" * 8, rng.getrandbits(63).to_bytes(8, "little"), b"\xff", b""))
+        content[place : place + max(1, len(odd))] = odd
+    return bytes(content)
+
+
+def test_bytes_that_are_no_machine_code_are_an_objection() -> None:
+    assert [] == list(form_objections(CUBIN.read_bytes(), ["attack"]))
+    rng, words = Random(20261127), list[str]()
+    for _ in range(1500):
+        words += [one.words for one in form_objections(spoiled(rng), ["attack"])]
+    assert {"no ELF file that can be read" in one for one in words} == {True, False}
+
+
+def test_an_objection_names_few_kernels_and_no_long_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{'x' * 500}{number}" for number in range(90)]
+    monkeypatch.setattr(form, "undefined_symbols", lambda cubin: [*names, "vprintf"])
+    monkeypatch.setattr(form, "why_unreadable", lambda cubin: "")
+    monkeypatch.setattr(form, "entry_symbols", lambda cubin: ["one", *names])
+    others, prints = form_objections(b"", ["one"])
+    assert others.words.endswith("... and 87 more kernels")
+    assert len(others.words) < 500
+    assert "it prints from the device (vprintf)" == prints.words
+    monkeypatch.setattr(form, "undefined_symbols", lambda cubin: names)
+    assert 3 == len(list(form_objections(b"", ["one"], compiled_here=True)))
