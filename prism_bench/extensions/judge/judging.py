@@ -54,7 +54,7 @@ def judge(
         No jail can be made here; no GPU answers, or it is in quarantine.
     """
     judged_by = _task(task, catalogue, architectures)
-    taken = _read(Path(submission), judged_by)
+    taken = read_or_refuse(Path(submission), judged_by)
     if isinstance(taken, JudgeVerdict):
         return taken
     drawn = SystemRandom().getrandbits(32) if secret is None else secret
@@ -70,7 +70,7 @@ def _task(name: str, catalogue: Catalogue | Path | str | None, architectures: Se
     return JudgeTask(found.kernel(name), found)
 
 
-def _read(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
+def read_or_refuse(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
     """Return the submission; the verdict on a card that is none: nothing of it was compiled, and nothing launched."""
     try:
         return read_submission(card)

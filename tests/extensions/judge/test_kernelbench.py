@@ -1,5 +1,6 @@
 """A problem of KernelBench as a task, in its format. A stand-in for PyTorch has what the problem here asks for."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,3 +153,11 @@ def test_without_pytorch_the_cure_is_named(folder: Path) -> None:
     with KernelBenchProblem(folder / "1_Scaled.py", SMALL) as problem:
         with pytest.raises(BackendUnavailable, match="pip install torch"):
             problem.spec()
+
+
+def test_a_card_that_none_may_be_has_a_score(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "scaled.toml").write_text("source = ")
+    sizes = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
+    assert 1 == main([str(folder / "scaled.toml"), str(folder / "1_Scaled.py"), *sizes])
+    verdict = json.loads(capsys.readouterr().out)
+    assert (0.0, "refused") == (verdict["score"], verdict["ruling"])

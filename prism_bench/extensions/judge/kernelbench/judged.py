@@ -7,8 +7,8 @@ from pathlib import Path
 
 from prism_bench.catalogue import of_project
 from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.extensions.judge.judging import read_or_refuse
 from prism_bench.extensions.judge.kernelbench.problem import KernelBenchProblem
-from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
@@ -22,8 +22,9 @@ def judge_problem(submission: Path, problem: Path, sizes: Mapping[str, int] | No
     `sizes` replace whole numbers at the problem's top level, which most need: their own are for a GPU.
     """
     with KernelBenchProblem(problem, sizes) as opened:
-        spec = opened.spec()
-        return SubmissionTrial(read_submission(submission), JudgeTask(spec, of_project(None))).verdict()
+        task = JudgeTask(opened.spec(), of_project(None))
+        taken = read_or_refuse(submission, task)
+        return taken if isinstance(taken, JudgeVerdict) else SubmissionTrial(taken, task).verdict()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
