@@ -15,7 +15,7 @@ from prism_bench.extensions.judge.expressions import CardExpression, CardFunctio
 from prism_bench.extensions.judge.submission import IN_ENTRY, CardLaunch, CardMap, Submission, extents_of
 from prism_bench.kernel import KernelSpec, Launch, TensorMap, Zero
 from prism_bench.spec_parts import CUDA
-from prism_bench.units import bytes_text
+from prism_bench.units import bytes_text, count_text
 
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
 LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
@@ -67,7 +67,7 @@ class _Own:
     def _scratch(self) -> tuple[Scratch, ...]:
         for name, one in self._card.scratch.items():
             if len(one.shape) > MOST_EXTENTS:
-                raise SpecError(f"scratch.{name}: {len(one.shape)} extents; at most {MOST_EXTENTS}")
+                raise SpecError(f"scratch.{name}: {count_text(len(one.shape), 'extent')}; at most {MOST_EXTENTS}")
         return tuple(
             Scratch(
                 name, " ".join(f"{name}_extent_{index}" for index in range(len(one.shape))), _checked(one.dtype, name)
