@@ -1,11 +1,13 @@
 """The one place where tests that need a GPU, or captures that are not ours to ship, are skipped."""
 
 import os
+import sys
 import warnings
 from pathlib import Path
 
 import pytest
 
+from tests.forked_workers import forked
 from tests.wheel import installed_wheel
 
 for _size in ("COLUMNS", "LINES"):  # GNU readline, which pytest imports, exports them without any terminal
@@ -42,6 +44,18 @@ def samples():
 def installed(tmp_path_factory):
     """The wheel of this checkout, installed nowhere near it."""
     return installed_wheel(tmp_path_factory)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_are_forked(pytestconfig):
+    """Measuring workers are forked, not started, where no GPU would notice the difference."""
+    if sys.platform != "linux" or pytestconfig.getoption("--thorough") or list(Path("/dev").glob("nvidia[0-9]*")):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        server = forked(patch)
+        yield
+        server.end()
 
 
 def pytest_addoption(parser):
