@@ -7,29 +7,28 @@ from pathlib import Path
 
 import pytest
 
-import prism_bench
 from prism_bench.analysis.compare.noise import Floor, Noise, keep_noise
 from prism_bench.backends.null import SCRIPT, open_backend
 from prism_bench.cli import bisect
 from prism_bench.identity import machine
 from prism_bench.run import PROTOCOL
 from prism_bench.studies import bisecting
+from tests.cli.conftest import TOYS
+from tests.copied_package import copy_package
 
 CASE, LARGE = "triple[n=1000]", "triple[n=2000]"
 
 
-@pytest.fixture
-def history(tmp_path, toys, monkeypatch):
-    """Return six commits: all but the fifth change the kernel, the fourth makes it 1.5 times as slow."""
-    monkeypatch.delenv(SCRIPT, raising=False)
-    root = tmp_path / "repository"
-    unwanted = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(prism_bench.__file__).parent, root / "prism_bench", ignore=unwanted)
-    shutil.copytree(toys[1], root / "kernels", ignore=unwanted)
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """Six commits: all but the fifth change the kernel, the fourth makes it 1.5 times as slow. No test changes them."""
+    root = tmp_path_factory.mktemp("bisect") / "repository"
+    null = copy_package(root) / "backends" / "null.py"
+    shutil.copytree(TOYS, root / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     spec = root / "kernels" / "arith" / "triple.py"
     both = '"S0": Workload(n=1000), "S2": Workload(n=2000)'
     spec.write_text(spec.read_text().replace('"S0": Workload(n=1000)', both))
-    source, null = root / "kernels" / "arith" / "triple.cu", root / "prism_bench" / "backends" / "null.py"
+    source = root / "kernels" / "arith" / "triple.cu"
 
     def git(*words):
         command = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *words]
@@ -47,6 +46,13 @@ def history(tmp_path, toys, monkeypatch):
         git("commit", "-q", "-m", f"commit {number}")
         commits.append(git("rev-parse", "HEAD"))
     return root, commits
+
+
+@pytest.fixture
+def history(repository, monkeypatch):
+    """Return the folder of the repository and its commits; nothing is scripted."""
+    monkeypatch.delenv(SCRIPT, raising=False)
+    return repository
 
 
 def words(root, *more):
@@ -117,7 +123,7 @@ def test_the_ends_have_to_be_right(shell, history, script, end):
 
 def test_a_case_of_a_label_that_is_not_configured_is_measured(shell, history):
     root, commits = history
-    Path("prism-bench.toml").write_text('catalogue = "repository/kernels"\nlabels = ["S0"]\n')
+    Path("prism-bench.toml").write_text(f'catalogue = "{root}/kernels"\nlabels = ["S0"]\n')
     found = shell(*words(root, commits[2], commits[3], "--case", LARGE, "--json"))
     assert 1 == found.code, found.err
     assert [[commits[3]]] == found.json["culprits"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import prism_bench
 from prism_bench import store
 from prism_bench.backends.null import SCRIPT
 from tests.analysis.measured_pairs import records
+from tests.copied_package import copy_package
 from tests.report.synthetic import MACHINE
 
 QUICK = ("--backend", "null", "--processes", "2")
@@ -173,13 +173,11 @@ def repository(tmp_path, toys):
         command = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *words]
         subprocess.run(command, check=True, capture_output=True)
 
-    package = Path(prism_bench.__file__).parent
-    shutil.copytree(package, root / "prism_bench", ignore=shutil.ignore_patterns("__pycache__"))
+    null = copy_package(root) / "backends" / "null.py"
     shutil.copytree(toys[1], root / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     git("init", "-q")
     git("add", ".")
     git("commit", "-q", "-m", "one")
-    null = root / "prism_bench" / "backends" / "null.py"
     assert '"seconds", 1e-6' in null.read_text()
     null.write_text(
         null.read_text().replace('"seconds", 1e-6', '"seconds", 2e-6').replace('"sass", "null"', '"sass", "two"')
