@@ -13,27 +13,28 @@ from pathlib import Path
 import prism_bench.run.worker  # noqa: F401 - what it imports is what is compiled
 
 PACKAGE = Path(prism_bench.__file__).parent
+_ABOVE = tuple("alerts analysis api cli extensions fleet forges options pytest_plugin report scaffold studies".split())
 _HEADER = 16  # bytes before a compiled module's code: a number of the version, flags, and what the source is known by
 _CHECKED = (0b11).to_bytes(4, "little")  # by a hash of the source, which is compared at each import
-_LOADED = tuple(name for name in sys.modules if name.partition(".")[0] == "prism_bench")
+_LOADED = tuple(Path(str(one.__file__)) for name, one in sys.modules.items() if name.partition(".")[0] == "prism_bench")
 
 
 def copy_package(folder):
-    """Copy the package to `folder`/prism_bench with the compiled modules of a worker, for any time of the sources."""
+    """Copy what a worker may import to `folder`/prism_bench, with its compiled modules for any time of the sources."""
     target = folder / "prism_bench"
-    shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in _LOADED:
-        _keep_compiled(Path(str(sys.modules[name].__file__)), target)
+    shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__", *_ABOVE))
+    for source in _LOADED:
+        _keep_compiled(source, target)
     return target
 
 
 def _keep_compiled(source, target):
     """Copy the compiled module of a source where there is one; Python compiles the others."""
     compiled = Path(importlib.util.cache_from_source(source))
-    if not compiled.is_file() or not source.is_relative_to(PACKAGE):
+    copy = target / compiled.relative_to(PACKAGE)
+    if not compiled.is_file() or not copy.parent.parent.is_dir():
         return
     known = _imp.source_hash(importlib.util._RAW_MAGIC_NUMBER, source.read_bytes())
     content = compiled.read_bytes()
-    copy = target / compiled.relative_to(PACKAGE)
     copy.parent.mkdir(exist_ok=True)
     copy.write_bytes(content[:4] + _CHECKED + known + content[_HEADER:])
