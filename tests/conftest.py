@@ -1,5 +1,6 @@
 """The one place where tests that need a GPU, or captures that are not ours to ship, are skipped."""
 
+import gc
 import os
 import sys
 import warnings
@@ -9,6 +10,8 @@ import pytest
 
 from tests.forked_workers import forked
 from tests.wheel import installed_wheel
+
+gc.disable()  # until all tests are collected: half a million objects that stay are not looked through again and again
 
 for _size in ("COLUMNS", "LINES"):  # GNU readline, which pytest imports, exports them without any terminal
     os.environ.pop(_size, None)
@@ -73,6 +76,12 @@ def pytest_collection_modifyitems(config, items):
     if missing:
         for item in needing:
             item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def pytest_collection_finish():
+    """Collect garbage again, and pass over what was collected: it stays until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 def _what_is_missing():

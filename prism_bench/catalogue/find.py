@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
@@ -71,6 +71,12 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     if not found.problems:
         checks.keep()
     return Catalogue(root, found.kernels, tuple(found.problems), aliases)
+
+
+@cache
+def built_in() -> Catalogue:
+    """Return the built-in catalogue, which a process reads once, for all that only look at it."""
+    return discover()
 
 
 def of_project(folder: Path | None = None) -> Catalogue:

@@ -18,7 +18,7 @@ from prism_bench.array_types import AnyArray
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.case import Case, InputArray
-from prism_bench.catalogue import discover
+from prism_bench.catalogue import built_in
 from prism_bench.deviation import Comparison, compare
 from prism_bench.extras import host_special
 from prism_bench.interrupts import allowed, held
@@ -71,12 +71,12 @@ def differences(one: Backend, other: Backend, case: Case, seed: int = 0) -> list
 
 def kernels(filters: Iterable[str] = ()) -> list[str]:
     """Return every kernel and variant that has outputs to compare, as `matmul` and `matmul:naive`."""
-    return list(dict.fromkeys(case.kernel for case in _catalogue().edges(filters) if case.spec.outputs))
+    return list(dict.fromkeys(case.kernel for case in built_in().edges(filters) if case.spec.outputs))
 
 
 def row(kernel: str, one: str, other: str) -> dict[str, object]:
     """Return a line of the comparison's table: all edge and golden cases of a kernel or variant on both backends."""
-    cases = _catalogue().edges_of(kernel)
+    cases = built_in().edges_of(kernel)
     return _line(kernel, cases, lambda case: differences(_opened(one), _opened(other), case))
 
 
@@ -85,7 +85,7 @@ def recorded_row(kernel: str, one: str, verified: Mapping[str, tuple[dict[str, A
 
     A record keeps of an output the element that came nearest to its limit, or was furthest from the reference.
     """
-    cases = [case for case in _catalogue().edges_of(kernel) if case.name in verified]
+    cases = [case for case in built_in().edges_of(kernel) if case.name in verified]
     return _line(kernel, cases, lambda case: recorded(_opened(one), case, verified[case.name]))
 
 
@@ -138,7 +138,6 @@ def summary(found: list[Difference]) -> dict[str, object]:
 
 
 _opened = cache(open_backend)
-_catalogue = cache(discover)
 
 
 def _outputs(backend: Backend, case: Case, inputs: Mapping[str, InputArray]) -> dict[str, AnyArray]:

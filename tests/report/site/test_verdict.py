@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 
 import pytest
@@ -119,52 +120,79 @@ def built(record, *builds):
     return replace(record, cases=(*known, *record.cases[len(known) :]))
 
 
-def pairs():
-    many = [1 + 0.004 * place for place in range(-12, 13)]
-    plain, other = varied(*[1.0] * 25), varied(*many, seed=7, sass="another")
-    gone = replace(gpu_record(), software={**SOFTWARE, "numpy": "2.5"}, complete=False)
-    yield "a slower kernel", *nights(gpu_record(), 2, slower="softmax", since=1), None
-    yield "many sizes of change", plain, other, None
-    yield "with a noise floor", plain, other, floors_of(plain)
-    yield "a noise floor that no longer holds", plain, other, floors_of(plain, between=2e-4, within=1e-5)
-    yield "a noise floor of another device", plain, other, floors_of(plain, device="NVIDIA A100")
-    yield "identical code that moved", plain, varied(*[1.03] * 25, seed=5), None
-    yield "identical code of another driver", plain, replace(
-        varied(*[1.03] * 25, seed=5), software={**SOFTWARE, "driver": "999"}), None  # fmt: skip
-    yield "two of many that stand out", varied(*[1.0] * 30), varied(*[1.5] * 2, *[1.02] * 28, seed=5), None
-    yield "later launches", *launches(0.0), None
-    yield "later launches on another host", *launches(2e-6), None
-    yield "few processes and one on another level", *levels(), None
-    yield "seven processes", varied(*many, processes=7), varied(*[1.0] * 25, processes=7, seed=9, sass="b"), None
-    yield (
-        "a clock that moved, and a control",
+MANY = [1 + 0.004 * place for place in range(-12, 13)]
+
+
+@cache
+def plain():
+    return varied(*[1.0] * 25)
+
+
+@cache
+def other():
+    return varied(*MANY, seed=7, sass="another")
+
+
+@cache
+def gone():
+    return replace(gpu_record(), software={**SOFTWARE, "numpy": "2.5"}, complete=False)
+
+
+# By name, a function that makes two records and a noise floor: the test processes share them out.
+PAIRS = {
+    "a slower kernel": lambda: (*nights(gpu_record(), 2, slower="softmax", since=1), None),
+    "many sizes of change": lambda: (plain(), other(), None),
+    "with a noise floor": lambda: (plain(), other(), floors_of(plain())),
+    "a noise floor that no longer holds": lambda: (plain(), other(), floors_of(plain(), between=2e-4, within=1e-5)),
+    "a noise floor of another device": lambda: (plain(), other(), floors_of(plain(), device="NVIDIA A100")),
+    "identical code that moved": lambda: (plain(), varied(*[1.03] * 25, seed=5), None),
+    "identical code of another driver": lambda: (
+        plain(),
+        replace(varied(*[1.03] * 25, seed=5), software={**SOFTWARE, "driver": "999"}),
+        None,
+    ),
+    "two of many that stand out": lambda: (varied(*[1.0] * 30), varied(*[1.5] * 2, *[1.02] * 28, seed=5), None),
+    "later launches": lambda: (*launches(0.0), None),
+    "later launches on another host": lambda: (*launches(2e-6), None),
+    "few processes and one on another level": lambda: (*levels(), None),
+    "seven processes": lambda: (varied(*MANY, processes=7), varied(*[1.0] * 25, processes=7, seed=9, sass="b"), None),
+    "a clock that moved, and a control": lambda: (
         varied(*[1.0] * 12, clock=1.98e9),
         varied(*[1.02] * 12, seed=3, clock=1.9e9),
         None,
-    )
-    yield "a slower clock", varied(*[1.0] * 9, clock=1.98e9), varied(*[1.1] * 9, seed=3, sass="b", clock=1.8e9), None
-    yield "one process a side", varied(1, 1.2, processes=1), varied(1, 1, processes=1, sass="b"), None
-    yield "one process a side, known noise", *(one := (varied(1, 1.2, processes=1), varied(1, 1, processes=1))), (
-        floors_of(one[0]))  # fmt: skip
-    yield "no noise at all", varied(1, 1.2, 1, noise=0), varied(1, 1, 1.1, noise=0, sass="b"), None
-    yield "many processes", varied(*many, processes=15), varied(*[1.0] * 25, processes=12, seed=9, sass="b"), None
-    yield "cases that one side has not", replace(gone, cases=gone.cases[3:]), replace(gone, complete=True), None
-    yield "mishaps and software", gpu_record(), gone, None
-    yield "two units", plain, replace(plain, machine={**MACHINE, "uuid": "GPU-b"}), None
-    yield "merged on other units", (apart := merged("softmax", "matmul")), merged("matmul", "softmax"), None
-    yield "merged and from one unit", gpu_record(), apart, None
-    yield "two boards without a control", plain, replace(other, machine={**MACHINE, "uuid": "GPU-b"}), None
-    yield "some cases on another board", *boarded(*launches(2e-6)), None
-    yield "other compilers and sources", built(plain, *OLD), built(other, *NEW), None
-    yield "on a CPU", cpu_record(), replace(cpu_record(), commit="1" * 40), None
-
-
-PAIRS = {what: rest for what, *rest in pairs()}
+    ),
+    "a slower clock": lambda: (
+        varied(*[1.0] * 9, clock=1.98e9),
+        varied(*[1.1] * 9, seed=3, sass="b", clock=1.8e9),
+        None,
+    ),
+    "one process a side": lambda: (varied(1, 1.2, processes=1), varied(1, 1, processes=1, sass="b"), None),
+    "one process a side, known noise": lambda: (
+        (one := varied(1, 1.2, processes=1)),
+        varied(1, 1, processes=1),
+        floors_of(one),
+    ),
+    "no noise at all": lambda: (varied(1, 1.2, 1, noise=0), varied(1, 1, 1.1, noise=0, sass="b"), None),
+    "many processes": lambda: (varied(*MANY, processes=15), varied(*[1.0] * 25, processes=12, seed=9, sass="b"), None),
+    "cases that one side has not": lambda: (
+        replace(gone(), cases=gone().cases[3:]),
+        replace(gone(), complete=True),
+        None,
+    ),
+    "mishaps and software": lambda: (gpu_record(), gone(), None),
+    "two units": lambda: (plain(), replace(plain(), machine={**MACHINE, "uuid": "GPU-b"}), None),
+    "merged on other units": lambda: (merged("softmax", "matmul"), merged("matmul", "softmax"), None),
+    "merged and from one unit": lambda: (gpu_record(), merged("softmax", "matmul"), None),
+    "two boards without a control": lambda: (plain(), replace(other(), machine={**MACHINE, "uuid": "GPU-b"}), None),
+    "some cases on another board": lambda: (*boarded(*launches(2e-6)), None),
+    "other compilers and sources": lambda: (built(plain(), *OLD), built(other(), *NEW), None),
+    "on a CPU": lambda: (cpu_record(), replace(cpu_record(), commit="1" * 40), None),
+}
 
 
 @pytest.mark.parametrize("what", PAIRS)
 def test_the_browser_says_what_python_says(script, what):
-    a, b, noise = PAIRS[what]
+    a, b, noise = PAIRS[what]()
     a, b = stored(a), stored(b)
     expected, found = comparison_json(compare(a, b, noise, names=NAMES)), answered(script, a, b, noise)
     told = {one["case"]: one for one in found["cases"]}
@@ -188,7 +216,7 @@ def test_the_browser_says_what_python_says(script, what):
 
 
 def test_the_pairs_have_every_verdict(script):
-    found = [answered(script, stored(a), stored(b), noise) for a, b, noise in PAIRS.values()]
+    found = [answered(script, stored(a), stored(b), noise) for a, b, noise in (make() for make in PAIRS.values())]
     words = {one["verdict"] for comparison in found for one in comparison["cases"]}
     assert {"slower", "faster", "same", "inconclusive", "not compared"} == words
 
