@@ -61,12 +61,26 @@ def workers_are_forked(pytestconfig):
         server.end()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Share tests out quickly."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.scheduling import Sharing
+
+    return Sharing(config, log)
+
+
 def pytest_addoption(parser):
     parser.addoption("--thorough", action="store_true", help="run the tests marked thorough, too")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is marked `thorough`, and skip what is marked `gpu` where no device answers, with its reason."""
+    """Leave out what is marked `thorough`, and skip what is marked `gpu` where no device answers, with its reason.
+
+    Tests of the whole program come first: a long one at the end would leave the other processes idle.
+    """
+    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
     if not config.getoption("--thorough"):
         left = [item for item in items if item.get_closest_marker("thorough")]
         items[:] = [item for item in items if not item.get_closest_marker("thorough")]
