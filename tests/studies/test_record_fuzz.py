@@ -22,13 +22,18 @@ from prism_bench.studies.record_mutations import mutations
 REPORTS = Path(__file__).resolve().parents[2] / "reports"
 
 
+@cache
+def stored():
+    """The newest record and a profiled one, which no test changes: each is read once."""
+    return store.read(store.newest(REPORTS / "runs")), store.read(max((REPORTS / "profiles").glob("*/*.json.gz")))
+
+
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "fuzz" / "cache"))
     (tmp_path / "fuzz").mkdir()
     monkeypatch.chdir(tmp_path / "fuzz")
-    profiled = max((REPORTS / "profiles").glob("*/*.json.gz"))
-    return bench_in(tmp_path / "fuzz", store.read(store.newest(REPORTS / "runs")), store.read(profiled))
+    return bench_in(tmp_path / "fuzz", *stored())
 
 
 @pytest.fixture
