@@ -4,7 +4,6 @@ What Python compiles it finds again by a source's time, which every checkout set
 hundred modules, three times as long as a worker takes to start. These are found by the source's content.
 """
 
-import _imp
 import importlib.util
 import shutil
 import sys
@@ -23,18 +22,25 @@ def copy_package(folder):
     """Copy what a worker may import to `folder`/prism_bench, with its compiled modules for any time of the sources."""
     target = folder / "prism_bench"
     shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__", *_ABOVE))
-    for source in _LOADED:
-        _keep_compiled(source, target)
+    keep_compiled(target, _LOADED)
     return target
 
 
+def keep_compiled(target, sources=None):
+    """Copy to a copy of the package the compiled modules of these sources, or of all."""
+    for source in sources or PACKAGE.rglob("*.py"):
+        _keep_compiled(source, target)
+
+
 def _keep_compiled(source, target):
-    """Copy the compiled module of a source where there is one; Python compiles the others."""
+    """Copy the compiled module of a source where there is one of its present text; Python compiles the others."""
     compiled = Path(importlib.util.cache_from_source(source))
     copy = target / compiled.relative_to(PACKAGE)
     if not compiled.is_file() or not copy.parent.parent.is_dir():
         return
-    known = _imp.source_hash(importlib.util._RAW_MAGIC_NUMBER, source.read_bytes())
-    content = compiled.read_bytes()
+    content, state = compiled.read_bytes(), source.stat()
+    known = [int(state.st_mtime) & 0xFFFFFFFF, state.st_size & 0xFFFFFFFF]
+    if content[4:_HEADER] != bytes(4) + b"".join(number.to_bytes(4, "little") for number in known):
+        return
     copy.parent.mkdir(exist_ok=True)
-    copy.write_bytes(content[:4] + _CHECKED + known + content[_HEADER:])
+    copy.write_bytes(content[:4] + _CHECKED + importlib.util.source_hash(source.read_bytes()) + content[_HEADER:])

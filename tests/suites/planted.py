@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.copied_package import keep_compiled
+
 HOUSE = Path(__file__).resolve().parent.parent.parent
 KEPT = ("basic/vector_add", "tensor/dot_product", "transformer/gelu_activation")
 PLANTED = "aardvark"  # sorts before every other name, so that each later position shifts
@@ -74,6 +76,7 @@ def _furnish(checkout):
     leave = shutil.ignore_patterns("__pycache__")
     for name in ("prism_bench", "suites", "kernels/include"):
         shutil.copytree(HOUSE / name, checkout / name, ignore=leave)
+    keep_compiled(checkout / "prism_bench")
     for name in ("asv.conf.json", *(f"kernels/{kept}{ending}" for kept in KEPT for ending in (".py", ".cu"))):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(HOUSE / name, checkout / name)
