@@ -18,12 +18,11 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    case_sizes correctness host_plan card instance called spec_modules spec_views mangling toolchain cycles
-    naming project precision scene extension moved identity entry strict_json domain originals documents record_schema
+    case_sizes correctness host_plan card instance called spec_modules spec_views mangling toolchain cycles naming
+    project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant raw_source boards deviation
     interrupts saving temporaries locks regimes libraries peer peer_cache notebook record_samples result_views extras
-    visible_gpu
-""".split()
+    visible_gpu""".split()
 FLOORS = [
     ["errors", "units"],
     NOUNS,
