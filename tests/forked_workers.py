@@ -118,7 +118,9 @@ class ForkedWorker:
             os.kill(self.pid, number)
 
     def kill(self):
+        """End the process; that it has ended comes from the server, a moment after what the system itself would say."""
         self.send_signal(signal.SIGKILL)
+        self._ended(1.0)
 
     def terminate(self):
         self.send_signal(signal.SIGTERM)
