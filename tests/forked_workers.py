@@ -14,7 +14,9 @@ import socket
 import struct
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from threading import Lock
 
 from prism_bench.workers import handle
 
@@ -32,6 +34,7 @@ class Server:
     def __init__(self):
         self._socket = self._process = None
         self._environment = {}
+        self._lock = Lock()
 
     def fits(self, command, environment, folder):
         """Whether a process of this command would start as the server did."""
@@ -41,10 +44,11 @@ class Server:
     def fork(self, request, files):
         """Send a request and return its worker's number and the pipe that its exit status comes through."""
         kept = _kept(os.environ)
-        if self._process is None or kept != self._environment:
-            self._start(kept)
-        reading, writing = os.pipe()
-        socket.send_fds(self._socket, [json.dumps(request).encode()], [*files, writing])
+        with self._lock:
+            if self._process is None or kept != self._environment:
+                self._start(kept)
+            reading, writing = os.pipe()
+            socket.send_fds(self._socket, [json.dumps(request).encode()], [*files, writing])
         os.close(writing)
         return struct.unpack("i", os.read(reading, _NUMBER))[0], reading
 
@@ -91,6 +95,8 @@ class ForkedWorker:
             "umask": umask, "files": [0, 1, 2, *inherited],
         }  # fmt: skip
         self.pid, self._status = server.fork(request, files)
+        self._lock = Lock()
+        weakref.finalize(self, os.close, self._status)
         for own, one in ((how.get("stdin"), theirs_in), (how.get("stdout"), theirs_out)):
             if own in (subprocess.PIPE, subprocess.DEVNULL, None):
                 os.close(one)
@@ -107,10 +113,10 @@ class ForkedWorker:
         """The exit status, after waiting so long; None of one that runs."""
         if self.returncode is None:
             ready, _, _ = select.select([self._status], [], [], seconds)
-            if ready:
-                word = os.read(self._status, _NUMBER)
-                self.returncode = struct.unpack("i", word)[0] if word else -signal.SIGKILL
-                os.close(self._status)
+            with self._lock:  # several threads may wait
+                if ready and self.returncode is None:
+                    word = os.read(self._status, _NUMBER)
+                    self.returncode = struct.unpack("i", word)[0] if word else -signal.SIGKILL
         return self.returncode
 
     def send_signal(self, number):
