@@ -69,7 +69,7 @@ class FleetRun:
             self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes, anchors=anchors,
             keep=lambda: keep(work.record(complete=False)) if due() else None,
         )  # fmt: skip
-        schedule, missed = self._schedule(chosen, anchors), self._missed(chosen)
+        schedule, missed = self._schedule(chosen, anchors)
         seconds = block_seconds(schedule.left, len(self.boards), schedule.overhead.start, missed)
         dispatcher = Dispatcher(
             self.fleet, list(self.boards), schedule, work, seconds, self._rejoined(),
@@ -102,20 +102,17 @@ class FleetRun:
         """Return the ceiling benchmarks that every board measures."""
         return anchor_cases(self.catalogue, islice(self.earlier, MOST_READ)) if self.backend == "cuda" else []
 
-    def _missed(self, cases: Sequence[Case]) -> float:
-        """Return the share of a job that its plan misses."""
-        _, source = costs_of(cases, self.settings, self.backend, self.earlier)
-        return MISSED if source == ROUGH else MISSED_BY_RECORD
-
-    def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> Schedule:
-        costs, _ = costs_of(cases, self.settings, self.backend, self.earlier)
+    def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> tuple[Schedule, float]:
+        """Return what is to be measured, and the share of a job that this plan misses."""
+        costs, source = costs_of(cases, self.settings, self.backend, self.earlier)
         compiled = costs if self.settings.peers else replace(costs, compiling=0.0)  # most of it is that of peers
         raced = self.settings.peers and self.backend == "cuda"
         groups = costed_groups(cases, self._ceilings(), compiled, self.settings.processes, peers=raced)
         bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, self.earlier)
         overhead = job_overhead(bare, anchors, self.settings.processes, peers=raced)
         last = last_boards(islice(self.earlier, MOST_READ), {case.spec.name for case in cases})
-        return Schedule(groups, [board.key for board in self.boards], last, overhead)
+        schedule = Schedule(groups, [board.key for board in self.boards], last, overhead)
+        return schedule, MISSED if source == ROUGH else MISSED_BY_RECORD
 
 
 def block_seconds(left: float, boards: int, start: float = START_SECONDS, missed: float = MISSED) -> float:

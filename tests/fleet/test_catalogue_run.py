@@ -22,7 +22,7 @@ def test_a_plan_reads_no_older_record_where_the_newest_has_all_kernels():
 
     boards = [SimpleNamespace(key="a"), SimpleNamespace(key="b")]
     run = FleetRun(None, boards, catalogue, "null", cases, Settings(processes=1), earlier=Again(earlier))
-    schedule = run._schedule(cases, [])
+    schedule, _ = run._schedule(cases, [])
     assert schedule.left and not schedule.take("a", 90.0, {"b": 0.0}), "all of it belongs to b"
 
 
@@ -32,7 +32,7 @@ def test_jobs_are_longer_where_a_record_has_the_times(monkeypatch):
     cases = catalogue.cases(labels=("S0",))
     record = catalogue_run.run(catalogue, "null", cases, Settings(processes=1))
     known, unknown = (
-        FleetRun(None, [], catalogue, "null", cases, Settings(processes=1), earlier=earlier)._missed(cases)
+        FleetRun(None, [], catalogue, "null", cases, Settings(processes=1), earlier=earlier)._schedule(cases, [])[1]
         for earlier in ([replace(record, duration=9.0)], [])
     )
     assert (MISSED_BY_RECORD, MISSED) == (known, unknown)
