@@ -1,10 +1,10 @@
 """A verdict's page: one HTML file that needs no other, for whoever the verdict is handed on to."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from prism_bench.extensions.judge.defences import DEFENCES
-from prism_bench.extensions.judge.verdict import BatchRow, JudgedTime, JudgeVerdict, Ruling
+from prism_bench.extensions.judge.timed_case import timed_cases
+from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Ruling
 from prism_bench.report.templating import environment
 
 RULINGS: dict[Ruling, tuple[str, str]] = {
@@ -13,19 +13,6 @@ RULINGS: dict[Ruling, tuple[str, str]] = {
     "refused": ("bad", "A rule does not let it be launched, so that its outputs were not compared."),
     "unchecked": ("warn", "A case could be launched nowhere, or no output be compared: see what could not be judged."),
 }  # class of the style, and what it means
-
-
-@dataclass(frozen=True)
-class TimedCase:
-    """The times of one case, the submission's first; `ratio` is the time of each over the submission's."""
-
-    name: str
-    rows: tuple[tuple[JudgedTime, float | None], ...]
-
-    @property
-    def hidden(self) -> bool:
-        """Whether nobody knew the size before."""
-        return any(time.hidden for time, _ in self.rows)
 
 
 def page_html(verdict: JudgeVerdict) -> str:
@@ -40,7 +27,7 @@ def page_html(verdict: JudgeVerdict) -> str:
     return environment().get_template("judge/verdict.html").render(
         verdict=verdict, style=style, meaning=meaning, tried=tried,
         wrong=[one for one in verdict.checked if not one.right],
-        cases=len({one.case for one in verdict.checked}), timed=list(_timed(verdict)),
+        cases=len({one.case for one in verdict.checked}), timed=list(timed_cases(verdict)),
         defences=[(name, DEFENCES[name]) for name in DEFENCES if name in verdict.defences],
         absent=[(name, DEFENCES[name]) for name in DEFENCES if name not in verdict.defences],
     )  # fmt: skip
@@ -51,10 +38,3 @@ def leaderboard_html(task: str, rows: Sequence[BatchRow]) -> str:
     styled = [(row, RULINGS[row.ruling][0]) for row in rows]
     right = sum(row.ruling == "right" for row in rows)
     return environment().get_template("judge/leaderboard.html").render(task=task, rows=styled, right=right)
-
-
-def _timed(verdict: JudgeVerdict) -> Iterator[TimedCase]:
-    for name in dict.fromkeys(one.case for one in verdict.times):
-        rows = sorted((one for one in verdict.times if one.case == name), key=lambda one: one.kind != "submission")
-        own = rows[0].seconds if rows[0].kind == "submission" else None
-        yield TimedCase(name, tuple((one, one.seconds / own if own else None) for one in rows))

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from prism_bench.extensions.judge.plain_words import printable
+from prism_bench.extensions.judge.timed_case import timed_cases
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Ruling
 from prism_bench.units import count_text, time_text
 
@@ -52,13 +53,11 @@ def _lines(verdict: JudgeVerdict) -> Iterator[str]:
 
 def _times(verdict: JudgeVerdict) -> Iterator[str]:
     """Yield a line for each timed case, with what it is compared with, and the score."""
-    for case in dict.fromkeys(one.case for one in verdict.times):
-        times = [one for one in verdict.times if one.case == case]
-        own = next((one for one in times if one.kind == "submission"), None)
-        if own:
-            others = [f"{one.subject} ({one.kind}) {time_text(one.seconds)}" for one in times if one is not own]
+    for case in timed_cases(verdict):
+        if own := case.own:
+            others = [f"{one.subject} ({one.kind}) {time_text(one.seconds)}" for one, _ in case.rows if one is not own]
             interval = f"{time_text(own.low)} to {time_text(own.high)}"
-            size = f"{case}, hidden" if own.hidden else case
+            size = f"{case.name}, hidden" if own.hidden else case.name
             yield ", ".join([f"{size}: {time_text(own.seconds)} ({interval})", *others])
     if verdict.scored:
         yield f"score: {verdict.score:.3g} times as fast as the task's kernel, over {_sizes(verdict)}"

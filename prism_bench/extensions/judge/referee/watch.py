@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from prism_bench.errors import PrismBenchError
+from prism_bench.extensions.judge.plain_words import printable
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.messages import CasePlan
 from prism_bench.extensions.judge.referee.refereed import RefereedCase
@@ -244,5 +245,5 @@ def _incomplete(run: WatchRun, checked: Checked, cases: int) -> str:
 
 
 def _printable(words: str) -> str:
-    shown = "".join(one if one.isprintable() else " " for one in words)
+    shown = printable(words).replace("\n", " ")
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."
