@@ -10,11 +10,12 @@ from prism_bench.compilation.program import (
     compile_source,
     compile_to_ptx,
     compiler_of,
+    nvrtc_architectures,
     nvrtc_version,
     source_hash,
 )
 
 __all__ = [
-    "Compiled", "Resources", "compile_source", "compile_to_ptx", "compiler_of", "include_folders", "nvrtc_version",
-    "sass_hash", "source_hash",
+    "Compiled", "Resources", "compile_source", "compile_to_ptx", "compiler_of", "include_folders",
+    "nvrtc_architectures", "nvrtc_version", "sass_hash", "source_hash",
 ]  # fmt: skip

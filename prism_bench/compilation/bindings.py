@@ -23,6 +23,10 @@ class Bindings:
         """Return the version of NVRTC."""
         raise NotImplementedError
 
+    def architectures(self) -> tuple[int, ...]:
+        """Return the compute capabilities that it makes machine code for, such as 90."""
+        raise NotImplementedError
+
     def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
         """Compile to machine code: (cubin, mangled names, log); the cubin is None where the compiler refused."""
         return self._compile(text, name, entries, flags, "CUBIN")
@@ -59,6 +63,9 @@ class _CupyBindings(Bindings):
     def version(self) -> tuple[int, ...]:
         return tuple(self._nvrtc.getVersion())
 
+    def architectures(self) -> tuple[int, ...]:
+        return tuple(self._nvrtc.getSupportedArchs())
+
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
         nvrtc = self._nvrtc
         program = nvrtc.createProgram(text, name, [], [])
@@ -87,6 +94,10 @@ class _CudaBindings(Bindings):
 
     def version(self) -> tuple[int, ...]:
         return tuple(self._checked(self._nvrtc.nvrtcVersion()))
+
+    def architectures(self) -> tuple[int, ...]:
+        (found,) = self._checked(self._nvrtc.nvrtcGetSupportedArchs())
+        return tuple(found)
 
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
         nvrtc = self._nvrtc

@@ -45,6 +45,11 @@ def nvrtc_version() -> str:
     return ".".join(str(part) for part in bindings.load().version())
 
 
+def nvrtc_architectures() -> tuple[int, ...]:
+    """Return the compute capabilities that NVRTC compiles for, such as 90; BackendUnavailable where there is none."""
+    return bindings.load().architectures()
+
+
 def compile_source(
     source: Path, entries: Sequence[str], architecture: str, options: Sequence[str] = (), cache: bool = True
 ) -> Compiled:

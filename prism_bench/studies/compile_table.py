@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
-from prism_bench.compilation import nvrtc_version
+from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.compilation.code import Resources, code_bytes
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError, UsageError
 from prism_bench.instance import Instance
@@ -250,7 +250,20 @@ def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known
 
 
 def require_known(architectures: Iterable[str]) -> None:
-    """Raise a UsageError for an architecture that is not a number such as 90."""
+    """Raise a UsageError for an architecture that is not a number such as 90, or unknown to the compiler, if any."""
     for architecture in architectures:
-        if not architecture.rstrip("af").isdigit():
+        number = architecture.rstrip("af")
+        if not number.isdigit():
             raise UsageError(f"architecture '{architecture}' is not a number such as 90")
+        known = _known_architectures()
+        if known and int(number) not in known:
+            listed = ", ".join(map(str, known))
+            raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")
+
+
+@cache
+def _known_architectures() -> tuple[int, ...]:
+    try:
+        return nvrtc_architectures()
+    except BackendUnavailable:
+        return ()

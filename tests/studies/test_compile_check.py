@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.compilation import nvrtc_version
+from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.spec_parts import CUDA
 from prism_bench.studies.compile_table import (
@@ -199,6 +199,12 @@ def test_an_architecture_is_a_number(word):
     require_known(("90", "90a"))
     with pytest.raises(UsageError, match="is not a number such as 90"):
         require_known((word,))
+
+
+def test_an_architecture_is_one_that_the_compiler_knows(nvrtc):
+    with pytest.raises(UsageError, match=r"architecture '12' is none that NVRTC .* knows: .*\b90\b"):
+        require_known(("90", "12"))
+    assert {80, 90, 100, 120} <= set(nvrtc_architectures())
 
 
 def test_every_form_has_rows_with_its_compiler_and_the_size_of_its_code():

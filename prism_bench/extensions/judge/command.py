@@ -17,7 +17,7 @@ NAME = "judge"
 
 def command(
     submission: Annotated[Path, typer.Argument(help="Judge this card (a TOML file), or the folder with one.")],
-    task: Annotated[str, typer.Option("--task", help="Judge by this kernel: its reference, cases and tolerances.")],
+    task: Annotated[str, typer.Option("--task", help="Judge by this kernel, or kernel:variant.")],
     arch: Annotated[
         list[str] | None, typer.Option(metavar="SM", help="Compile for it; default: the GPU's, or 90.")
     ] = None,
@@ -43,12 +43,12 @@ def command(
     Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where not all could be launched.
     """
     from prism_bench.extensions.judge.judging import judge
-    from prism_bench.extensions.judge.task import JudgeTask
+    from prism_bench.extensions.judge.task import task_named
 
     found = options.open_catalogue(catalogue)
     if many:
-        words, made = _passed_on(arch or (), trust_source, gpu, catalogue, page), JudgeTask(found.kernel(task), found)
-        raise SystemExit(_judge_many(submission, made, output, (words, secret), json=json))
+        words = _passed_on(arch or (), trust_source, gpu, catalogue, page)
+        raise SystemExit(_judge_many(submission, task_named(task, found), output, (words, secret), json=json))
     verdict = judge(
         submission, task, catalogue=found, architectures=tuple(arch or ()), trust_source=trust_source, gpu=gpu,
         secret=secret, report=lambda words: options.remark(f"judging: {words}"),
@@ -83,7 +83,9 @@ def _passed_on(
 ) -> list[str]:
     """Return the options that the command of each candidate gets; a UsageError for one that none can have."""
     from prism_bench.errors import UsageError
+    from prism_bench.studies.compile_table import require_known
 
+    require_known(arch)
     if page:
         raise UsageError("--many writes a page for each card to the folder --output; --html is for one submission")
     flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]

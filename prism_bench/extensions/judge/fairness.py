@@ -31,7 +31,7 @@ from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.study_summary import write_summary
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.task import JudgeTask, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.interrupts import guarded
 from prism_bench.kernel import KernelSpec
@@ -92,7 +92,7 @@ def forms(catalogue: Catalogue) -> Iterator[KernelSpec]:
     """Yield every kernel and variant, each as an own task."""
     for spec in catalogue.kernels.values():
         yield spec
-        yield from (replace(spec.with_variant(name), name=f"{spec.name}__{name}") for name in spec.variants)
+        yield from (replace(variant_task(spec, name), name=f"{spec.name}__{name}") for name in spec.variants)
 
 
 @guarded

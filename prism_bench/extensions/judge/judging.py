@@ -9,7 +9,7 @@ from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.submission import Submission, read_submission
-from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.task import JudgeTask, task_named
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
 from prism_bench.studies.compile_table import require_known
@@ -32,7 +32,7 @@ def judge(
     submission : Path or str
         The card, a TOML file, or a folder with one, next to its source or cubin; one that none may be is refused.
     task : str
-        A kernel of the catalogue: its reference, cases and tolerances judge the submission.
+        A kernel of the catalogue, or `kernel:variant`: its reference, cases and tolerances judge the submission.
     catalogue : Catalogue, Path or str, optional
         A catalogue or its folder; that of the project by default, else the built-in one.
     architectures : sequence of str
@@ -49,7 +49,7 @@ def judge(
     Raises
     ------
     UsageError
-        Submission, catalogue or task cannot be found; an architecture is no number.
+        Submission, catalogue or task cannot be found; the compiler does not know an architecture.
     BackendUnavailable
         No jail can be made here; no GPU answers, or it is in quarantine.
     """
@@ -64,10 +64,10 @@ def judge(
 
 
 def _task(name: str, catalogue: Catalogue | Path | str | None, architectures: Sequence[str]) -> JudgeTask:
-    """Return the task; a UsageError where there is none of the name, or where an architecture is no number."""
+    """Return the task; a UsageError where there is none of the name, or an architecture that no compiler knows."""
     found = catalogue if isinstance(catalogue, Catalogue) else of_project(Path(catalogue) if catalogue else None)
     require_known(architectures)
-    return JudgeTask(found.kernel(name), found)
+    return task_named(name, found)
 
 
 def read_or_refuse(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:

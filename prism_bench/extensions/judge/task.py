@@ -3,12 +3,13 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from prism_bench.catalogue import Catalogue
+from prism_bench.errors import unknown
 from prism_bench.extensions.judge.host_state import folder_prefix
 from prism_bench.extensions.judge.identity import headers_folder, task_hash
 from prism_bench.extensions.judge.submission import Submission
@@ -28,6 +29,20 @@ class JudgeTask:
     def hash(self) -> str:
         """A SHA-256 of all that the task is."""
         return task_hash(self.spec, self.catalogue.folder)
+
+
+def task_named(name: str, catalogue: Catalogue) -> JudgeTask:
+    """Return the task of a kernel, or of `kernel:variant`; a UsageError where there is none of the name."""
+    kernel, _, variant = name.partition(":")
+    spec = catalogue.kernel(kernel)
+    if variant and variant not in spec.variants:
+        raise unknown(f"variant of {spec.name}", variant, spec.variants)
+    return JudgeTask(variant_task(spec, variant) if variant else spec, catalogue)
+
+
+def variant_task(spec: KernelSpec, variant: str) -> KernelSpec:
+    """Return the spec of a variant as a task by itself, named `kernel:variant`."""
+    return replace(spec.with_variant(variant), name=f"{spec.name}:{variant}")
 
 
 @contextmanager
