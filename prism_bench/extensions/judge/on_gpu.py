@@ -69,7 +69,8 @@ class OnGpu:
         """Judge the submission's cases, and time the task's own kernel and its peers at the same workloads.
 
         A hidden size at which the task's own kernel is wrong is none of the task, and left out. What was right is
-        launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them.
+        launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them. Where no
+        check could do that, the submission has no time.
         """
         session, phase = self._session, self._session.clock.phase
         with phase("GPU"), closing(session):
@@ -96,7 +97,7 @@ class OnGpu:
         self.started |= set(children_of(os.getpid())) - before
 
     def _watch_launches(self, contestant: Contestant) -> None:
-        """Look for races and odd accesses of what is right so far; without a sanitizer that was not judged."""
+        """Look for races and odd accesses of what is right so far; where no check saw all of it, it has no time."""
         findings = self._session.findings
         if not contestant.cases or findings.objections:
             return
@@ -105,6 +106,9 @@ class OnGpu:
                 self._session.watch(contestant, self._watch())
         except ProfilerError as error:
             findings.unjudged.append(f"{UNWATCHED}: {error}")
+        if not findings.watched:
+            findings.times[:] = [one for one in findings.times if one.kind != "submission"]
+            findings.unjudged.append(f"times of the submission: none, since nobody has looked for {UNWATCHED}")
 
     def _timed_own(self, task: KernelSpec, cases: Sequence[Case]) -> Mapping[Workload, bool]:
         """Time the task's own kernel; return by workload whether it is right, nothing where it cannot be launched."""

@@ -42,6 +42,13 @@ class NearRunner:
         pass
 
 
+def session(device: FakeDevice | None = None) -> RefereeSession:
+    """Return a session on a device that is as before afterwards; each runner has a new one, where none is given."""
+    return RefereeSession(
+        lambda: NearRunner(device or FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+    )
+
+
 @pytest.fixture
 def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))

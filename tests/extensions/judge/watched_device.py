@@ -187,3 +187,7 @@ WATCHED: dict[str, Callable[..., None]] = {
         warns_of_a_race, forges_words_of_the_tool, is_called_like_a_summary, faults_when_watched, hangs_when_watched,
     )
 }  # fmt: skip
+
+
+def near(check: str) -> WatchedRunner:
+    return NearWatchedRunner(check)

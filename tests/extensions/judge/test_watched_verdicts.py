@@ -1,0 +1,101 @@
+"""Verdicts on what no emulator watches: a finding leaves no time, and so does what nobody has looked at."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.errors import ProfilerError
+from prism_bench.extensions.judge import on_gpu
+from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.defences import in_force
+from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.session import RefereeFindings
+from prism_bench.extensions.judge.referee.watch import LaunchWatch
+from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.kernel import KernelSpec
+from prism_bench.profilers import tools
+from prism_bench.profilers.sanitizer import CHECKS
+from tests.extensions.judge import fake_device, near_runner
+from tests.extensions.judge.near_runner import session
+from tests.extensions.judge.watched_device import NearWatchedRunner, near
+
+case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
+HERE = Path(__file__).parent
+
+
+def judged_on_gpu(case: Case, code: str, unwatched: Sequence[str], watch: object) -> RefereeFindings:
+    gpu = OnGpu(session(), rivals=False, watch=watch)  # pyright: ignore[reportArgumentType]
+    return gpu.judge(case.spec, case.spec, [case], ContestantCode(code.encode(), {"add": "add"}), unwatched)
+
+
+def test_what_is_found_leaves_no_time(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fake_device.KERNELS, "reads_past_the_end", fake_device.honest)
+    found = judged_on_gpu(case, "reads_past_the_end", [case.name], lambda: LaunchWatch(near))
+    assert (["outputs"], []) == ([one.rule for one in found.objections], found.times)
+    clean = judged_on_gpu(case, "honest", [case.name], lambda: LaunchWatch(near))
+    assert ([], 1, list(CHECKS)) == (clean.objections, len(clean.times), clean.watched)
+
+
+def test_only_what_no_emulator_watched_and_is_right_is_launched_again(case: Case) -> None:
+    def never() -> LaunchWatch:
+        raise AssertionError("nothing is to be watched")
+
+    assert judged_on_gpu(case, "honest", [], never).times
+    assert judged_on_gpu(case, "changes_an_input", [case.name], never).objections
+
+
+def test_what_no_check_saw_has_no_time(case: Case) -> None:
+    """One that saw every case is enough: what the others could not is named."""
+
+    def partly(seen: Sequence[str]) -> LaunchWatch:
+        return LaunchWatch(lambda check: NearWatchedRunner(check, ending=b"" if check in seen else b"=========\n"))
+
+    for seen in ([], ["memcheck"]):
+        found = judged_on_gpu(case, "honest", [case.name], lambda seen=seen: partly(seen))
+        assert (seen, len(seen), []) == (found.watched, len(found.times), found.objections)
+        assert bool(seen) != any("times of the submission: none" in words for words in found.unjudged)
+
+
+def test_without_the_tool_the_verdict_names_what_nobody_looked_for(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> tools.Tool:
+        raise ProfilerError("compute-sanitizer: the tool is not on this machine.")
+
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.watch.tools.find", missing)
+    found = judged_on_gpu(case, "honest", [case.name], on_gpu.installed_watch)
+    assert [] == found.times == found.objections
+    assert [words for words in found.unjudged if words.startswith(on_gpu.UNWATCHED)]
+    assert [words for words in found.unjudged if words.startswith("times of the submission: none")]
+    absent = {"races", "memory that nothing wrote"}
+    assert not absent & set(in_force(found.watched, is_emulated=False))
+    assert absent <= set(in_force(list(CHECKS), is_emulated=False)) & set(in_force(None, is_emulated=True))
+
+
+@pytest.mark.parametrize(
+    ("code", "ruling", "words"), [("reads_past_the_end", "wrong", "out of bounds"), ("honest", "right", "")]
+)
+def test_machine_code_has_a_verdict_and_no_time_where_a_check_objects(
+    case: Case, monkeypatch: pytest.MonkeyPatch, code: str, ruling: str, words: str
+) -> None:
+    def compiled(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:
+        trial.built["90"] = ContestantCode(code.encode(), {"attack": "attack"})
+
+    monkeypatch.setitem(fake_device.KERNELS, "reads_past_the_end", fake_device.honest)
+    monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
+    found = discover(HERE / "tasks")
+    submission = read_submission(HERE / "museum" / "reads_past_the_end_in_machine_code.toml")
+    gpu = OnGpu(session(), rivals=False, watch=lambda: LaunchWatch(near))
+    verdict = SubmissionTrial(submission, JudgeTask(found.kernel("add"), found), ("90",), False, gpu=gpu).verdict()
+    assert ruling == verdict.ruling
+    assert words in "".join(map(str, verdict.objections))
+    assert bool(verdict.times) == ("right" == ruling)
+    assert "races" in verdict.defences
+    assert {f"compute-sanitizer, {check}" for check in CHECKS} <= {one.where for one in verdict.checked}
+    watched = {one.case for one in verdict.checked if one.where.startswith("compute-sanitizer")}
+    assert any("[n=257]" in name for name in watched)
+    assert not any(name in watched for name in verdict.hidden), "the large sizes are launched and timed alone"
