@@ -2,12 +2,13 @@
 
 A fill draws at most `BLOCK` values with NumPy. A larger array repeats that block, each time rotated by a seeded
 amount: the distribution is the block's, no two blocks are alike, and a device can lay it out by copying, so that
-the host never holds gigabytes and both sides hold the same bits.
+the host never holds gigabytes and both sides hold the same bits. Where a kernel could gain by knowing that, `chosen`
+puts the array together from values of the block that a key chooses, so that nothing but the distribution repeats.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 1 << 20
+STEP = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64
+_HOST_PIECE, _DEVICE_PIECE = 1 << 16, 1 << 22  # elements chosen at a time: what is computed of them stays in a cache
 MOST_BLOCKS = 24  # that are kept: at most 8 MiB each
 
 Draw = Callable[[np.random.Generator, int, Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Values of a block that are drawn together: `length` neighbours, which begin at any multiple of `step`.
+
+    Any choice among the runs of a block has its distribution, as any choice of values has where each is one.
+    """
+
+    length: int = 1
+    step: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many runs a block has."""
+        return max(0, BLOCK - self.length) // self.step + 1
+
+    def places(self, key: int, first: int, count: int, xp: ArrayModule = np) -> AnyArray:
+        """Return which element of a block each of `count` elements from the place `first` on is, chosen by the key.
+
+        A run is the highest 32 bits of splitmix64's output, scaled to their number, as in `backends/cuda/guard.cu`.
+        """
+        places = xp.arange(first, first + count, dtype=np.uint64)
+        runs = places // np.uint64(self.length)
+        chosen = (mixed(runs + np.uint64(key)) >> np.uint64(32)) * np.uint64(self.count) >> np.uint64(32)
+        return (chosen * np.uint64(self.step) + (places - runs * np.uint64(self.length))).astype(np.int64)
+
+
+ONE_BY_ONE = Runs()
 
 
 @dataclass(frozen=True)
@@ -30,25 +62,36 @@ class Fill:
     """Source of an array's values: `draw(rng, count, axes)` returns `count` of them.
 
     `domain` holds all values that the fill may draw, and those that a kernel filled so has to take as well. With
-    `is_common`, fills of the same `meaning` draw the same values from the same generator, whatever the axes are.
+    `is_common`, fills of the same `meaning` draw the same values from the same generator, whatever the axes are. `runs`
+    are what of a whole block belongs together, by the axes where these decide it; None where nobody knows.
     """
 
     draw: Draw
     meaning: str
     domain: Domain | None = None
     is_common: bool = False
+    runs: Runs | Callable[[Mapping[str, Any]], Runs] | None = None
+
+    def known_runs(self, axes: Mapping[str, Any]) -> Runs | None:
+        """Return what of a block belongs together for these axes; None where that is unknown, or more than a block."""
+        runs = self.runs(axes) if callable(self.runs) else self.runs
+        return runs if runs and runs.length <= BLOCK else None
 
 
 def normal(mean: float = 0.0, deviation: float = 1.0) -> Fill:
     """Return a fill of normally distributed values."""
     meaning = f"normal({mean}, {deviation})"
-    return Fill(lambda rng, count, axes: rng.normal(mean, deviation, count), meaning, real(), is_common=True)
+    return Fill(
+        lambda rng, count, axes: rng.normal(mean, deviation, count), meaning, real(), is_common=True, runs=ONE_BY_ONE
+    )
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> Fill:
     """Return a fill of uniformly distributed values in [low, high)."""
     meaning, domain = f"uniform({low}, {high})", interval(low, high)
-    return Fill(lambda rng, count, axes: rng.uniform(low, high, count), meaning, domain, is_common=True)
+    return Fill(
+        lambda rng, count, axes: rng.uniform(low, high, count), meaning, domain, is_common=True, runs=ONE_BY_ONE
+    )
 
 
 def integers(low: int | str, high: int | str) -> Fill:
@@ -58,7 +101,7 @@ def integers(low: int | str, high: int | str) -> Fill:
         first, end = (axes[bound] if isinstance(bound, str) else bound for bound in (low, high))
         return rng.integers(first, end, count)
 
-    return Fill(draw, f"integers({low}, {high})", whole(low, high))
+    return Fill(draw, f"integers({low}, {high})", whole(low, high), runs=ONE_BY_ONE)
 
 
 def constant(value: float) -> Fill:
@@ -68,11 +111,16 @@ def constant(value: float) -> Fill:
 
 @dataclass(frozen=True)
 class InputArray:
-    """Input that is not laid out yet: `block` repeated with `rotations` until `shape` is full."""
+    """Input that is not laid out yet: `block` repeated with `rotations` until `shape` is full.
+
+    With a `key`, it consists of `runs` of the block instead, each chosen by the key and its place.
+    """
 
     block: "NDArray[Any]"
     rotations: tuple[int, ...]
     shape: tuple[int, ...]
+    runs: Runs | None = None
+    key: int | None = None
 
     @property
     def dtype(self) -> "np.dtype[Any]":
@@ -86,12 +134,30 @@ class InputArray:
         """Return the array laid out by `xp` (NumPy or CuPy), C-contiguous, a fresh copy each time."""
         out = xp.empty(self.shape, self.dtype)
         flat, block = out.reshape(-1), xp.asarray(self.block)
+        if self.key is not None and self.runs:
+            piece = _HOST_PIECE if xp is np else _DEVICE_PIECE
+            for first in range(0, flat.size, piece):
+                part = flat[first : first + piece]
+                part[:] = block[self.runs.places(self.key, first, part.size, xp)]
+            return out
         for index, rotation in enumerate(self.rotations):
             part = flat[index * BLOCK : (index + 1) * BLOCK]
             head = min(part.size, block.size - rotation)
             part[:head] = block[rotation : rotation + head]
             part[head:] = block[: part.size - head]
         return out
+
+    def chosen(self, key: int) -> "InputArray":
+        """Return the input whose runs the key chooses, where it is larger than a block and its runs are known."""
+        return replace(self, key=key) if self.runs and len(self.rotations) > 1 else self
+
+
+def mixed(values: AnyArray) -> AnyArray:
+    """Return the output of splitmix64 (Steele, Lea and Flood, OOPSLA 2014) for an array of states of 64 bits."""
+    values = values + STEP
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def draw(
@@ -102,7 +168,7 @@ def draw(
     block = _kept_block(fill, dtype, rng, axes) if count >= BLOCK else _block(fill, count, dtype, rng, axes)
     repeats = -(-count // BLOCK)
     rotations = (0, *(int(r) for r in rng.integers(0, BLOCK, max(0, repeats - 1))))[:repeats]
-    return InputArray(block, rotations, shape)
+    return InputArray(block, rotations, shape, fill.known_runs(axes))
 
 
 def _block(fill: Fill, count: int, dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]) -> "NDArray[Any]":

@@ -26,14 +26,17 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.tolerance import Tolerance
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # Memory-bound: 26 instructions a state. `scalar` as well, with half of an SM's warps (46 registers) to wait for it.
 weights = Fill(
-    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"],
+    "exponential, of mean 1 / cols",
+    nonnegative(),
+    runs=ONE_BY_ONE,
 )
 
 

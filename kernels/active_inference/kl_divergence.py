@@ -28,13 +28,16 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # Memory-bound: 26 instructions a pair.
 weights = Fill(
-    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"],
+    "exponential, of mean 1 / cols",
+    nonnegative(),
+    runs=ONE_BY_ONE,
 )
 
 

@@ -35,7 +35,7 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 
 KINDS = ("sigmoid", "nmda", "backpropagating", "saturating", "sigma_pi", "nmda_compat")
 SIGMOID = {
@@ -47,11 +47,13 @@ WEIGHTS = Fill(
     lambda rng, count, axes: rng.normal(size=count) / np.sqrt(max(axes["inputs"], 1)),
     "normal / sqrt(inputs)",
     IN_RANGE,
+    runs=ONE_BY_ONE,
 )
 POTENTIALS = Fill(
     lambda rng, count, axes: rng.normal(-40, 25, count) if axes["kind"] == "nmda" else rng.normal(size=count),
     "normal(-40, 25) mV for nmda, normal otherwise",
     real(),
+    runs=ONE_BY_ONE,
 )
 REDUCTION = 1e-6
 UNDERFLOW = 1e-30

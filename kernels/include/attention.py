@@ -10,7 +10,7 @@ from prism_bench import In, Launch, Out, Rule, Scalar, Size, TensorMap, normal
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 
 # Width of a head, rounded up: 16s of queries per warp and keys per step that its registers hold, the fastest first.
 SHAPES = {64: ((2, 64), (1, 64), (2, 32), (1, 32)), 128: ((2, 32), (1, 32), (1, 16)), 256: ((1, 32),)}
@@ -29,6 +29,7 @@ MASK = Fill(
     lambda rng, count, axes: np.where(rng.random(count) < 0.1, -np.inf, rng.normal(size=count)),
     "normal, 10 % -inf",
     real(),
+    runs=ONE_BY_ONE,
 )
 
 # A key that is closed has weight 0, and 0 times an infinite value would be none.

@@ -7,10 +7,12 @@ import numpy as np
 from prism_bench import Workload
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import positive
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 
 LEAST = 1e-10
-spreads = Fill(lambda rng, count, axes: np.exp(rng.normal(0, 0.5, count)), "log-normal(0, 0.5)", positive())
+spreads = Fill(
+    lambda rng, count, axes: np.exp(rng.normal(0, 0.5, count)), "log-normal(0, 0.5)", positive(), runs=ONE_BY_ONE
+)
 
 # States of a belief and observations: the documents' 900 and 100, then vectors beyond any cache.
 STATES = {"S0": Workload(n=900), "S1": Workload(n=1 << 24), "S2": Workload(n=1 << 26)}

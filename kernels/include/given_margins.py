@@ -16,7 +16,7 @@ from prism_bench.arguments import Array
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative
-from prism_bench.inputs import Fill, constant
+from prism_bench.inputs import ONE_BY_ONE, Fill, constant
 
 EMPTY_AND_LARGE = {"joint": constant(0), "x_margin": constant(2**24), "y_margin": constant(2**24)}
 MOST_BLOCKS, AHEAD = 512, 4  # blocks that share a table; rows that a thread loads at a time
@@ -29,6 +29,7 @@ def margin_of(cells: str) -> Fill:
         lambda rng, count, axes: rng.poisson(20 * axes[cells] + 1, size=count) + 1.0,
         "Poisson, near the sum",
         nonnegative(most=2.0**30),  # a cell over the product of two of them stays in range
+        runs=ONE_BY_ONE,
     )
 
 

@@ -10,7 +10,7 @@ from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import whole
-from prism_bench.inputs import Fill, integers
+from prism_bench.inputs import Fill, Runs, integers
 
 from .convolution import correlated_one
 from .label_vote import labels_of, neighbours, vote
@@ -26,6 +26,7 @@ PATCHES = Fill(
     lambda rng, count, axes: rng.integers(0, 256, count) * (np.arange(count) // 32 % 4) // 3,
     "whole numbers below 256, their contrast changing every 32 pixels",
     whole(0, 256),
+    runs=Runs(128, 128),
 )
 INPUTS = (In("x", "rows cols", fill=PATCHES), In("taps", "k k", fill=integers(-4, 5)))
 PARAMETERS = {"window": 8, "bins": 64, "lo": -2048.0, "hi": 2048.0, "threshold": 2.5, "rule": "gt", "majority": 5,

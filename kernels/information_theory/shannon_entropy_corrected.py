@@ -29,7 +29,7 @@ from prism_bench.arguments import Array
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative, whole
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.peer import Peer
 
 from ..include.poor_ways import ONE_BLOCK
@@ -39,9 +39,14 @@ from ..include.poor_ways import ONE_BLOCK
 # and made int64 slower; eight loads ahead made `probabilities` slower.
 MOST_BLOCKS = 8192
 TINY = np.finfo("float32").tiny  # CuPy takes anything smaller for 0
-tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5", whole(0, 2**20))
+tallies = Fill(
+    lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5", whole(0, 2**20), runs=ONE_BY_ONE
+)
 weights = Fill(
-    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"],
+    "exponential, of mean 1 / cols",
+    nonnegative(),
+    runs=ONE_BY_ONE,
 )
 
 

@@ -29,7 +29,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import Domain, interval, real
-from prism_bench.inputs import Fill, integers
+from prism_bench.inputs import ONE_BY_ONE, Fill, integers
 
 
 def grid(low: int, high: int, steps: int, domain: Domain | None = None) -> Fill:
@@ -38,6 +38,7 @@ def grid(low: int, high: int, steps: int, domain: Domain | None = None) -> Fill:
         lambda rng, count, axes: rng.integers(low * steps, high * steps, count) / steps,
         f"multiples of 1/{steps} in [{low}, {high})",
         domain or real(),
+        runs=ONE_BY_ONE,
     )
 
 

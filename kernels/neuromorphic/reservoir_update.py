@@ -29,7 +29,7 @@ from prism_bench.arguments import Array
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 
 from ..include.gemm_tile import Whole, on_tiles, tile_rule
 
@@ -40,6 +40,7 @@ RECURRENT = Fill(
     lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count),
     "normal(0, 0.9 / sqrt(n))",
     real(),
+    runs=ONE_BY_ONE,
 )
 
 

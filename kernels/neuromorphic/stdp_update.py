@@ -35,11 +35,16 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative, whole
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 
 from ..include.columns import rows_grid
 
-SPIKED = Fill(lambda rng, count, axes: rng.random(count) < axes["active"], "1 with probability `active`", whole(0, 2))
+SPIKED = Fill(
+    lambda rng, count, axes: rng.random(count) < axes["active"],
+    "1 with probability `active`",
+    whole(0, 2),
+    runs=ONE_BY_ONE,
+)
 TIME = replace(uniform(0, 100), domain=nonnegative().with_finite_numbers())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, elementwise, reduction
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.peer import Peer
 
 from ..include import custatevec_peers
@@ -20,6 +20,7 @@ STATE = Fill(
     lambda rng, count, axes: rng.normal(0, (2 * axes["states"]) ** -0.5, count),
     "normal, of norm 1 in the mean",
     real(),
+    runs=ONE_BY_ONE,
 )
 
 

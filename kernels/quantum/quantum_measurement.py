@@ -30,7 +30,7 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.peer import Peer
 
 from ..include import custatevec_peers
@@ -46,6 +46,7 @@ normalised = Fill(
     lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count),
     "normal, of squared norm 1",
     real(),
+    runs=ONE_BY_ONE,
 )
 
 

@@ -30,7 +30,7 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 
 ROWS = 4
 MOST_BLOCKS = 8192  # of the mean field's first launch
@@ -43,6 +43,7 @@ PHASES = Fill(
     lambda rng, count, axes: rng.integers(-2, 3, count) * TURN + rng.uniform(0.4, TURN - 0.4, count),
     "-2 to 2 turns and 0.4 to 2 pi - 0.4",
     real(),
+    runs=ONE_BY_ONE,
 )
 SINES = ("theta", "sines", "cosines", "rate", "n", "dt")
 

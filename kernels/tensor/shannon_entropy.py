@@ -28,7 +28,7 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.peer import Peer
 
 from ..include import cub_peers
@@ -38,9 +38,14 @@ from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 # Memory-bound. While each term branched on its size, registers left half of an SM's warps; terms without branches in 32
 # registers are faster. `counts` reads most rows once: their total and sum of c log c at the same time.
 weights = Fill(
-    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"],
+    "exponential, of mean 1 / cols",
+    nonnegative(),
+    runs=ONE_BY_ONE,
 )
-tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20", nonnegative())
+tallies = Fill(
+    lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20", nonnegative(), runs=ONE_BY_ONE
+)
 
 
 def with_empty_bins(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:

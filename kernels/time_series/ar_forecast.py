@@ -33,7 +33,7 @@ from prism_bench import (
 from prism_bench.arguments import Array
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import as_drawn
-from prism_bench.inputs import Fill
+from prism_bench.inputs import Fill, Runs
 from prism_bench.peer import Peer
 
 from ..include.poor_ways import TIME_LOOP
@@ -193,7 +193,10 @@ def arguments(phi: Array) -> tuple[Any, ...]:
 
 
 MEANING = "normal, scaled to sum |phi| = 0.95"
-PHI, STABLE_EACH = In("phi", "lags", fill=Fill(stable, MEANING, as_drawn())), Fill(stable_each, MEANING, as_drawn())
+PHI, STABLE_EACH = (
+    In("phi", "lags", fill=Fill(stable, MEANING, as_drawn())),
+    Fill(stable_each, MEANING, as_drawn(), runs=lambda axes: Runs(axes["lags"], axes["lags"])),
+)
 RULES = (Rule("1 <= lags <= length", lambda lags, length: 1 <= lags <= length),)
 GUIDED = Golden(
     Workload(series=1, length=1000, lags=5, horizon=10, intercept=0.0),

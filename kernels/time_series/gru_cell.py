@@ -30,7 +30,7 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.peer import Peer
 
 from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
@@ -54,6 +54,7 @@ WEIGHTS = Fill(
     lambda rng, count, axes: rng.uniform(-1, 1, count) / np.sqrt(max(axes["hidden"], 1)),
     "uniform(-1, 1) / sqrt(hidden)",
     real(),
+    runs=ONE_BY_ONE,
 )
 
 FEW = ("x", "h", "w_ih", "w_hh", "b_ih", "b_hh", "h_next", "batch", "inputs", "hidden")

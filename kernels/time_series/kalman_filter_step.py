@@ -31,7 +31,7 @@ from prism_bench.arguments import Array, Scalar
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import as_drawn, real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import Fill, Runs
 
 MOST_SHARED = 227 * 1024
 ALONE = 16  # states and measurements up to which some lanes of a warp do
@@ -86,7 +86,12 @@ def definite(size: str, scale: float) -> Fill:
         root = rng.normal(0, 0.3 / n**0.5, (count // (n * n), n, n))
         return (scale * (root @ root.transpose(0, 2, 1) + np.eye(n))).reshape(-1)
 
-    return Fill(draw, f"{scale} (A A^T + I)", as_drawn())
+    return Fill(draw, f"{scale} (A A^T + I)", as_drawn(), runs=lambda axes: whole_matrices(axes[size]))
+
+
+def whole_matrices(n: int) -> Runs:
+    elements = max(1, n * n)
+    return Runs(elements, elements)
 
 
 def transitions(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:

@@ -28,7 +28,7 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.peer import Peer
 
 from ..include.poor_ways import EAGER_STEPS
@@ -41,11 +41,13 @@ cell_mass = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1),
     "exponential",
     nonnegative(),
+    runs=ONE_BY_ONE,
 )
 marginal_mass = Fill(
     lambda rng, count, axes: (1 + rng.gamma(1 + axes["ys"], size=count)) / (axes["ys"] * axes["cells"] or 1),
     "gamma, near the sum of ys cells",
     nonnegative(),
+    runs=ONE_BY_ONE,
 )
 
 

@@ -28,7 +28,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
-from prism_bench.inputs import Fill
+from prism_bench.inputs import ONE_BY_ONE, Fill
 from prism_bench.peer import Peer
 
 from ..include.given_margins import ONE_OR_MORE, with_margins
@@ -41,10 +41,16 @@ from ..include.poor_ways import ONE_BLOCK
 STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 256, 8192, 1024, 512
 SIDE, IN_TURN = 32, 8  # of square tables that stay in registers; of them a warp takes so many
 tallies = Fill(
-    lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20", nonnegative()
+    lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)),
+    "Poisson, of gamma mean 20",
+    nonnegative(),
+    runs=ONE_BY_ONE,
 )
 weights = Fill(
-    lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]), "exponential", nonnegative()
+    lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]),
+    "exponential",
+    nonnegative(),
+    runs=ONE_BY_ONE,
 )
 
 

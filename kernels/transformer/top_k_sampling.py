@@ -28,7 +28,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
-from prism_bench.inputs import Fill
+from prism_bench.inputs import Fill, Runs
 from prism_bench.peer import Peer
 
 from ..include.philox import uniforms
@@ -46,6 +46,9 @@ def distinct(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> A
 
     knots = np.linspace(1e-7, 1 - 1e-7, 4001)
     return np.interp((rng.permutation(count) + 0.5) / max(1, count), knots, [NormalDist().inv_cdf(q) for q in knots])
+
+
+DISTINCT = Fill(distinct, "normal, no two alike", real(), runs=lambda axes: Runs(max(1, axes["vocabulary"])))
 
 
 def launch(rows: int, vocabulary: int, k: int, capacity: int) -> Launch:
@@ -135,7 +138,7 @@ IN_ORDER = {"index": exact(), "p": normalising(), "token": exact()}
 spec = KernelSpec(
     entry="top_k_sampling<true>",
     arguments=(
-        In("logits", "rows vocabulary", fill=Fill(distinct, "normal, no two alike", real())),
+        In("logits", "rows vocabulary", fill=DISTINCT),
         Out("index", "rows k", "int32"), Out("p", "rows k"), Out("token", "rows", "int32"), Size("vocabulary"),
         Size("k"), Size("capacity"), Scalar("temperature", "float64"), Scalar("top_p", "float64"),
         Scalar("seed", "uint64"),

@@ -10,6 +10,7 @@ from prism_bench.backends.cuda import guard as on_device
 from prism_bench.backends.guard import POOL, ROOM, HostGuard
 from prism_bench.emulator import compile_source
 from prism_bench.errors import BackendUnavailable
+from prism_bench.inputs import BLOCK, ONE_BY_ONE, InputArray, Runs
 
 SOURCE = Path(on_device.__file__).with_name("guard.cu")
 DTYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "bool", "complex64", "complex128")
@@ -193,3 +194,15 @@ def test_inputs_of_whole_numbers_are_left_alone(guarded):
     guard = guarded({"y": filled("float32", 4)}, inputs=[x, whole], key=4)
     guard.nudge(3)
     assert np.arange(500).tolist() == np.asarray(x).tolist() == np.asarray(whole).tolist()
+
+
+@pytest.mark.parametrize("runs", [ONE_BY_ONE, Runs(96, 32), Runs(50257)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_input_is_put_together_as_on_the_host(kernels, dtype, runs):
+    elements, key = 5000, (1 << 64) - 5
+    block = np.random.default_rng(1).integers(0, 256, BLOCK * np.dtype(dtype).itemsize, np.uint8).view(dtype)
+    found = memory(np.zeros(elements, dtype))
+    which = np.int64(elements), np.int32(found.itemsize), block.view(np.uint8), np.uint64(key)
+    kernels["choose"]((3,), (64,), (found, *which, np.int64(runs.length), np.int64(runs.step), np.uint64(runs.count)))
+    content = InputArray(block, (), (elements,), runs, key)
+    assert found.tobytes() == content.on(np).tobytes()

@@ -7,6 +7,7 @@ import numpy as np
 
 from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.guard import guard_kernels
+from prism_bench.inputs import InputArray
 
 _THREADS = 256
 _ALL = 2**64 - 1
@@ -41,9 +42,16 @@ class DeviceBytes:
             self._kernels["digest"]((self._blocks,), (_THREADS,), arguments)
         return int(sums.get()[0])
 
-    def put(self, address: int, content: Any) -> None:
-        """Write an array of the device."""
-        self._view(address, content.nbytes)[...] = content.reshape(-1).view(np.uint8)
+    def put(self, address: int, content: InputArray) -> None:
+        """Write an input, whose block is repeated, or put together of chosen runs, on the device."""
+        if content.key is not None and content.runs:
+            size, block, runs = content.dtype.itemsize, self._cupy.asarray(content.block), content.runs
+            which = np.int64(content.nbytes // size), np.int32(size), block, np.uint64(content.key & _ALL)
+            how = np.int64(runs.length), np.int64(runs.step), np.uint64(runs.count)
+            self._kernels["choose"]((self._blocks,), (_THREADS,), (np.uint64(address), *which, *how))
+            return
+        laid_out = content.on(self._cupy)
+        self._view(address, content.nbytes)[...] = laid_out.reshape(-1).view(np.uint8)
 
     def array(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
         """Return an array of the device over the memory itself."""

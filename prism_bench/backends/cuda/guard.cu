@@ -1,4 +1,5 @@
-// What stands around a timed launch's outputs: spoil a few places, make all random, compare, digest, nudge an input.
+// What stands around a timed launch's outputs: spoil a few places, make all random, compare, digest, nudge an input; and
+// inputs that are chosen from a block.
 // An output is `count` elements of `size` bytes; of `pool` places in it, one in each of as many equal parts, `want`
 // has what the verified launch left there.
 
@@ -83,6 +84,21 @@ extern "C" __global__ void overwrite_at_random(unsigned char* bytes, long long s
     const long long stride = (long long)gridDim.x * blockDim.x, first = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     for (long long i = first; i < size / 8; i += stride) reinterpret_cast<u64*>(bytes)[i] = mixed(key + i);
     for (long long i = size / 8 * 8 + first; i < size; i += stride) bytes[i] = static_cast<unsigned char>(mixed(key + i));
+}
+
+// Runs of `length` elements, each one of a block's `runs`, which begin at multiples of `step`: as `inputs.Runs` has them.
+extern "C" __global__ void choose(unsigned char* bytes, long long count, int size, const unsigned char* block, u64 key,
+                                  long long length, long long step, u64 runs) {
+    const long long stride = (long long)gridDim.x * blockDim.x, first = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    for (long long i = first; i < count; i += stride) {
+        const long long run = length == 1 ? i : i / length;
+        const long long chosen = static_cast<long long>((mixed(key + run) >> 32) * runs >> 32);
+        const long long from = chosen * step + (i - run * length);
+        if (size == 16)
+            reinterpret_cast<ulonglong2*>(bytes)[i] = reinterpret_cast<const ulonglong2*>(block)[from];
+        else
+            store(bytes, i, size, load(block, from, size));
+    }
 }
 
 // Added to a sum: a number for every eight bytes and where they stand, so that the order of threads does not matter.

@@ -13,7 +13,7 @@ from prism_bench.backends.guard import POOL, ROOM, SHARE, OutputGuard, StrayElem
 from prism_bench.compilation import compile_source
 
 _SOURCE = Path(__file__).with_name("guard.cu")
-_ENTRIES = ("remember", "spoil", "compare", "overwrite_at_random", "digest", "nudge")
+_ENTRIES = ("remember", "spoil", "compare", "overwrite_at_random", "choose", "digest", "nudge")
 _THREADS = 256
 _ALL = 2**64 - 1
 

@@ -6,9 +6,9 @@ from typing import Literal
 Defence = Literal[
     "form of the submission", "bounds of the card", "jail", "limits of time", "form of machine code", "precision",
     "degenerate tasks", "relative tolerance", "stale memory", "untouched inputs", "new inputs", "changed element",
-    "every launch", "bounds of buffers", "memory that nothing wrote", "races", "hidden sizes", "hidden seeds",
-    "launch errors", "edges on a GPU", "new module", "physical limits", "number of samples", "work left behind",
-    "state of the machine",
+    "no repetition", "every launch", "bounds of buffers", "memory that nothing wrote", "races", "hidden sizes",
+    "hidden seeds", "launch errors", "edges on a GPU", "new module", "physical limits", "number of samples",
+    "work left behind", "state of the machine",
 ]  # fmt: skip
 DEFENCES: Mapping[Defence, str] = {
     "form of the submission": "a submission is device code and a card; nothing of it runs as a program on the host",
@@ -23,6 +23,7 @@ DEFENCES: Mapping[Defence, str] = {
     "untouched inputs": "inputs are compared after every launch",
     "new inputs": "launches of the same case have different inputs",
     "changed element": "a launch whose inputs are those of the last one but for one element, at a random place",
+    "no repetition": "beyond 2^20 elements the device draws an input from a block, run by run, by a secret key",
     "every launch": "outputs of every launch are compared, those that are timed too",
     "bounds of buffers": "accesses out of bounds are found by the emulator or compute-sanitizer, writes by canaries",
     "memory that nothing wrote": "reads of memory that nothing wrote are found by the emulator or compute-sanitizer",
@@ -38,8 +39,11 @@ DEFENCES: Mapping[Defence, str] = {
     "state of the machine": "memory, clocks, errors and a canary kernel are as before, else the device is quarantined",
 }
 ON_A_GPU: frozenset[Defence] = frozenset(
-    ("edges on a GPU", "new module", "physical limits", "number of samples", "work left behind", "state of the machine")
-)
+    (
+        "edges on a GPU", "no repetition", "new module", "physical limits", "number of samples", "work left behind",
+        "state of the machine",
+    )
+)  # fmt: skip
 # Checks of compute-sanitizer by what is not in force without them, where no emulator runs a submission.
 WATCHED: Mapping[Defence, str] = {"memory that nothing wrote": "initcheck", "races": "racecheck"}
 

@@ -12,7 +12,7 @@ from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.case import Case, Device
 from prism_bench.emulator.isolation import own_children
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.inputs import InputArray
+from prism_bench.inputs import ONE_BY_ONE, InputArray
 from prism_bench.kernel import KernelSpec
 from prism_bench.run.verification import passed, verify
 from prism_bench.workload import Workload
@@ -68,7 +68,7 @@ def changed_inputs(case: Case, inputs: dict[str, InputArray], secret: int) -> di
     rng = random.Random(secret)
     free = [
         one.name for one in case.spec.inputs
-        if case.golden is None and not case.edge and one.fill.is_common and inputs[one.name].block.size > 1
+        if case.golden is None and not case.edge and one.fill.runs == ONE_BY_ONE and inputs[one.name].block.size > 1
     ]  # fmt: skip
     rng.shuffle(free)
     for name in free:

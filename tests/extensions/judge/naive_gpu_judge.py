@@ -86,7 +86,7 @@ class _Naive:
 
     @classmethod
     def of(cls, device: CudaRefereeDevice, backend: CudaBackend, case: Case, plan: CasePlan) -> "_Naive":
-        arena, size = Arena(device, plan, 0), backend.device.l2_bytes
+        arena, size = Arena(device, plan), backend.device.l2_bytes
         calls = [device.call(one, arena.values(one.parameters)) for one in plan.steps]
         return cls(device, backend.harness, case, arena, calls, device.allocate(size), size)
 

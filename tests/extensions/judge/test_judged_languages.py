@@ -71,7 +71,7 @@ def test_a_launch_has_what_the_compiler_s_card_asks_for(tmp_path: Path) -> None:
     assert [16, 8, 8, 8, 4, 8, 8] == [one.size for one in step.parameters]
     hidden = plan.buffers[-1]
     assert ("scratch", (94 * 2 * 128,)) == (hidden.role, hidden.shape)
-    arena = Arena(FakeDevice(), plan, 0)
+    arena = Arena(FakeDevice(), plan)
     structure, b, c, n, blocks, memory, null = arena.values(step.parameters)
     assert isinstance(structure, np.ndarray)
     assert (arena.address("a"), 3000) == structure[0].item()

@@ -63,7 +63,7 @@ def sharing(driver: Driver, change: int = 0) -> type[FakeDevice]:
     class SharingDevice(FakeDevice):
         """Shows its outputs to the driver, by `change` in the first byte other than they are."""
 
-        def share(self, address: int, size: int) -> bytes:
+        def share(self, name: str, address: int, size: int) -> bytes:
             copy = self.view(address, size).copy()
             copy[0] ^= change
             driver.memory[handle := str(address).encode()] = copy
@@ -106,7 +106,7 @@ def test_what_is_not_shown_as_it_was_goes_through_the_host(
 ) -> None:
     device = sharing(driver, change=1) if shows == "other bytes" else FakeDevice
     if shows == "what nobody opens":
-        monkeypatch.setattr(FakeDevice, "share", lambda self, address, size: b"unknown")
+        monkeypatch.setattr(FakeDevice, "share", lambda self, name, address, size: b"unknown")
     assert [] == judged(case, "honest", device).objections
     assert fetched.count("FetchQuestion") == fetched.count("ShareQuestion") > 0
 

@@ -120,7 +120,7 @@ def test_a_launch_has_the_inputs_that_were_sent_for_it(case: Case) -> None:
     with RunnerClient(NearRunner(FakeDevice()), 2.0) as client:
         with pytest.raises(UsageError, match="nothing is loaded"):
             client.give(case.inputs(1))
-        client.load(plan, code_of, 0)
+        client.load(plan, code_of)
         for seed in (1, 2):
             client.give(case.inputs(seed))
             client.launch(7)
@@ -129,6 +129,6 @@ def test_a_launch_has_the_inputs_that_were_sent_for_it(case: Case) -> None:
             with pytest.raises(UsageError, match="no inputs were sent"):
                 client.launch(7)
         client.give(case.inputs(3))
-        client.load(plan, code_of, 0)
+        client.load(plan, code_of)
         with pytest.raises(UsageError, match="no inputs were sent"):
             client.launch(7)

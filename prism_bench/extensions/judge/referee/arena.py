@@ -1,7 +1,8 @@
-"""A runner's memory: every buffer between canaries, moved from module to module, poisoned before each launch."""
+"""A runner's memory: every buffer between canaries, moved and poisoned before each launch."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from random import Random
 
 import numpy as np
 
@@ -31,14 +32,18 @@ class _BufferPlace:
         end = self.address + self.size
         return (self.first, self.address - self.first), (end, self.first + self.room - end)
 
+    def moved(self, shift: int) -> "_BufferPlace":
+        """Return the place so many times 256 bytes behind the first one."""
+        return replace(self, address=self.first + CANARY_BYTES + shift * SHIFT_BYTES)
+
 
 class Arena:
-    """The buffers of one case on a device, each `shift` times 256 bytes further than the device gave it."""
+    """The buffers of one case on a device, each in memory in which it can be moved."""
 
-    def __init__(self, device: RefereeDevice, plan: CasePlan, shift: int) -> None:
+    def __init__(self, device: RefereeDevice, plan: CasePlan) -> None:
         self._device = device
         device.free_all()
-        self._places = {one.name: self._placed(one, shift % MOST_SHIFTS) for one in plan.buffers}
+        self._places = {one.name: self._placed(one) for one in plan.buffers}
         self._given: dict[str, int] = {}
 
     def address(self, name: str) -> int:
@@ -63,6 +68,11 @@ class Arena:
             place = self._places[one.buffer]
             return self._device.tensor_map(one.map, place.address, place.plan.dtype, place.plan.shape)
         return self.address(one.buffer) if one.buffer else np.frombuffer(bytes.fromhex(one.value), one.dtype)[0]
+
+    def move(self, key: int) -> None:
+        """Move every buffer by 256 bytes times a number that the key draws for it; what was in it is lost."""
+        draw = Random(key)
+        self._places = {name: place.moved(draw.randrange(MOST_SHIFTS)) for name, place in self._places.items()}
 
     def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:
         """Write new inputs, poison the outputs by the key, and make scratch and canaries as they were at first."""
@@ -96,7 +106,7 @@ class Arena:
     def shared(self) -> dict[str, str]:
         """Return handles of copies of what launches write, by name, in hexadecimal; none where one cannot be shared."""
         places = {name: place for name, place in self._places.items() if place.plan.is_written and place.size}
-        found = {name: self._device.share(place.address, place.size) for name, place in places.items()}
+        found = {name: self._device.share(name, place.address, place.size) for name, place in places.items()}
         handles = {name: handle.hex() for name, handle in found.items() if handle is not None}
         return handles if len(handles) == len(places) else {}
 
@@ -109,11 +119,11 @@ class Arena:
             if name in self._given and self._device.digest(place.address, place.size) != self._given[name]:
                 yield f"it changed the input {name}"
 
-    def _placed(self, plan: BufferPlan, shift: int) -> _BufferPlace:
+    def _placed(self, plan: BufferPlan) -> _BufferPlace:
         size = plan.nbytes
         room = size + 2 * CANARY_BYTES + MOST_SHIFTS * SHIFT_BYTES
         first = self._device.allocate(room)
-        return _BufferPlace(plan, first, room, first + CANARY_BYTES + shift * SHIFT_BYTES, size)
+        return _BufferPlace(plan, first, room, first + CANARY_BYTES, size)
 
 
 class BareArena(Arena):
@@ -130,6 +140,9 @@ class BareArena(Arena):
             elif place.plan.role == "scratch":
                 self._device.fill(place.address, place.size, place.plan.first_byte)
 
-    def _placed(self, plan: BufferPlan, shift: int) -> _BufferPlace:
+    def move(self, key: int) -> None:
+        """Leave every buffer where it is: there is nothing around it."""
+
+    def _placed(self, plan: BufferPlan) -> _BufferPlace:
         first = self._device.allocate(max(1, plan.nbytes))
         return _BufferPlace(plan, first, plan.nbytes, first, plan.nbytes)

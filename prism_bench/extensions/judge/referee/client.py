@@ -124,20 +124,20 @@ class RunnerClient:
         """Return the device; the first question, before which a process starts."""
         return self._ask(FactsQuestion(), (), FactsAnswer, START_SECONDS).message
 
-    def load(self, plan: CasePlan, cubins: Sequence[bytes], shift: int) -> LoadAnswer:
+    def load(self, plan: CasePlan, cubins: Sequence[bytes]) -> LoadAnswer:
         """Load machine code and make buffers, both anew."""
-        return self._load(RunnerLoadQuestion(plan, shift), cubins)
+        return self._load(RunnerLoadQuestion(plan), cubins)
 
     def load_watched(self, plan: CasePlan, cubins: Sequence[bytes], limit: float | None = None) -> LoadAnswer:
         """Load machine code and make buffers for launches under a sanitizer, within other seconds where given."""
-        return self._load(RunnerLoadQuestion(plan, 0, watched=True), cubins, limit)
+        return self._load(RunnerLoadQuestion(plan, watched=True), cubins, limit)
 
     def _load(self, question: RunnerLoadQuestion, cubins: Sequence[bytes], limit: float | None = None) -> LoadAnswer:
         return self._ask(question, [np.frombuffer(one, np.uint8) for one in cubins], LoadAnswer, limit).message
 
     def give(self, inputs: Mapping[str, InputArray]) -> None:
         """Send the inputs of the next launch, which takes a host's time and no device."""
-        question = InputsQuestion(tuple(InputPlan(name, one.rotations) for name, one in inputs.items()))
+        question = InputsQuestion(tuple(_planned(name, one) for name, one in inputs.items()))
         self._ask(question, [one.block for one in inputs.values()], InputsAnswer)
 
     def launch(self, key: int) -> tuple[RunnerLaunchAnswer, float]:
@@ -169,3 +169,9 @@ class RunnerClient:
         if not isinstance(frame.message, expected):
             raise VerificationFailed(f"the runner answered with {type(frame.message).__name__}")
         return Frame(frame.message, frame.arrays)
+
+
+def _planned(name: str, one: InputArray) -> InputPlan:
+    if one.key is None or one.runs is None:
+        return InputPlan(name, one.rotations)
+    return InputPlan(name, (), one.key, one.runs.length, one.runs.step)

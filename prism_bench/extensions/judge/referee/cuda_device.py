@@ -54,7 +54,7 @@ class CudaRefereeDevice(RefereeDevice):
         self._functions: dict[tuple[int, str], Any] = {}
         self._cubins, self._symbols = tuple[bytes, ...](), tuple[tuple[int, str], ...]()
         self._has_variables = False
-        self._shared: dict[int, Any] = {}  # copies by the address of what was copied
+        self._shared: dict[str, Any] = {}  # copies by what was copied
 
     def facts(self) -> FactsAnswer:
         device, bounds = self._backend.device, self._backend.bounds()
@@ -122,17 +122,17 @@ class CudaRefereeDevice(RefereeDevice):
         return self._bytes.digest(address, size)
 
     def lay_out(self, address: int, content: InputArray) -> None:
-        self._bytes.put(address, content.on(self._cupy))
+        self._bytes.put(address, content)
 
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         return self._bytes.read(address, np.dtype(dtype), shape)
 
-    def share(self, address: int, size: int) -> bytes | None:
+    def share(self, name: str, address: int, size: int) -> bytes | None:
         runtime, memory = self._cupy.cuda.runtime, self._cupy.cuda.memory
         try:
-            if address not in self._shared:
-                self._shared[address] = memory.Memory(size)  # not of the pool, whose other buffers it would show
-            copy = self._shared[address].ptr
+            if name not in self._shared:
+                self._shared[name] = memory.Memory(size)  # not of the pool, whose other buffers it would show
+            copy = self._shared[name].ptr
             runtime.memcpy(copy, address, size, runtime.memcpyDeviceToDevice)
             self.synchronize()
             return runtime.ipcGetMemHandle(copy)

@@ -63,10 +63,11 @@ class RefereeDevice(ABC):
     def read(self, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Return an array of the device's memory as a copy on the host."""
 
-    def share(self, address: int, size: int) -> bytes | None:
+    def share(self, name: str, address: int, size: int) -> bytes | None:
         """Return the handle of a copy of these bytes that another process on the device can open, until `free_all`.
 
-        None where the device shares no memory.
+        What is copied under the same `name` has the place of what was copied before. None where the device shares no
+        memory.
         """
         return None
 

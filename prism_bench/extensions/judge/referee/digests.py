@@ -5,10 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.inputs import STEP, mixed
 
 _WORDS = 1 << 14  # at a time on the host: they and what is computed of them stay in a core's cache
 _DEVICE_WORDS = 1 << 24  # at a time elsewhere: as many fill a device, and results of 128 MiB fit next to its buffers
-_STEP, _TAIL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1342543DE82EF95)
+_TAIL = np.uint64(0xD1342543DE82EF95)
 
 
 def digest_of(array: AnyArray, xp: ArrayModule = np) -> int:
@@ -16,24 +17,16 @@ def digest_of(array: AnyArray, xp: ArrayModule = np) -> int:
     content = xp.ascontiguousarray(array).reshape(-1).view(np.uint8)
     whole, piece = content.size // 8 * 8, _WORDS if xp is np else _DEVICE_WORDS
     words, tail = content[:whole].view(np.uint64), content[whole:].astype(np.uint64)
-    steps = _STEP * xp.arange(1, min(words.size, piece) + 1, dtype=np.uint64)
+    steps = STEP * xp.arange(1, min(words.size, piece) + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
         places = xp.arange(whole + 1, whole + tail.size + 1, dtype=np.uint64)
-        found = _mixed(tail + _TAIL * places).sum(dtype=np.uint64)
+        found = mixed(tail + _TAIL * places).sum(dtype=np.uint64)
         for at in range(0, words.size, piece):
             some = words[at : at + piece]
-            found += _mixed(some + (steps[: some.size] + _STEP * np.uint64(at))).sum(dtype=np.uint64)
+            found += mixed(some + (steps[: some.size] + STEP * np.uint64(at))).sum(dtype=np.uint64)
         return int(found)
 
 
 def differing(outputs: Mapping[str, AnyArray], digests: Mapping[str, int], xp: ArrayModule) -> list[str]:
     """Return the names of outputs that have another digest."""
     return [name for name, array in outputs.items() if digest_of(array, xp) != digests.get(name)]
-
-
-def _mixed(values: AnyArray) -> AnyArray:
-    """Return the output function of splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
-    values = values + _STEP
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

@@ -88,10 +88,16 @@ class CasePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InputPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One input of a launch; its block is an array of the frame, repeated with `rotations`."""
+    """One input of a launch; its block is an array of the frame, repeated with `rotations`.
+
+    With a `key`, it consists of runs of the block instead: `length` elements that begin at a multiple of `step`.
+    """
 
     name: str
     rotations: tuple[int, ...]
+    key: int | None = None
+    length: int = 1
+    step: int = 1
 
 
 class FactsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -99,14 +105,13 @@ class FactsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
 
 
 class RunnerLoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Load the cubins in the frame's arrays anew, and make all buffers anew, moved by `shift` units.
+    """Load the cubins in the frame's arrays anew, and make all buffers anew.
 
     With `watched` a sanitizer watches the launches: buffers have exactly their size, without canaries, nothing but
     inputs and scratch is written beforehand, no output is read, and a launch has no time.
     """
 
     plan: CasePlan
-    shift: int
     watched: bool = False
 
 
@@ -117,7 +122,10 @@ class InputsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_field
 
 
 class RunnerLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Launch once on the inputs that were sent before, once; `key` poisons the outputs; `cold` times it."""
+    """Launch once on the inputs that were sent before, once; `cold` times it.
+
+    `key` moves the buffers and poisons the outputs.
+    """
 
     key: int
     cold: bool = True

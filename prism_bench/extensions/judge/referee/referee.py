@@ -113,7 +113,7 @@ class Referee:
 
     def _load(self, client: RunnerClient, case: RefereedCase) -> LoadAnswer:
         with self._turns.taken("modules and buffers"):
-            return client.load(case.plan, case.cubins, self._random.getrandbits(16))
+            return client.load(case.plan, case.cubins)
 
     def _judge(self, case: RefereedCase, found: RefereedTimes) -> None:
         timing = self._runners[0]

@@ -4,7 +4,7 @@ Started as `python -m prism_bench.extensions.judge.referee.runner CHANNEL MODULE
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
 
@@ -32,7 +32,7 @@ from prism_bench.extensions.judge.referee.messages import (
     ShareAnswer,
     ShareQuestion,
 )
-from prism_bench.inputs import InputArray
+from prism_bench.inputs import InputArray, Runs
 from prism_bench.workers.channel import FrameChannel
 from prism_bench.workers.child import end_with
 from prism_bench.workers.frames import Frame
@@ -84,22 +84,27 @@ class RunnerService:
         self._plan, self._inputs = plan, None
         symbols = list(dict.fromkeys((step.module, step.symbol) for step in plan.steps if step.symbol))
         variables = self._device.load(cubins, symbols)
-        arena = self._arena = (BareArena if question.watched else Arena)(self._device, plan, question.shift)
+        self._arena = (BareArena if question.watched else Arena)(self._device, plan)
         self._calls = []
-        for step in plan.steps:
+        return LoadAnswer(variables)
+
+    def _planned_calls(self, arena: Arena) -> Iterator[Callable[[], None]]:
+        """Yield what enqueues each step, on the buffers where they are now."""
+        for step in self._plan.steps if self._plan else ():
             if step.zero:
                 place = arena.address(step.zero), arena.size(step.zero)
-                self._calls.append(lambda place=place: self._device.fill(*place, 0))
+                yield partial(self._device.fill, *place, 0)
             else:
-                self._calls.append(self._device.call(step, arena.values(step.parameters)))
-        return LoadAnswer(variables)
+                yield self._device.call(step, arena.values(step.parameters))
 
     def _kept(self, question: InputsQuestion, blocks: Sequence[np.ndarray]) -> dict[str, InputArray]:
         if self._plan is None:
             raise UsageError("nothing is loaded")
         shapes = {one.name: one.shape for one in self._plan.buffers}
         return {
-            one.name: InputArray(block.reshape(-1), one.rotations, shapes[one.name])
+            one.name: InputArray(
+                block.reshape(-1), one.rotations, shapes[one.name], Runs(one.length, one.step), one.key
+            )
             for one, block in zip(question.inputs, blocks, strict=True)
         }
 
@@ -109,6 +114,8 @@ class RunnerService:
             raise UsageError("no inputs were sent for this launch")
         if self._is_watched:
             return self._launched_watched(arena, inputs)
+        arena.move(question.key)
+        self._calls = list(self._planned_calls(arena))
         broken: list[str] = []
         seconds: float | None = None
         for _ in range(TRIES):
@@ -129,13 +136,15 @@ class RunnerService:
     def _launched_watched(self, arena: Arena, inputs: dict[str, InputArray]) -> RunnerLaunchAnswer:
         """Launch once, without a clock: a sanitizer lets no launch wait on the device until others are enqueued."""
         arena.prepare(inputs, 0)
+        self._calls = list(self._planned_calls(arena))
         self._device.synchronize()
         self._all()
         self._device.synchronize()
         return RunnerLaunchAnswer(0.0, {})
 
     def _repeated(self, times: int) -> RepeatAnswer:
-        self._loaded_arena()
+        if not self._calls:
+            raise UsageError("nothing was launched that could be repeated")
         for _ in range(times):
             self._all()
         self._device.synchronize()

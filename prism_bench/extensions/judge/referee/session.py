@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Literal
 
@@ -16,6 +17,7 @@ from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.judged_time import judged_time
 from prism_bench.extensions.judge.referee.client import ReadyRunners, Runner, RunnerClient
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.launch_inputs import launch_inputs, repeated_inputs
 from prism_bench.extensions.judge.referee.machine import (
     MachineState,
     device_turn,
@@ -146,6 +148,7 @@ class RefereeSession:
             if not refereed.plan.steps:
                 self._note_nothing(contestant, case)
                 return None
+            self._note_repetition(contestant, case)
             found = referee.judge(refereed)
         except SpecError as error:
             if contestant.kind == "kernel":
@@ -200,7 +203,7 @@ class RefereeSession:
         plan, cubins = case_plan(case, self.device, code)
         check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
-        return RefereedCase(plan, case.inputs, words, work, cubins, case.label in TIMED, arrays)
+        return RefereedCase(plan, partial(launch_inputs, case), words, work, cubins, case.label in TIMED, arrays)
 
     def _note_nothing(self, contestant: Contestant, case: Case) -> None:
         """Object to a submission that launches nothing where an output has elements that were no inputs.
@@ -212,6 +215,13 @@ class RefereeSession:
             words = f"{case.name}: nothing is launched, so that {unwritten[0]} is never written"
             self.findings.checked.append(CheckedCase(case.name, WHERE, False, words))
             self.findings.objections.append(Objection("outputs", words, case.name))
+
+    def _note_repetition(self, contestant: Contestant, case: Case) -> None:
+        """Name what a kernel could know of its inputs, where the task's fills leave it open."""
+        names = repeated_inputs(case) if contestant.kind == "submission" else []
+        if names:
+            words = f"{case.name}: {names[0]} repeats a block of 2^20 elements, since its fill names no `runs`"
+            self.findings.unjudged.append(words)
 
     def _note(self, contestant: Contestant, case: Case, found: RefereedTimes) -> None:
         words = "; ".join(text for _, text in found.complaints)
