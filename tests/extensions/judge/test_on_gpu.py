@@ -2,13 +2,17 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import prism_bench
+from prism_bench.backends import open_backend
+from prism_bench.backends.cuda.device_bytes import DeviceBytes
 from prism_bench.errors import ProfilerError
 from prism_bench.extensions.judge.host_state import EVIDENCE
 from prism_bench.extensions.judge.referee.watch import TOOL
 from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.inputs import BLOCK, ONE_BY_ONE, InputArray, Runs
 from prism_bench.profilers.tools import find
 from tests.extensions.judge.museum_entries import Entry, entries
 
@@ -35,6 +39,21 @@ def test_an_attack_has_no_time(name: str) -> None:
     verdict = judged(name)
     assert verdict.ruling in ("wrong", "refused")
     assert [] == list(verdict.times)
+
+
+@pytest.mark.parametrize("runs", [ONE_BY_ONE, Runs(96, 32), Runs(50257)])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_an_input_is_put_together_as_the_reference_has_it(dtype: str, runs: Runs) -> None:
+    """By the runner's kernel, by CuPy, and by NumPy."""
+    backend, shape = open_backend("cuda"), (3, BLOCK)
+    xp = backend.xp
+    block = np.random.default_rng(1).integers(0, 256, BLOCK * np.dtype(dtype).itemsize, np.uint8).view(dtype)
+    content = InputArray(block, (0, 1, 2), shape, runs).chosen((1 << 64) - 5)
+    place = xp.zeros(content.nbytes, np.uint8)
+    DeviceBytes(xp, backend.device).put(place.data.ptr, content)
+    wanted = content.on(np).tobytes()
+    assert wanted == place.get().tobytes()
+    assert wanted == content.on(xp).get().tobytes()
 
 
 @pytest.mark.parametrize("entry", [one for one in entries() if one.needs], ids=lambda entry: entry.name)
