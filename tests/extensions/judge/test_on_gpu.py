@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import prism_bench
-from prism_bench.backends import open_backend
+from prism_bench.backends.cuda.backend import open_backend
 from prism_bench.backends.cuda.device_bytes import DeviceBytes
 from prism_bench.errors import ProfilerError
 from prism_bench.extensions.judge.host_state import EVIDENCE
@@ -45,7 +45,7 @@ def test_an_attack_has_no_time(name: str) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
 def test_an_input_is_put_together_as_the_reference_has_it(dtype: str, runs: Runs) -> None:
     """By the runner's kernel, by CuPy, and by NumPy."""
-    backend, shape = open_backend("cuda"), (3, BLOCK)
+    backend, shape = open_backend(), (3, BLOCK)
     xp = backend.xp
     block = np.random.default_rng(1).integers(0, 256, BLOCK * np.dtype(dtype).itemsize, np.uint8).view(dtype)
     content = InputArray(block, (0, 1, 2), shape, runs).chosen((1 << 64) - 5)
