@@ -75,7 +75,7 @@ def _verdict(model: BoardModel, unit: int, log_seconds: float, boards: tuple[str
         return BoardAgreement()
     median, runs = known
     factor = model.factor(model.seen.cases[unit], boards[1], boards[0])
-    between = hypot(model.runs.sigma, model.runs.noise) * (1 + 1 / runs) ** 0.5
+    between = model.runs.between(unit) * (1 + 1 / runs) ** 0.5
     plain = is_change(log_seconds - median, BoardFactor(error=0.0), between)
     if not factor.known:
         return BoardAgreement(withheld=1, plain=int(plain))

@@ -7,7 +7,8 @@ unit by unit, by medians. The error has three parts: sessions of one board diffe
 runs; less, the more runs there are), cases differ in how they respond to a board (a case that both boards measured is
 drawn to what it showed there, by the ratio of variances: G. K. Robinson, "That BLUP is a good thing", Statistical
 Science 6, 1991), and few units show the usual response badly. Student's t with the degrees of freedom of the
-first part accounts for how well the errors themselves are known.
+first part accounts for how well the errors themselves are known. A case whose runs differ by more than those of
+others do has the noise that it showed: launches of a few microseconds are an example.
 """
 
 from collections.abc import Mapping
@@ -85,11 +86,20 @@ def _at(chance: float, freedom: float) -> float:
 
 
 @dataclass(frozen=True)
+class _CaseShown:
+    """What two boards showed of a case: the log of their ratio, its variance, and what two runs of it differ by."""
+
+    log: float
+    variance: float
+    between_runs: float
+
+
+@dataclass(frozen=True)
 class BoardPair:
-    """What two boards showed of each other: the usual `factor`, and the logs of single cases with their variances."""
+    """What two boards showed of each other: the usual `factor`, and what they showed of single cases."""
 
     factor: BoardFactor
-    cases: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    cases: Mapping[str, _CaseShown] = field(default_factory=dict[str, _CaseShown])
     sessions_error: float = 0.0
 
     def of(self, case: str) -> BoardFactor:
@@ -98,11 +108,12 @@ class BoardPair:
         if not usual.known:
             return usual
         variance = usual.scatter**2
-        log_ratio, noise = self.cases.get(case, (usual.log, inf))
-        share = variance / (variance + noise) if variance + noise > 0 else 0.0
+        shown = self.cases.get(case, _CaseShown(usual.log, inf, usual.between_runs))
+        share = variance / (variance + shown.variance) if variance + shown.variance > 0 else 0.0
         rest = (1 - share) * variance * (1 + _OF_MEDIANS / usual.units)
         error = hypot(self.sessions_error, sqrt(rest)) if variance else usual.error
-        found = replace(usual, log=usual.log + share * (log_ratio - usual.log), error=error)
+        log_ratio = usual.log + share * (shown.log - usual.log)
+        found = replace(usual, log=log_ratio, error=error, between_runs=shown.between_runs)
         if found.reach < BoardFactor().reach:
             return found
         return BoardFactor(
@@ -152,7 +163,9 @@ class BoardModel:
         if not self.runs.freedom:
             return BoardPair(replace(seen, reason=_ONE_RUN))
         logs = numpy.array([b[unit][0] - a[unit][0] for unit in both])
-        noise = _OF_MEDIANS * self.runs.noise**2 * numpy.array([1 / a[unit][1] + 1 / b[unit][1] for unit in both])
+        noise = numpy.array(
+            [_OF_MEDIANS * self.runs.noise_of(unit) ** 2 * (1 / a[unit][1] + 1 / b[unit][1]) for unit in both]
+        )
         usual, spread = _usual(logs)
         of_sessions = self.runs.sigma * sqrt(_OF_MEDIANS * sum(1 / self.runs.independent(count) for count in counts))
         factor = replace(
@@ -162,13 +175,18 @@ class BoardModel:
         )  # fmt: skip
         return BoardPair(factor, self._by_case(both, logs, noise), of_sessions)
 
-    def _by_case(self, units: list[int], logs: Floats, noise: Floats) -> dict[str, tuple[float, float]]:
-        """Return the mean of the logs of each case's units, and its variance."""
-        found: dict[str, list[tuple[float, float]]] = {}
+    def _by_case(self, units: list[int], logs: Floats, noise: Floats) -> dict[str, _CaseShown]:
+        """Return the mean of the logs of each case's units, its variance, and the noisiest of the units."""
+        found: dict[str, list[_CaseShown]] = {}
         for unit, shown, variance in zip(units, logs.tolist(), noise.tolist(), strict=True):
-            found.setdefault(self.seen.cases[unit], []).append((shown, variance))
-        return {case: (fmean(one for one, _ in own), fmean(variance for _, variance in own) / len(own))
-                for case, own in found.items()}  # fmt: skip
+            found.setdefault(self.seen.cases[unit], []).append(_CaseShown(shown, variance, self.runs.between(unit)))
+        return {
+            case: _CaseShown(
+                fmean(one.log for one in own), fmean(one.variance for one in own) / len(own),
+                max(one.between_runs for one in own),
+            )
+            for case, own in found.items()
+        }  # fmt: skip
 
     def _sessions(self, board: int, units: list[int]) -> float:
         """Return how many sessions of the board are behind the units, each weighted by how many of them it measured."""

@@ -3,8 +3,9 @@
 Sessions and units are fitted in turn, by Huber's weighted means, which few odd cases do not move.
 """
 
-from dataclasses import dataclass
-from math import sqrt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import hypot, sqrt
 
 import numpy
 
@@ -12,6 +13,7 @@ from prism_bench.analysis.boards.observed import Floats, Ints, Observations
 
 _TURNS, _HUBER = 50, 1.345
 _SAME = 1e-9
+_ONE_IN_TWENTY = 1.6449  # standard deviations beyond which one normal value in twenty is
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,22 @@ class SessionSpread:
     """What sessions of one board differ by: `sigma` as a whole and `noise` of one unit, as standard deviations of logs.
 
     `memory` is the correlation of a session with the next one of its board; `freedom` what sigma was learned from.
+    `own` has the noise of units that are noisier than others.
     """
 
     sigma: float = 0.0
     noise: float = 0.0
     memory: float = 0.0
     freedom: float = 0.0
+    own: Mapping[int, float] = field(default_factory=dict[int, float])
+
+    def noise_of(self, unit: int) -> float:
+        """Return what two sessions differ by in a unit: as in all units, or more where that is one of the noisy."""
+        return max(self.noise, self.own.get(unit, 0.0))
+
+    def between(self, unit: int) -> float:
+        """Return what a unit's times of two sessions on one board differ by, with what the sessions do."""
+        return hypot(self.sigma, self.noise_of(unit))
 
     def independent(self, count: float) -> float:
         """Return how many independent sessions so many in a row are worth."""
@@ -34,11 +46,12 @@ class SessionSpread:
 def runs_of(seen: Observations) -> SessionSpread:
     """Return what sessions of one board differ by, from all boards with several sessions of the same units."""
     squares = products = 0.0
-    freedom, left, residuals = 0, 0, list[Floats]()
+    freedom, left, residuals, fitted = 0, 0, list[Floats](), list[Ints]()
     for board in range(len(seen.names)):
         own = seen.rows(seen.boards == board)
         effects, rest, groups = two_way(own.units, own.sessions, own.logs)
         residuals.append(rest)
+        fitted.append(own.units)
         left += len(rest) - len(set(own.units.tolist())) - len(effects) + groups
         values = numpy.array([effects[session] for session in sorted(effects, key=lambda one: seen.records[one])])
         squares += float(values @ values)
@@ -50,7 +63,23 @@ def runs_of(seen: Observations) -> SessionSpread:
     memory += (1 + 4 * memory) / (freedom + 1)  # Kendall 1954, as in `trend.runs`
     rest = numpy.concatenate(residuals)
     noise = 1.4826 * float(numpy.median(numpy.abs(rest))) * sqrt(len(rest) / left)
-    return SessionSpread(sqrt(squares / freedom), noise, min(max(memory, 0.0), 0.9), freedom)
+    own = _noise_by_unit(fitted, rest, noise)
+    return SessionSpread(sqrt(squares / freedom), noise, min(max(memory, 0.0), 0.9), freedom, own)
+
+
+def _noise_by_unit(fitted: Sequence[Ints], residuals: Floats, usual: float) -> dict[int, float]:
+    """Return the noise of each unit that is noisier than the `usual`, beyond what one unit in twenty is by chance.
+
+    Freedom is how many more residuals a unit has than levels were fitted to it, one on each board.
+    """
+    units, levels = numpy.concatenate(fitted), numpy.concatenate([numpy.unique(one) for one in fitted])
+    freedom = numpy.bincount(units) - numpy.bincount(levels)
+    variances = numpy.bincount(units, residuals**2) / numpy.maximum(freedom, 1)
+    spread = 2 / (9 * numpy.maximum(freedom, 1))
+    # The quantile of a chi-square by E. B. Wilson and M. M. Hilferty, PNAS 17, 1931.
+    most = usual**2 * (1 - spread + _ONE_IN_TWENTY * numpy.sqrt(spread)) ** 3
+    noisy = numpy.flatnonzero((freedom > 0) & (variances > most))
+    return dict(zip(noisy.tolist(), numpy.sqrt(variances[noisy]).tolist(), strict=True))
 
 
 def two_way(units: Ints, sessions: Ints, logs: Floats) -> tuple[dict[int, float], Floats, int]:

@@ -6,7 +6,7 @@ from math import log
 import numpy
 import pytest
 
-from prism_bench.analysis.boards.agreement import agreement
+from prism_bench.analysis.boards.agreement import BoardAgreement, agreement
 from prism_bench.analysis.boards.factors import BoardModel
 from prism_bench.analysis.boards.observed import Observations, observed, several_boards
 from tests.analysis.trend.histories import history, row
@@ -14,8 +14,11 @@ from tests.analysis.trend.histories import history, row
 SESSION, CASE, NOISE = 0.003, 0.004, 0.004  # standard deviations of logs
 
 
-def boards_seen(effects, runs=6, cases=40, seed=0, shared=None, session=SESSION, case_scatter=CASE):
-    """What boards with these effects measured in so many runs each; of `shared`, only those cases on all of them."""
+def boards_seen(effects, runs=6, cases=40, seed=0, shared=None, session=SESSION, case_scatter=CASE, noise=None):
+    """What boards with these effects measured in so many runs each; of `shared`, only those cases on all of them.
+
+    `noise` has that of single cases where it is not the usual one.
+    """
     rng = random.Random(seed)
     rows, records = [], []
     levels = [rng.uniform(-12, -7) for _ in range(cases)]
@@ -26,7 +29,7 @@ def boards_seen(effects, runs=6, cases=40, seed=0, shared=None, session=SESSION,
             records.append(run)
             for c in range(cases):
                 if shared is None or c < shared or c % len(effects) == board:
-                    value = levels[c] + effect + response[board, c] + own + rng.gauss(0, NOISE)
+                    value = levels[c] + effect + response[board, c] + own + rng.gauss(0, (noise or {}).get(c, NOISE))
                     rows.append((c, number, board, value))
     units, sessions, boards, logs = (numpy.array(column) for column in zip(*rows, strict=True))
     names = tuple(f"GPU-{board}" for board in range(len(effects)))
@@ -107,6 +110,22 @@ def test_one_code_on_eight_percent_apart_boards_is_called_changed_no_more_often_
     assert total.given > 4000 and 0 == total.withheld
     assert total.rate <= 0.005
     assert total.plain_rate > 0.5, "without factors nearly all are called changed"
+
+
+def test_cases_that_differ_from_run_to_run_call_no_change_and_hide_none():
+    """Launches of a few microseconds are noisier than others: what a board showed of them is worth less."""
+    noise = {case: 0.03 if case < 5 else 0.001 for case in range(80)}
+
+    def seen(runs, seed=0):
+        return boards_seen([0.0, 0.02], runs, 80, seed, session=0.0005, noise=noise)[0]
+
+    total = sum((agreement(seen(3, seed)) for seed in range(8)), start=BoardAgreement())
+    assert total.given == 8 * 2 * 3 * 80
+    assert total.rate <= 0.005
+    runs = BoardModel(seen(8)).runs
+    assert all(0.015 < runs.noise_of(unit) < 0.06 for unit in range(5))
+    assert numpy.mean([runs.noise_of(unit) == runs.noise for unit in range(5, 80)]) > 0.85
+    assert runs.noise < 0.0015
 
 
 def test_agreement_is_withheld_where_the_factors_are():
