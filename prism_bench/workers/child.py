@@ -16,6 +16,7 @@ from threading import Thread
 from typing import BinaryIO
 
 ORPHANED = 2  # the exit status of a child whose parent is gone
+MOST_WORDS = 1 << 20  # bytes of standard error that are read, the last: a stranger's code may write any number
 GRACE_SECONDS = 1.0  # for a child that notices by itself, and ends in order
 
 
@@ -40,7 +41,7 @@ def ending(code: int | None, words: BinaryIO) -> str:
 
     The last line of the file `words`, its standard error, follows: `ended (exit status 1): no memory`.
     """
-    words.seek(0)
+    words.seek(max(0, words.seek(0, os.SEEK_END) - MOST_WORDS))
     lines = words.read().decode(errors="replace").strip().splitlines()
     how = "still runs" if code is None else f"killed by signal {-code}" if code < 0 else f"exit status {code}"
     return f"ended ({how})" + (f": {lines[-1][:300]}" if lines else "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from prism_bench.workers.channel import FrameChannel
-from prism_bench.workers.child import ending, environment
+from prism_bench.workers.child import MOST_WORDS, ending, environment
 from prism_bench.workers.jail import Jail
 
 START_SECONDS = 180.0  # until a worker's first message
@@ -64,7 +64,8 @@ class WorkerStreams(TypedDict, total=False):
 class WorkerProcess:
     """A running worker in its own process group, so that a terminal's Ctrl-C reaches only its parent.
 
-    What it writes to standard error is kept in a file until the handle is released.
+    What it writes to standard error is kept in a file until the handle is released. A jailed one has no other output:
+    on this process's own, a stranger's code would write what looks like this program's words.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class WorkerProcess:
     ) -> None:
         self._stderr, self._explain = tempfile.TemporaryFile(), where.explain
         self._is_jailed, self._is_started = where.jail is not None, bool(where.starter)
-        if streams.get("stdout") == subprocess.STDOUT:
+        if streams.get("stdout", subprocess.STDOUT if where.jail else None) == subprocess.STDOUT:
             streams["stdout"] = self._stderr.fileno()
         self._process = subprocess.Popen(
             where.command(arguments), stderr=self._stderr, env=where.view(), cwd=where.root, process_group=0, **streams
@@ -104,9 +105,9 @@ class WorkerProcess:
             self._process.kill()
 
     def stderr_text(self) -> str:
-        """Return everything that the process has written to standard error so far."""
-        size = os.fstat(self._stderr.fileno()).st_size
-        return os.pread(self._stderr.fileno(), size, 0).decode(errors="replace")
+        """Return what the process has written to standard error so far, of very much the end."""
+        begin = max(0, os.fstat(self._stderr.fileno()).st_size - MOST_WORDS)
+        return os.pread(self._stderr.fileno(), MOST_WORDS, begin).decode(errors="replace")
 
     def ending(self, timeout: float | None = None) -> str:
         """Return how the process ended, with its last line of standard error, after waiting `timeout` seconds."""

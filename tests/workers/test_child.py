@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from prism_bench.workers.child import ending, environment
+from prism_bench.workers.child import MOST_WORDS, ending, environment
 
 
 def test_a_child_imports_what_stands_at_a_root_and_what_this_process_does(tmp_path, monkeypatch):
@@ -31,3 +31,8 @@ def test_a_child_imports_what_stands_at_a_root_and_what_this_process_does(tmp_pa
 )
 def test_an_ending_is_told_with_the_last_line(code, words, told):
     assert told == ending(code, io.BytesIO(words))
+
+
+def test_of_very_many_words_the_end_is_read():
+    words = io.BytesIO(b"x" * (2 * MOST_WORDS) + b"\nthe last")
+    assert "ended (exit status 1): the last" == ending(1, words)

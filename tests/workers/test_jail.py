@@ -14,7 +14,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.workers import jail as jails
-from prism_bench.workers.child import environment
+from prism_bench.workers.child import MOST_WORDS, environment
 from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
 from prism_bench.workers.jail import Jail, Maker, jail_maker
 from prism_bench.workers.seccomp import REFUSED, refused_numbers
@@ -162,6 +162,25 @@ def _sleepers() -> list[int]:
         if b"timeit" in words and not any(b"workers." in word for word in words) and b"987" in b" ".join(words):
             found.append(int(folder.name))
     return found
+
+
+@needs_jail
+def test_a_jailed_worker_writes_nothing_to_this_process_s_output(jail: Jail, capfd: pytest.CaptureFixture[str]) -> None:
+    worker = WorkerProcess(WorkerEnvironment("timeit", jail=jail), ["-n1", "-r1", "import os; os.write(1, b'words')"])
+    worker.wait(60)
+    assert "words" in worker.stderr_text()
+    worker.release()
+    assert ("", "") == capfd.readouterr()
+
+
+@needs_jail
+def test_of_a_jailed_worker_that_writes_very_much_the_end_is_read(jail: Jail) -> None:
+    program = "import os; [os.write(2, b'x' * (1 << 20)) for _ in range(40)]; os.write(2, b' last')"
+    worker = WorkerProcess(WorkerEnvironment("timeit", jail=jail), ["-n1", "-r1", program])
+    worker.wait(60)
+    assert len(worker.stderr_text()) == MOST_WORDS
+    assert "last" in worker.stderr_text()
+    worker.release()
 
 
 @needs_jail

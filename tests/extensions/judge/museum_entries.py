@@ -9,9 +9,10 @@ from prism_bench.extensions.judge.defences import Defence
 
 FOLDER = Path(__file__).parent / "museum"
 MARK = "#: "
-# What happens without the defences: a wrong verdict `right`; a file that is written (`acts`) or shown (`leaks`); the
-# process with the verdict `dies` or `hangs`; `passes`: no rule holds back what a GPU would launch.
-Bite = Literal["right", "acts", "leaks", "dies", "hangs", "passes"]
+# What happens without the defences: a wrong verdict `right`; a file that is written (`acts`) or shown (`leaks`); words
+# that are no longer the judge's own on its output (`prints`); the process with the verdict `dies` or `hangs`; `passes`:
+# no rule holds back what a GPU would launch.
+Bite = Literal["right", "acts", "leaks", "prints", "dies", "hangs", "passes"]
 
 
 @dataclass(frozen=True)

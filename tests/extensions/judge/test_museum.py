@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tomllib
@@ -85,8 +86,9 @@ KERNELS = [one for one in ENTRIES if not one.is_host_program]
 
 @pytest.mark.parametrize("entry", KERNELS, ids=lambda entry: entry.name)
 def test_an_attack_is_caught_and_bites_without_its_defences(
-    entry: Entry, tasks: Catalogue, cell: SharedCell, monkeypatch: pytest.MonkeyPatch, surroundings: None
-) -> None:
+    entry: Entry, tasks: Catalogue, cell: SharedCell, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str], surroundings: None,
+) -> None:  # fmt: skip
     if entry.largest_cubin:
         monkeypatch.setattr(form, "LARGEST_CUBIN", entry.largest_cubin)
     if entry.defences and not entry.needs:
@@ -102,6 +104,7 @@ def test_an_attack_is_caught_and_bites_without_its_defences(
         assert entry.needs or entry.words in objections(verdict)
         assert "prism-judge-" not in "\n".join(verdict.reasons), "the folder of this judgement"
     assert not ATTACKED.exists()
+    assert not capfd.readouterr().out, "a judge's output is its own"
 
 
 def is_taken_for_right(
@@ -158,6 +161,20 @@ def leaks(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: 
         assert "root:" in objections(trial(entry, tasks, None, entry.defences).verdict())
 
 
+def prints(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it writes is on the output of this process, before any verdict."""
+    with tempfile.TemporaryFile() as output:
+        own = os.dup(1)
+        os.dup2(output.fileno(), 1)
+        try:
+            trial(entry, tasks, None, entry.defences).verdict()
+        finally:
+            os.dup2(own, 1)
+            os.close(own)
+        output.seek(0)
+        assert json.loads(output.readline())["score"] == 100
+
+
 def dies(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that compares dies where it runs the kernel itself."""
     spec = judged_spec.judged_spec(tasks.kernel(entry.task), read_submission(entry.card))
@@ -186,7 +203,10 @@ def hangs(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: 
     monkeypatch.undo()
 
 
-BITES = {"right": is_taken_for_right, "acts": acts, "leaks": leaks, "dies": dies, "hangs": hangs, "passes": passes}
+BITES = {
+    "right": is_taken_for_right, "acts": acts, "leaks": leaks, "prints": prints, "dies": dies, "hangs": hangs,
+    "passes": passes,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The referee's side of a runner: questions with a limit of time, on a clock of this process."""
 
+import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -64,7 +65,8 @@ class RunnerProcess:
         self._worker.kill()
 
     def _started(self, device: str, variables: Mapping[str, str]) -> FrameWorker:
-        return FrameWorker(WorkerEnvironment(RUNNER, variables={**_EAGER, **variables}), [device])
+        where = WorkerEnvironment(RUNNER, variables={**_EAGER, **variables})
+        return FrameWorker(where, [device], stdout=subprocess.STDOUT)  # a verdict's reader gets nothing of a kernel's
 
     def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
         try:
