@@ -1,5 +1,6 @@
 """Many submissions to one task: a queue over the GPUs, a process tree for each candidate, resumed where it stopped."""
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -8,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from random import SystemRandom
 from threading import Lock
 from time import monotonic, sleep
 from typing import Protocol
@@ -16,8 +16,9 @@ from typing import Protocol
 import msgspec
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError
+from prism_bench.extensions.judge.hidden import drawn_secret
 from prism_bench.extensions.judge.page import leaderboard_html
-from prism_bench.extensions.judge.plain_words import printable
+from prism_bench.extensions.judge.plain_words import printable, readable
 from prism_bench.extensions.judge.submission import identity_of, read_submission
 from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
 from prism_bench.files import write_atomically
@@ -120,7 +121,7 @@ class JudgeBatch:
             free.put(gpu)
         with ThreadPoolExecutor(len(self.gpus)) as pool:
             try:
-                rows = list(pool.map(lambda card: self._row(card, free, secret), cards))
+                rows = list(pool.map(lambda card: self._any_row(card, free, secret), cards))
             except BaseException:
                 self.run.end()
                 raise
@@ -139,19 +140,26 @@ class JudgeBatch:
             return self.secret
         text = self._unfinished.read_text() if self._unfinished.is_file() else ""
         if not text.strip().isdecimal():
-            text = str(SystemRandom().getrandbits(32))
+            text = str(drawn_secret())
             write_atomically(self._unfinished, text.encode())
         return int(text)
 
-    def _row(self, card: Path, free: "SimpleQueue[str]", secret: int) -> BatchRow:
+    def _any_row(self, card: Path, free: "SimpleQueue[str]", secret: int) -> BatchRow:
         """Return a candidate's row; whatever goes wrong with one is a row and nothing else."""
-        path = card.relative_to(self.folder)
-        name, stem = str(path.with_suffix("")), file_name(str(path))  # with its ending, so that none is called index
+        path = readable(str(card.relative_to(self.folder)))
+        name = path.removesuffix(card.suffix)
+        try:
+            return self._row(card, (name, _result_name(path)), free, secret)
+        except Exception as error:  # files are the sender's, and so is what reading them does
+            return BatchRow(name, "unchecked", 0.0, (f"no verdict: {type(error).__name__}: {readable(str(error))}",))
+
+    def _row(self, card: Path, names: tuple[str, str], free: "SimpleQueue[str]", secret: int) -> BatchRow:
+        name, stem = names
         output, page = self.results / f"{stem}.json", self.results / f"{stem}.html"
         try:
             identity = identity_of(read_submission(card))
         except PrismBenchError as error:
-            return BatchRow(name, "refused", 0.0, (str(Objection("form", str(error))),))
+            return BatchRow(name, "refused", 0.0, (str(Objection("form", readable(str(error)))),))
         verdict = self._kept(output, identity)
         if verdict is None or ("--gpu" in self.words and verdict.ruling == "right" and not verdict.times):
             gpu = free.get()
@@ -177,6 +185,15 @@ class JudgeBatch:
         found = verdict.task, verdict.task_sha256, verdict.source_sha256, verdict.card_sha256
         is_drawn = self.secret in (None, verdict.secret)
         return verdict if is_drawn and found == (self.task, self.task_sha256, *identity) else None
+
+
+def _result_name(path: str) -> str:
+    """Return the name of a candidate's results by its path, with its ending, so that none is called index.
+
+    A path that no file's name can be has a digest that nobody finds again for another one.
+    """
+    name = file_name(path)
+    return name if name == path else f"{name}-{hashlib.sha256(path.encode()).hexdigest()[8:40]}"
 
 
 def open_gpus() -> list[str]:

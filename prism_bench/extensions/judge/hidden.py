@@ -18,7 +18,14 @@ from prism_bench.run.verification import passed, verify
 from prism_bench.workload import Workload
 
 HIDDEN = "hidden"  # label of a case whose size was drawn
+# A kernel that has inputs of a secret of 32 bits could try all within a launch; 53 are what every reader of JSON keeps.
+SECRET_BITS = 53
 _TRIES = 60  # draws; a task's rules refuse some
+
+
+def drawn_secret() -> int:
+    """Return a secret that nobody knows, from which a judgement draws seeds and sizes."""
+    return random.SystemRandom().getrandbits(SECRET_BITS)
 
 
 def hidden_cases(spec: KernelSpec, known: Sequence[Case], secret: int, count: int = 2) -> list[Case]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from random import SystemRandom
 
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.errors import SpecError
+from prism_bench.extensions.judge.hidden import drawn_secret
 from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.plain_words import readable
 from prism_bench.extensions.judge.submission import Submission, read_submission
 from prism_bench.extensions.judge.task import JudgeTask, task_named
 from prism_bench.extensions.judge.trial import SubmissionTrial
@@ -57,7 +58,7 @@ def judge(
     taken = read_or_refuse(Path(submission), judged_by)
     if isinstance(taken, JudgeVerdict):
         return taken
-    drawn = SystemRandom().getrandbits(32) if secret is None else secret
+    drawn = drawn_secret() if secret is None else secret
     device = OnGpu(secret=drawn) if gpu else None
     chosen = tuple(architectures or [device.architecture if device else "90"])
     return SubmissionTrial(taken, judged_by, chosen, not trust_source, report, secret=drawn, gpu=device).verdict()
@@ -76,7 +77,7 @@ def read_or_refuse(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
         return read_submission(card)
     except SpecError as error:
         return JudgeVerdict(
-            card.stem, task.spec.name, "refused", (Objection("form", str(error)),), jail="none was needed",
-            headers_sha256=headers_hash(task.catalogue.folder), task_sha256=task.hash,
+            readable(card.stem), task.spec.name, "refused", (Objection("form", readable(str(error))),),
+            jail="none was needed", headers_sha256=headers_hash(task.catalogue.folder), task_sha256=task.hash,
             defences=("form of the submission",),
         )  # fmt: skip

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from random import SystemRandom
 from time import perf_counter
 
 import msgspec
@@ -16,6 +15,7 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import of_project
 from prism_bench.catalogue.listing import timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, unknown
+from prism_bench.extensions.judge.hidden import drawn_secret
 from prism_bench.extensions.judge.ranking import FAST
 from prism_bench.extensions.judge.sized_trial import SizedJudge
 from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
@@ -95,7 +95,7 @@ class OverheadStudy:
         """Judge the card of a kernel in this process."""
         backend = cache(partial[Backend](open_backend, "cuda"))
         judge = SizedJudge(of_project(self.catalogue), backend, self.labels, peers=self.peers)
-        return judge.verdict(self.folder / kernel / f"{FAST}.toml", kernel, SystemRandom().getrandbits(32))
+        return judge.verdict(self.folder / kernel / f"{FAST}.toml", kernel, drawn_secret())
 
     def _words(self, labels: str = "") -> list[str]:
         """Return the options that both commands have, and with `labels` those of the verdict's alone."""

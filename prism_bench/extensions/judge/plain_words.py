@@ -17,6 +17,11 @@ def plain_words(error: Exception, source: Path) -> str:
     return f"{words[:LONGEST]}... and {more:,} more characters" if more > 0 else words
 
 
+def readable(words: str) -> str:
+    """Return words that may be a file's name as text that files and pages can hold: other bytes are named by number."""
+    return words.encode(errors="backslashreplace").decode()
+
+
 def printable(words: str) -> str:
     """Return words that a stranger may have written without what a terminal obeys, such as escape sequences."""
     return "".join(one if one.isprintable() or one == "\n" else " " for one in words)

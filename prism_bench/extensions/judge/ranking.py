@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from random import SystemRandom
 from time import perf_counter
 
 import msgspec
@@ -24,6 +23,7 @@ from prism_bench.extensions.judge.dealt_study import (
     claimed,
     passed_on,
 )
+from prism_bench.extensions.judge.hidden import drawn_secret
 from prism_bench.extensions.judge.referee.turns import WAITING
 from prism_bench.extensions.judge.sized_trial import SMALL, SizedJudge
 from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
@@ -59,7 +59,7 @@ class RankedPair:
 
 def ranked_pair(folder: Path, judge: SizedJudge) -> RankedPair:
     """Judge the slow and the fast kernel of a task at the same hidden sizes; the folder has the task's name."""
-    secret, verdicts = SystemRandom().getrandbits(32), list[JudgeVerdict]()
+    secret, verdicts = drawn_secret(), list[JudgeVerdict]()
     for name in (SLOW, FAST):
         verdicts.append(judge.verdict(folder / f"{name}.toml", folder.name, secret))
         print(f"{folder.name}, {name}: {verdicts[-1].ruling} in {steps_text(verdicts[-1].seconds)}", flush=True)

@@ -22,7 +22,9 @@ A submission is a TOML file, the card, with a source or a cubin next to it:
     dtype = "float32"
 """
 
+import errno
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,13 +33,16 @@ import msgspec
 
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
+from prism_bench.extensions.judge.plain_words import readable
 from prism_bench.languages.language import language_in, names
 from prism_bench.spec_parts import CUDA
 from prism_bench.units import count_text
 
 LARGEST_CARD, LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
-MOST_LAUNCHES = 1024
+MOST_LAUNCHES, MOST_OWN = 1024, 256  # `MOST_OWN` sizes, and as many scratch buffers
+LONGEST_ENTRY = 4000  # characters
+MOST_DOTS = 200  # of a line: Python's reader takes hours for a key of very many parts
 LONGEST_WORDS = 1000  # characters of what is wrong with a card, in which its own words may be
 IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
 _CONDITIONAL = re.compile(rb"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:if|elif)", re.DOTALL)
@@ -153,7 +158,11 @@ def read_submission(path: Path) -> Submission:
             raise SpecError("it is no ordinary file")
         if card_file.stat().st_size > LARGEST_CARD:
             raise SpecError(f"it has {card_file.stat().st_size:,} bytes; at most {LARGEST_CARD:,} are taken")
+        if not _is_at_home(card_file, card_file):
+            raise SpecError("it is a link to a file in another folder")
         text = card_file.read_bytes()
+        if any(line.count(b".") > MOST_DOTS for line in text.splitlines()):
+            raise SpecError(f"a line has more than {MOST_DOTS} dots, more than any card needs")
     except OSError as error:
         raise UsageError(f"{card_file}: {error.strerror}") from None
     except SpecError as error:
@@ -195,7 +204,7 @@ def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
     _check_launches(card)
     card.expressions()
     file = card_file.parent / (card.source or card.cubin)
-    if not file.resolve().is_relative_to(card_file.parent.resolve()):
+    if not _is_at_home(file, card_file):
         raise SpecError(f"'{card.source or card.cubin}' is not in the card's folder")
     if card.source and file.suffix != ".cu" and language_in(file) is None:
         known = ", ".join(f".{one}.py" for one in names())
@@ -205,11 +214,24 @@ def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
         raise SpecError(f"there is no file {file.name}")
     if file.stat().st_size > most:
         raise SpecError(f"{file.name} has {file.stat().st_size:,} bytes; at most {most:,} are taken")
-    return Submission(card_file.stem, card, file, bool(card.cubin), file.read_bytes())
+    return Submission(readable(card_file.stem), card, file, bool(card.cubin), file.read_bytes())
+
+
+def _is_at_home(file: Path, card_file: Path) -> bool:
+    """Return whether a file is in the card's folder once links are followed; OSError for links in a circle."""
+    try:
+        return file.resolve().is_relative_to(card_file.parent.resolve())
+    except RuntimeError as error:  # of Python before 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(file)) from error
 
 
 def _check_launches(card: SubmissionCard) -> None:
+    for what, own in (("sizes", card.sizes), ("scratch buffers", card.scratch)):
+        if len(own) > MOST_OWN:
+            raise SpecError(f"it has {len(own):,} {what}; a card has at most {MOST_OWN}")
     for number, launch in enumerate(card.launch, 1):
+        if len(launch.entry) > LONGEST_ENTRY:
+            raise SpecError(f"launch {number}: an entry of {len(launch.entry):,} characters; at most {LONGEST_ENTRY}")
         if bool(launch.entry) == bool(launch.zero):
             raise SpecError(f"launch {number}: it has an entry, or a buffer to zero, one of the two")
         for what, extents in (("grid", launch.grid), ("block", launch.block)):

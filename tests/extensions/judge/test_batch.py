@@ -1,5 +1,7 @@
 """Many submissions: a crash costs its candidate alone, and what has a verdict is not judged again."""
 
+import json
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,9 +10,10 @@ import msgspec
 import pytest
 
 from prism_bench.errors import UsageError
+from prism_bench.extensions.judge import batch
 from prism_bench.extensions.judge.batch import JudgeBatch, JudgingProcesses, leaderboard_lines
 from prism_bench.extensions.judge.command import command
-from prism_bench.extensions.judge.submission import identity_of, read_submission
+from prism_bench.extensions.judge.submission import Submission, identity_of, read_submission
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.extensions.judge.view import verdict_json
 from prism_bench.strict_json import json_text
@@ -123,6 +126,35 @@ def test_names_that_are_alike_have_verdicts_of_their_own(folder: Path) -> None:
     assert {"right"} == {row.ruling for row in rows}
     assert 7 == len(rows) == len({row.page for row in rows}) == len(list((folder / "verdicts").glob("*.json")))
     assert "index.html" not in {row.page for row in rows}
+
+
+def test_files_of_any_name_and_kind_cost_their_candidate_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are no text, links in a circle, and whatever else reading a stranger's files may raise."""
+    (folder / "fast" / os.fsdecode(b"odd \xff.toml")).write_text(f"# another\n{CARD}")
+    (folder / "circle").mkdir()
+    (folder / "circle" / "card.toml").write_text(CARD)
+    (folder / "circle" / "mine.cu").symlink_to("mine.cu")
+
+    def read(card: Path) -> Submission:
+        if card.parent.name == "slow":
+            raise RuntimeError("nobody thought of it")
+        return read_submission(card)
+
+    monkeypatch.setattr(batch, "read_submission", read)
+    rows = JudgeBatch(folder, folder / "verdicts", "add", (), ["GPU-1"], Judges()).rows()
+    found = {row.candidate: row for row in rows}
+    assert "right" == found["fast/card"].ruling == found["fast/odd \\udcff"].ruling
+    assert "refused" == found["circle/card"].ruling
+    assert ("unchecked", True) == (found["slow/card"].ruling, "nobody thought" in found["slow/card"].reasons[0])
+    assert "odd \\udcff" in (folder / "verdicts" / "index.html").read_text()
+    assert json.loads(json_text(msgspec.to_builtins(rows)))
+
+
+def test_a_result_has_a_name_that_no_other_candidate_can_have() -> None:
+    names = [batch._result_name(f"A{number}.toml") for number in range(9)]
+    assert 9 == len({name.rpartition("-")[2] for name in names})
+    assert {32} == {len(name.rpartition("-")[2]) for name in names}
+    assert "a.toml" == batch._result_name("a.toml")
 
 
 def test_a_folder_without_cards_is_refused(tmp_path: Path) -> None:

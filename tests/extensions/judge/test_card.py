@@ -253,3 +253,39 @@ def test_a_grid_that_no_device_launches_is_refused(tmp_path: Path, grid: str) ->
     with pytest.raises(SpecError) as error:
         Case(spec, task.workloads["S0"], "S0").plan.steps(Device())
     assert str(error.value).endswith("(in the card)")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{'a.' * 300}a = 1", "a line has more than 200 dots"),
+        (f"[{'a.' * 300}a]", "a line has more than 200 dots"),
+        ("".join(f"[sizes.n{number}]\nvalue = 1\n" for number in range(300)), "300 sizes; a card has at most 256"),
+        ("".join(f"[scratch.n{number}]\nshape = [1]\n" for number in range(300)), "300 scratch buffers"),
+        (f'[[launch]]\nentry = "k<{"{1}" * 2000}>"', "an entry of 6,003 characters; at most 4000"),
+    ],
+)
+def test_a_card_that_takes_hours_to_read_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "mine.cu").write_text("")
+    (tmp_path / "card.toml").write_text(f'source = "mine.cu"\n[[launch]]\nentry = "mine"\n{text}\n')
+    with pytest.raises(SpecError, match=words):
+        read_submission(tmp_path)
+
+
+def test_links_out_of_the_folder_and_in_a_circle_are_refused(tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside.toml", tmp_path / "sent"
+    outside.write_text('password = "42"\n')
+    inside.mkdir()
+    card = inside / "card.toml"
+    card.symlink_to(outside)
+    with pytest.raises(SpecError, match="a link to a file in another folder"):
+        read_submission(card)
+    card.unlink()
+    card.write_text('source = "mine.cu"\n[[launch]]\nentry = "mine"\n')
+    (inside / "mine.cu").symlink_to("mine.cu")
+    with pytest.raises(SpecError, match="symbolic links"):
+        read_submission(card)
+    (inside / "mine.cu").unlink()
+    (inside / "other.cu").write_text("")
+    (inside / "mine.cu").symlink_to("other.cu")
+    assert "card" == read_submission(card).name, "a link within the folder is one"

@@ -9,7 +9,7 @@ import pytest
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.extensions.judge.hidden import changed_inputs, hidden_cases
+from prism_bench.extensions.judge.hidden import changed_inputs, drawn_secret, hidden_cases
 from prism_bench.kernel import KernelSpec, Rule
 from prism_bench.workload import Workload
 
@@ -35,6 +35,10 @@ def test_a_size_that_breaks_a_rule_of_the_task_is_not_drawn() -> None:
     assert all(
         case.workload["n"] % 3 for secret in range(9) for case in hidden_cases(spec, known(spec, 257, 601), secret)
     )
+
+
+def test_a_secret_cannot_be_tried_out_and_survives_every_reader_of_json() -> None:
+    assert 2**45 < max(drawn_secret() for _ in range(64)) < 2**53
 
 
 def test_a_task_of_one_size_has_no_other() -> None:

@@ -1,5 +1,7 @@
 """The page of a verdict: one file with all that the verdict rests on."""
 
+import json
+import os
 import re
 from io import StringIO
 from pathlib import Path
@@ -11,9 +13,11 @@ from rich.console import Console
 import prism_bench
 from prism_bench.errors import UsageError
 from prism_bench.extensions.judge.batch import leaderboard_lines
+from prism_bench.extensions.judge.judging import judge
 from prism_bench.extensions.judge.page import page_html
 from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
 from prism_bench.extensions.judge.view import verdict_json, verdict_view
+from prism_bench.strict_json import json_text
 from tests.extensions.judge.verdicts import RIGHT, TIMES, WRONG
 from tests.report.site.browser import keep, rules_of, violations, window
 from tests.report.site.conftest import browser  # noqa: F401
@@ -80,6 +84,15 @@ def test_a_card_that_none_may_be_is_refused_by_a_verdict(tmp_path: Path) -> None
     )  # fmt: skip
     assert [f"form: {card}: there is no file none.cu"] == list(verdict.reasons)
     assert "there is no file none.cu" in words_of(page_html(verdict))
+
+
+def test_a_name_that_is_no_text_has_a_verdict_and_a_page(tmp_path: Path) -> None:
+    card = tmp_path / os.fsdecode(b"odd \xff.toml")
+    card.write_text("source = ")
+    verdict = judge(card, "vector_add")
+    assert "odd \\udcff" == verdict.submission
+    assert b"udcff" in page_html(verdict).encode()
+    assert "refused" == json.loads(json_text(verdict_json(verdict)).encode())["ruling"]
 
 
 def test_an_architecture_that_is_none_and_code_without_its_card_are_usage_errors(tmp_path: Path) -> None:
