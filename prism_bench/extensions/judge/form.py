@@ -1,11 +1,13 @@
-"""Form of machine code: what a cubin may hold to be launched on a task, whoever made it."""
+"""Form of machine code: what a cubin may hold to be launched on a task, whoever made it, and in which precision."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prism_bench.compilation.readable import why_unreadable
 from prism_bench.compilation.symbols import entry_symbols, undefined_symbols
+from prism_bench.extensions.judge.precision_census import below
 from prism_bench.extensions.judge.submission import LARGEST_CUBIN
 from prism_bench.extensions.judge.verdict import Objection
+from prism_bench.spec_parts import ArithmeticPrecision
 from prism_bench.units import count_text
 
 # Functions of the device runtime: work that outlives the launch, memory that does, output, and its own way to fail.
@@ -40,17 +42,30 @@ def form_objections(cubin: bytes, launched: Sequence[str], *, compiled_here: boo
         return
     missing = sorted(set(launched) - set(entries))
     if missing:
-        yield Objection("form", f"the machine code has no kernel {_named(missing[:1])}; it has {_named(entries)}")
+        yield Objection("form", f"the machine code has no kernel {named(missing[:1])}; it has {named(entries)}")
+    odd = [one for one in entries if not one.isprintable() or " " in one]
+    if odd:  # a listing of instructions is read by lines and words
+        yield Objection("form", f"the machine code has kernels of names that no compiler gives: {named(odd)}")
     others = sorted(set(entries) - set(launched))
     if others and not compiled_here:
-        yield Objection("form", f"the machine code has kernels that the card does not launch: {_named(others)}")
+        yield Objection("form", f"the machine code has kernels that the card does not launch: {named(others)}")
     refused = [one for one in outside if one.partition("@")[0] in _REFUSED]
     for name in (refused or list(outside))[:MOST_NAMED]:
         what = _REFUSED.get(name.partition("@")[0], "calls a function that the machine code does not have")
-        yield Objection("form", f"it {what} ({_named([name])})")
+        yield Objection("form", f"it {what} ({named([name])})")
 
 
-def _named(names: Sequence[str]) -> str:
+def precision_objections(census: Mapping[str, int] | None, least: ArithmeticPrecision) -> Iterator[Objection]:
+    """Yield what is below the least precision of a task in a census; None is one that could not be taken."""
+    if census is None:
+        yield Objection("precision", f"nothing lists its instructions; the task asks for {least}")
+        return
+    for low in below(census, least):
+        yield Objection("precision", f"{census[low]} instructions work in {low}; the task asks for {least}")
+
+
+def named(names: Sequence[str], others: str = "more kernel") -> str:
+    """Return some of the names, which are the sender's, and how many `others` there are."""
     shown = [one if len(one) <= LONGEST_NAME else f"{one[:LONGEST_NAME]}..." for one in names[:MOST_NAMED]]
-    more = f" and {count_text(len(names) - MOST_NAMED, 'more kernel')}" if len(names) > MOST_NAMED else ""
+    more = f" and {count_text(len(names) - MOST_NAMED, others)}" if len(names) > MOST_NAMED else ""
     return (", ".join(shown) or "none") + more

@@ -17,10 +17,8 @@ def judged_time(
     """Return the median of samples in seconds and its 95 % interval, of few ones their span; `seeds` drew inputs."""
     middle = median(seconds)
     low, high = median_interval(seconds) or (min(seconds), max(seconds))
-    _, _, workload = case.name.partition("[")
-    return JudgedTime(
-        f"[{workload}", subject, kind, middle, low, high, len(seconds), case.label == HIDDEN, tuple(seeds)
-    )
+    workload = case.name.removeprefix(case.kernel)  # not to be split: a name is its sender's, and may have brackets
+    return JudgedTime(workload, subject, kind, middle, low, high, len(seconds), case.label == HIDDEN, tuple(seeds))
 
 
 def least_time(case: Case, subject: str, seconds: float) -> JudgedTime:

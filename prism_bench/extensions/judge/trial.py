@@ -5,12 +5,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from time import perf_counter
 
 from prism_bench.backends.numpy_reference import open_backend as open_reference
 from prism_bench.case import Case, Device
 from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.compilation.disassembly import PROGRAM
+from prism_bench.compilation.tools import tool
 from prism_bench.emulator import ORDERS
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.case_check import CaseCheck, all_cases, host_cases
@@ -18,8 +20,8 @@ from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.compiling import compiled_parts, contestant_code
 from prism_bench.extensions.judge.defences import in_force
 from prism_bench.extensions.judge.degenerate import passing_idlers
-from prism_bench.extensions.judge.form import form_objections
-from prism_bench.extensions.judge.hidden import HIDDEN, hidden_cases, is_no_size
+from prism_bench.extensions.judge.form import form_objections, precision_objections
+from prism_bench.extensions.judge.hidden import HIDDEN, drawn_secret, hidden_cases, is_no_size
 from prism_bench.extensions.judge.host_state import EVIDENCE, HostState
 from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
@@ -29,7 +31,6 @@ from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import UNWATCHED, OnGpu
 from prism_bench.extensions.judge.plain_words import plain_words
-from prism_bench.extensions.judge.precision_census import below
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.session import RefereeFindings
 from prism_bench.extensions.judge.skipped import SkippedCases
@@ -57,7 +58,7 @@ class SubmissionTrial:
     jailed: bool = True
     report: Callable[[str], None] = lambda words: None
     limits: CellLimits = USUAL
-    secret: int = field(default_factory=lambda: SystemRandom().getrandbits(32))
+    secret: int = field(default_factory=drawn_secret)
     objections: list[Objection] = field(default_factory=list[Objection])
     checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
     drawn: list[str] = field(default_factory=list[str])
@@ -143,13 +144,10 @@ class SubmissionTrial:
         """Return what is wrong with the form and the precision of machine code."""
         found = list(form_objections(cubin, list(made.symbols.values()), compiled_here=not self.submission.is_cubin))
         least = self.task.spec.least_precision
-        if least and made.precisions is None:
+        if least and made.precisions is None and tool(PROGRAM) is None:
             self.unjudged.append("precision: no nvdisasm is installed that lists the instructions")
-        elif least and made.precisions:
-            found += [
-                Objection("precision", f"{made.precisions[low]} instructions work in {low}; the task asks for {least}")
-                for low in below(made.precisions, least)
-            ]  # fmt: skip
+        elif least:
+            found += precision_objections(made.precisions, least)
         return found
 
     def idlers(self, case: Case) -> tuple[str, ...]:
@@ -181,12 +179,11 @@ class SubmissionTrial:
         with self._step("kernels that do no work"):
             for case in host_cases(spec):
                 idle = self.idlers(case)
-                if idle and case.label == "S0":
-                    self.objections.append(
-                        Objection("degenerate task", f"a kernel that leaves {idle[0]} would pass", case.name)
-                    )
-                elif idle:
-                    self.struck[case.name] = f"a kernel that leaves {idle[0]} would pass"
+                words = f"a kernel that leaves {idle[0]} would pass" if idle else ""
+                if words and case.label == "S0":
+                    self.objections.append(Objection("degenerate task", words, case.name))
+                elif words:
+                    self.struck[case.name] = words
 
     def _start(self, ahead: ExitStack, spec: KernelSpec, cell: JailCell) -> None:
         """Start what launches on the GPU, which takes seconds, before the emulator works."""
@@ -231,9 +228,9 @@ class SubmissionTrial:
 
     def _host_evidence(self, before: HostState) -> str:
         """Return in words whether this process is as before, without what its own work on a GPU opens and starts."""
-        if self.gpu is None:
-            return HostState.now().evidence(before)
         now = HostState.now()
+        if self.gpu is None:
+            return now.evidence(before)
         now = replace(now, processes=now.processes - self.gpu.started)
         return now.evidence(before, leaving_out=("descriptors",))
 
@@ -284,7 +281,8 @@ class SubmissionTrial:
             return "wrong"
         if self.objections:
             return "refused"
-        return "right" if self.checked and not self._unseen() else "unchecked"
+        launched = self.gpu is None or (self.timed is not None and not self.timed.untimed())
+        return "right" if self.checked and launched and not self._unseen() else "unchecked"
 
     def _unseen(self) -> list[str]:
         return self.skipped.unseen(self.checked, self.struck)

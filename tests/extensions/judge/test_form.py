@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from prism_bench.extensions.judge import form
-from prism_bench.extensions.judge.form import form_objections
+from prism_bench.extensions.judge.form import form_objections, precision_objections
 
 CUBIN = Path(__file__).parent / "museum" / "honest_machine_code.cubin"
 
@@ -27,6 +27,23 @@ def test_bytes_that_are_no_machine_code_are_an_objection() -> None:
     for _ in range(1500):
         words += [one.words for one in form_objections(spoiled(rng), ["attack"])]
     assert {"no ELF file that can be read" in one for one in words} == {True, False}
+
+
+@pytest.mark.parametrize("name", ["at ack", "at\nack", "\u00a0ttack", "at\tack"])
+def test_a_kernel_has_a_name_that_a_listing_can_have(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its instructions are in nobody's census: a listing is read by lines and words."""
+    monkeypatch.setattr(form, "entry_symbols", lambda cubin: [name])
+    (odd,) = form_objections(CUBIN.read_bytes(), [name])
+    assert "names that no compiler gives" in odd.words
+
+
+def test_instructions_that_nothing_lists_have_no_precision() -> None:
+    assert [] == list(precision_objections({"fp32": 2}, "fp32"))
+    assert [] == list(precision_objections({}, "fp32")), "it calculates nothing"
+    (low,) = precision_objections({"half": 3, "fp32": 2}, "fp32")
+    assert "3 instructions work in half; the task asks for fp32" == low.words
+    (unlisted,) = precision_objections(None, "fp32")
+    assert "nothing lists its instructions; the task asks for fp32" == unlisted.words
 
 
 def test_an_objection_names_few_kernels_and_no_long_name(monkeypatch: pytest.MonkeyPatch) -> None:

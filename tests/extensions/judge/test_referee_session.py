@@ -3,11 +3,14 @@
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import msgspec
 import pytest
 
+from prism_bench.array_types import AnyArray
 from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.case import Case
@@ -23,8 +26,8 @@ from prism_bench.extensions.judge.referee.session import Contestant, RefereeFind
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.extensions.judge.verdict import Objection
-from prism_bench.kernel import KernelSpec
+from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
+from prism_bench.kernel import InOut, KernelSpec
 from prism_bench.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FACTS, FakeDevice
@@ -178,6 +181,54 @@ def test_a_hidden_size_at_which_the_own_kernel_is_wrong_counts_for_nothing(
     assert any("add[n=2000]: it counts for nothing" in words for words in found.unjudged)
     assert any("times of peers" in words for words in found.unjudged)
     assert any("ceilings" in words for words in found.unjudged)
+
+
+@pytest.mark.parametrize(("reference", "is_right"), [(lambda x: x + 1, False), (lambda x: x, True)])
+def test_a_card_that_launches_nothing_leaves_what_was_there(
+    case: Case, reference: Callable[[AnyArray], AnyArray], is_right: bool
+) -> None:
+    """An argument in place holds an input then, which only a task that asks for nothing takes."""
+    spec = replace(case.spec, arguments=(InOut("x", "n"),), launch=lambda: (), reference=reference)
+    still = Case(spec, case.workload, "S0")
+    session = RefereeSession(
+        lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+    )
+    assert [] == session.run(Contestant("sent", "submission", [still], ContestantCode(b"honest", {})))
+    assert is_right == (not session.findings.objections)
+
+
+def test_a_time_is_compared_with_the_kernels_whatever_the_submission_is_called(case: Case) -> None:
+    """Else a slow one has a score of 1, as one that was not timed with it."""
+    session = RefereeSession(
+        lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+    )
+    sent = Case(replace(case.spec, name="slow[n=7] [x"), case.workload, "S0")
+    for kind, one in (("kernel", case), ("submission", sent)):
+        session.run(Contestant(one.spec.name, kind, [one], ContestantCode(b"honest", {"add": "add"})))
+    assert ["[n=3000]"] * 2 == [one.case for one in session.findings.times]
+    assert [] == session.findings.untimed()
+
+
+def test_what_a_gpu_has_no_time_of_is_not_right(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission that is slow would be better off with no time at all."""
+    found, times = discover(HERE / "tasks"), dict[str, JudgedTime]()
+    for kind in ("kernel", "submission"):
+        times[kind] = JudgedTime("[n=3000]", kind, kind, 2e-3, 1e-3, 3e-3)
+    right = CheckedCase(case.name, "emulator, fast, forward", True)
+
+    def ruling(*kinds: str, without_code: bool = False) -> str:
+        session = RefereeSession(
+            lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+        )
+        trial = SubmissionTrial(
+            read_submission(HERE / "museum" / "honest.toml"), JudgeTask(found.kernel("add"), found), ("90",), False,
+            gpu=OnGpu(session), checked=[right],
+            timed=None if without_code else RefereeFindings(times=[times[kind] for kind in kinds]),
+        )  # fmt: skip
+        return trial._ruling()
+
+    assert "right" == ruling("kernel", "submission") == ruling("submission")
+    assert "unchecked" == ruling("kernel") == ruling(without_code=True)
 
 
 def compiled(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:

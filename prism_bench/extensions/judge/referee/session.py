@@ -13,6 +13,7 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.backends import Backend
 from prism_bench.case import Case, Device
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
+from prism_bench.extensions.judge.form import named
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.judged_time import judged_time
 from prism_bench.extensions.judge.referee.client import ReadyRunners, Runner, RunnerClient
@@ -66,6 +67,11 @@ class RefereeFindings:
     evidence: dict[str, str] = field(default_factory=dict[str, str])
     watched: list[str] = field(default_factory=list[str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def untimed(self) -> list[str]:
+        """Return the cases in which the task's own kernel has a time and the submission has none."""
+        own = {one.case for one in self.times if one.kind == "submission"}
+        return [one.case for one in self.times if one.kind == "kernel" and one.case not in own]
 
 
 class RefereeSession:
@@ -146,7 +152,7 @@ class RefereeSession:
         try:
             refereed = self._refereed(case, contestant.code)
             if not refereed.plan.steps:
-                self._note_nothing(contestant, case)
+                self._note_nothing(contestant, case, refereed)
                 return None
             self._note_repetition(contestant, case)
             found = referee.judge(refereed)
@@ -205,14 +211,22 @@ class RefereeSession:
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
         return RefereedCase(plan, partial(launch_inputs, case), words, work, cubins, case.label in TIMED, arrays)
 
-    def _note_nothing(self, contestant: Contestant, case: Case) -> None:
-        """Object to a submission that launches nothing where an output has elements that were no inputs.
+    def _note_nothing(self, contestant: Contestant, case: Case, refereed: RefereedCase) -> None:
+        """Object to a submission that launches nothing where the outputs are not right without.
 
-        Else a card could leave out on a GPU what the emulator ran: expressions know the device.
+        Else a card could leave out on a GPU what the emulator ran: expressions know the device. What an argument in
+        place holds before is compared with what it should hold.
         """
         unwritten = [one.name for one in case.spec.outputs if not one.reads and 0 not in case.sizes.shape(one.name)]
-        if contestant.kind == "submission" and unwritten:
-            words = f"{case.name}: nothing is launched, so that {unwritten[0]} is never written"
+        if contestant.kind != "submission":
+            return
+        words = f"{case.name}: nothing is launched, so that {unwritten[0]} is never written" if unwritten else ""
+        if not unwritten:
+            seed = self._random.getrandbits(31)
+            inputs, xp = case.inputs(seed), refereed.arrays()
+            held = {one.name: inputs[one.name].on(xp) for one in case.spec.outputs if one.reads}
+            words = refereed.complaint(seed, inputs, held)
+        if words:
             self.findings.checked.append(CheckedCase(case.name, WHERE, False, words))
             self.findings.objections.append(Objection("outputs", words, case.name))
 
@@ -233,7 +247,7 @@ class RefereeSession:
             self.findings.checked.append(CheckedCase(case.name, where, not words, words))
             self.findings.objections += [Objection(rule, text, case.name) for rule, text in found.complaints]
             if found.variables:
-                self.findings.evidence["variables of the module"] = ", ".join(sorted(found.variables))
+                self.findings.evidence["variables of the module"] = named(sorted(found.variables), "more variable")
             if not found.repeatable:
                 self.findings.evidence["repeatable"] = "no: outputs differ in bits from launch to launch"
         if not words and case.label in TIMED:
