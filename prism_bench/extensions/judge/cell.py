@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from prism_bench.emulator.build import prepared
-from prism_bench.errors import CompilationFailed, VerificationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import (
     ANSWERS,
@@ -33,6 +33,7 @@ from prism_bench.workers.jail import Jail
 from prism_bench.workers.refusal import Refusal
 
 COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
+_FINDINGS = (BackendUnavailable, CompilationFailed, SpecError, VerificationFailed)
 _Expected = TypeVar("_Expected", bound=JailAnswer)
 
 
@@ -136,7 +137,10 @@ class JailCell:
         largest = max(LARGEST_CUBIN, sum(array.nbytes for array in arrays))
         frame = worker.channel.receive(ANSWERS, limit, largest)
         if isinstance(frame.message, Refusal):
-            raise frame.message.error()
+            error = frame.message.error()
+            if not isinstance(error, _FINDINGS):  # a stranger's code may answer: that this machine fails is no finding
+                raise FrameError(f"{type(error).__name__} is no answer of a compiler or a launch")
+            raise error
         if not isinstance(frame.message, expected):
             raise FrameError(f"{type(frame.message).__name__} does not answer {type(question).__name__}")
         return Frame(frame.message, frame.arrays)
