@@ -7,13 +7,14 @@ import os
 import resource
 import sys
 
-from prism_bench.workers.jail import Jail
+from prism_bench.workers.jail import Jail, be_killed_first
 from prism_bench.workers.seccomp import refuse_system_calls
 
 
 def main(text: str, module: str, *arguments: str) -> None:
     """Confine this process to what the jail allows, and run the module in it."""
     jail = Jail.read(text)
+    be_killed_first()
     for kind, most in (
         (resource.RLIMIT_DATA, jail.memory_bytes),
         (resource.RLIMIT_CPU, jail.cpu_seconds),
@@ -23,6 +24,8 @@ def main(text: str, module: str, *arguments: str) -> None:
     ):
         if most is not None:
             resource.setrlimit(kind, (most, most))
+    usual, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (usual, usual))  # a stack is no part of the memory that is bounded
     refuse_system_calls()
     os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
 

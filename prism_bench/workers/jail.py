@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -34,8 +35,8 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jail's bounds: folders and files that it can read, and how much it may take.
 
     `memory_bytes` bounds what each process can write to, without what it only reserves (None: unbounded, for
-    sanitizers, whose shadow counts), `scratch_bytes` its /tmp and each file, `cpu_seconds` the processor time and
-    `processes` the number of processes and threads.
+    sanitizers, whose shadow counts): there is no memory that is shared and of no file. `scratch_bytes` bounds its /tmp
+    and each file, `cpu_seconds` the processor time and `processes` the number of processes and threads.
     """
 
     readable: tuple[str, ...] = ()
@@ -83,6 +84,15 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "--new-session", "--dev", "/dev", "--proc", "/proc", "--size", str(self.scratch_bytes), "--tmpfs", "/tmp",
             *binds, "--chdir", "/tmp", "--remount-ro", "/", "--",
         ]  # fmt: skip
+
+
+def be_killed_first() -> None:
+    """Let the system end this process, and what it starts, before all others where memory is short.
+
+    The limit of memory is each process's: many of them together may take all that a host has.
+    """
+    with suppress(OSError):  # a container without /proc
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 @cache

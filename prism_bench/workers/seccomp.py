@@ -20,7 +20,8 @@ REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "finit_module": (313, 273), "fsconfig": (431, 431), "fsmount": (432, 432), "fsopen": (430, 430),
     "fspick": (433, 433), "init_module": (175, 105), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425), "ioperm": (173, None), "iopl": (172, None), "kcmp": (312, 272),
-    "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "memfd_secret": (447, 447),
+    "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
     "migrate_pages": (256, 238), "mknod": (133, None), "mknodat": (259, 33), "mount": (165, 40),
     "mount_setattr": (442, 442), "move_mount": (429, 429), "move_pages": (279, 239),
     "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "open_tree": (428, 428),
@@ -28,13 +29,18 @@ REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "process_madvise": (440, 440), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "ptrace": (101, 117), "quotactl": (179, 60), "reboot": (169, 142), "request_key": (249, 218),
     "setdomainname": (171, 162), "sethostname": (170, 161), "setns": (308, 268), "settimeofday": (164, 170),
+    "shmget": (29, 194),
     "socket": (41, 198), "swapoff": (168, 225), "swapon": (167, 224), "syslog": (103, 116), "umount2": (166, 39),
     "unshare": (272, 97), "userfaultfd": (323, 282), "vhangup": (153, 58),
 }  # fmt: skip
+# Memory that is shared and of no file, or grows like a stack, is within no limit of a process's memory.
+MAP = (9, 222)  # mmap, of the columns above
+_SHARED, _ANONYMOUS, _GROWS_DOWN = 0x01, 0x20, 0x100  # MAP_SHARED_VALIDATE has the bit of MAP_SHARED, too
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # AUDIT_ARCH, and the column above
 _OTHER_CALLS = 0x40000000  # x86-64's bit of the calls of its 32-bit pointers
-_NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JGE|K, BPF_RET|K
+_NUMBER, _ARCHITECTURE, _FLAGS = 0, 4, 40  # offsets in struct seccomp_data; of the fourth argument its lower half
+# BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JGE|K, BPF_JMP|JSET|K, BPF_RET|K
+_LOAD, _EQUAL, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 22, 38, 2
 
@@ -81,6 +87,13 @@ def _steps(machine: str) -> Iterator[_Step]:
     yield _Step(_LOAD, _NUMBER)
     yield _Step(_AT_LEAST, _OTHER_CALLS, if_false=1)
     yield _Step(_RETURN, _KILL)
+    yield _Step(_EQUAL, MAP[_ARCHITECTURES[machine][1]], if_false=6)
+    yield _Step(_LOAD, _FLAGS)
+    yield _Step(_HAS, _GROWS_DOWN, if_true=2)
+    yield _Step(_HAS, _SHARED, if_false=2)
+    yield _Step(_HAS, _ANONYMOUS, if_false=1)
+    yield _Step(_RETURN, _ERROR | errno.EPERM)
+    yield _Step(_LOAD, _NUMBER)
     for index, number in enumerate(numbers):
         yield _Step(_EQUAL, number, if_true=len(numbers) - index)
     yield _Step(_RETURN, _ALLOW)

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import mmap
 import os
 import socket
 import subprocess
@@ -62,6 +63,22 @@ def memory() -> str:
     return str(len(bytearray(3 << 30)))
 
 
+def mapped(flags: str) -> str:
+    """Return how much memory outside of the limit of private memory is mapped with these flags."""
+    return str(len(mmap.mmap(-1, 3 << 30, flags=int(flags))))
+
+
+def mapped_file() -> str:
+    """Map a file of the scratch, as linkers do with what they write."""
+    with open("/tmp/mapped", "w+b") as file:
+        file.truncate(1 << 16)
+        return str(len(mmap.mmap(file.fileno(), 1 << 16)))
+
+
+def killed_first() -> str:
+    return Path("/proc/self/oom_score_adj").read_text().strip()
+
+
 def signal_to(number: str) -> str:
     os.kill(int(number), 0)
     return "reached"
@@ -100,6 +117,9 @@ PROBES: dict[str, Callable[..., str]] = {
         processes,
         held,
         memory,
+        mapped,
+        mapped_file,
+        killed_first,
         signal_to,
         system_call,
         fill,

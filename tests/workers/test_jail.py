@@ -1,6 +1,7 @@
 """A jail shows a process what it names and nothing else, and bounds what it takes."""
 
 import json
+import mmap
 import os
 import platform
 import shutil
@@ -108,6 +109,18 @@ def test_a_jail_bounds_memory_files_and_processes() -> None:
     assert found["memory"] == "MemoryError"
     assert found[f"fill={4 << 20}"] == "OSError"
     assert found["processes"] in ("BlockingIOError", "OSError")
+
+
+@needs_jail
+def test_memory_that_no_limit_counts_is_refused() -> None:
+    """Shared memory without a file, and what grows like a stack; the host's other processes outlive a jail's."""
+    jail = Jail(Jail.over(FOLDER).readable, memory_bytes=2 << 30)
+    shared, stack = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    tries = [*(f"mapped={one}" for one in (shared, stack, private)), "mapped_file", "killed_first", "read=/dev/zero"]
+    found = list(probed(jail, *tries).values())
+    refused = ["PermissionError", "PermissionError", "OSError"]
+    assert [*refused, str(1 << 16), "1000", "FileNotFoundError"] == found
 
 
 @needs_jail
