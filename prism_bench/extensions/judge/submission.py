@@ -33,7 +33,7 @@ import msgspec
 
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
-from prism_bench.extensions.judge.plain_words import readable
+from prism_bench.extensions.judge.plain_words import printable, readable
 from prism_bench.languages.language import language_in, names
 from prism_bench.spec_parts import CUDA
 from prism_bench.units import count_text
@@ -191,7 +191,7 @@ def _card_in(path: Path) -> Path:
         return path
     cards = sorted(path.glob("*.toml"))
     if len(cards) != 1:
-        names = ", ".join(card.name for card in cards) or "none"
+        names = printable(", ".join(card.name for card in cards)) or "none"
         raise UsageError(f"{path}: a submission has one card, a TOML file; here are {names}")
     return cards[0]
 

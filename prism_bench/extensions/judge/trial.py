@@ -213,6 +213,7 @@ class SubmissionTrial:
                 kind = "machine code" if self.submission.is_cubin else f"a kernel in {self.submission.language}"
                 self.unjudged.append(f"{UNWATCHED}: only a GPU runs {kind}")
             return
+        cell.end()  # what a stranger's code still does there would disturb times, the own kernel's among them
         with self._step("cases for the GPU"):
             cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
             cases += self._skipped_cases(cases)

@@ -130,6 +130,14 @@ def test_a_card_that_cannot_be_taken_is_refused_with_its_place(tmp_path: Path, t
         read_submission(written(tmp_path, text))
 
 
+def test_a_terminal_obeys_no_name_of_a_card(tmp_path: Path) -> None:
+    for name in ("one.toml", "two\x1b]0;words\x07.toml"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(UsageError) as caught:
+        read_submission(tmp_path)
+    assert str(caught.value).endswith("here are one.toml, two ]0;words .toml")
+
+
 def test_a_folder_has_one_card(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="here are none"):
         read_submission(tmp_path)

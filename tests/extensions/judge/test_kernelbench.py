@@ -139,6 +139,36 @@ def test_what_is_no_problem_is_named(folder: Path, text: str, words: str) -> Non
         problem.spec()
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "words"),
+    [
+        ("[torch.rand(*shape)]", "[torch.rand(int(torch.rand(1).values[0] * 100) + 1, dim)]", "x0 is another one"),
+        ("[torch.rand(*shape)]", "[torch.Tensor(torch.rand(*shape).values.astype('c8'))]", "numbers of type complex64"),
+        ("return x * self.scale + self.bias", "raise ValueError('\\x1b[31m' * 9999)", "1_Scaled.py: ValueError:  [31m"),
+        ("self.bias = nn.Parameter(torch.rand(dim).values)", "setattr(self, 'a b;', torch.rand(dim))", "no attribute"),
+    ],
+)
+def test_whatever_a_problem_is_it_ends_in_words(
+    folder: Path, capsys: pytest.CaptureFixture[str], was: str, now: str, words: str
+) -> None:
+    (folder / "1_Scaled.py").write_text(PROBLEM.replace(was, now))
+    sizes = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
+    assert 1 == main([str(folder / "scaled.toml"), str(folder / "1_Scaled.py"), *sizes])
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert "\x1b" not in shown
+    assert len(shown) < 5000
+
+
+def test_a_parameter_has_a_name_that_a_card_can_write(folder: Path) -> None:
+    named = PROBLEM.replace(
+        "self.bias =", "setattr(self, 'a b;\\n', nn.Parameter(torch.rand(dim).values)); self.bias ="
+    )
+    (folder / "1_Scaled.py").write_text(named)
+    with KernelBenchProblem(folder / "1_Scaled.py", SMALL) as problem:
+        assert {"x0", "p_a_b__", "p_bias", "y0"} == {one.name for one in problem.spec().arrays}
+
+
 def test_a_number_that_it_does_not_have_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [str(folder / "scaled.toml"), str(folder / "1_Scaled.py"), "--set"]
     assert main([*words, "width=3"]) == 2

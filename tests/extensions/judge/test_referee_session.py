@@ -118,9 +118,12 @@ def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypat
         read_submission(HERE / "museum" / "honest.toml"), JudgeTask(found.kernel("add"), found), ("90",), False, gpu=gpu
     )
     monkeypatch.setattr(trial, "_run", lambda spec, cell: None)
+    ended = list[bool]()
+    monkeypatch.setattr(JailCell, "end", lambda cell: ended.append(bool(session.findings.times)))
     monkeypatch.setattr(trial, "hidden", lambda known: [Case(known[0].spec, Workload(n=2000), "hidden")])
     verdict = trial.verdict()
     assert ("right", []) == (verdict.ruling, list(verdict.objections))
+    assert [False, True] == ended, "no process of the stranger's runs while anything is timed"
     assert Counter(kernel=2, submission=2, ceiling=2, peer=2) == Counter(one.kind for one in verdict.times)
     assert {"lib", "memory bus, by its clock and width"} <= {one.subject for one in verdict.times}
     assert 2000 * 12 / 1e9 in {one.seconds for one in verdict.times if one.kind == "ceiling"}

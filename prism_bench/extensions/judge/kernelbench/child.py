@@ -6,6 +6,7 @@ sizes.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -59,7 +60,9 @@ def _drawn(question: DrawQuestion) -> _Reply:
     state = dict(model.state_dict())
     arrays = [np.array(one.detach().numpy()) for one in [*inputs, *state.values()]]
     outputs = _outputs(model(*inputs), torch)
-    names = [f"x{index}" for index in range(len(inputs))] + [f"p_{name.replace('.', '_')}" for name in state]
+    names = [f"x{index}" for index in range(len(inputs))] + [
+        "p_" + re.sub(r"\W", "_", name, flags=re.ASCII) for name in state
+    ]
     names += [f"y{index}" for index in range(len(outputs))]
     return DrawnAnswer(tuple(names), len(inputs), len(state), sizes), [*arrays, *outputs]
 

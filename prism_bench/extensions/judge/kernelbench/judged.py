@@ -9,6 +9,7 @@ from prism_bench.catalogue import of_project
 from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.extensions.judge.judging import read_or_refuse
 from prism_bench.extensions.judge.kernelbench.problem import KernelBenchProblem
+from prism_bench.extensions.judge.plain_words import LONGEST, printable
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UsageError(f"{chosen.problem}: there is no such file")
         verdict = judge_problem(chosen.submission, chosen.problem, dict(map(_size, chosen.set)))
     except PrismBenchError as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)[:LONGEST]), file=sys.stderr)  # a problem's words are its author's
         return error.exit_code
     print(json_text(verdict_json(verdict)))
     return verdict.exit_code

@@ -71,6 +71,11 @@ class KernelBenchProblem:
         if large:
             count = count_text(arrays[large].size, "element")
             raise SpecError(f"{self.path.name}: {large} has {count}, more than {BLOCK:,}: make its sizes smaller")
+        odd = next((name for name, one in arrays.items() if one.dtype.kind not in "biuf"), None)
+        if odd:
+            raise SpecError(
+                f"{self.path.name}: {odd} has numbers of type {arrays[odd].dtype}, which no kernel here takes"
+            )
         split = answer.inputs + answer.parameters
         given, results = answer.names[:split], answer.names[split:]
         return KernelSpec(
@@ -87,7 +92,10 @@ class KernelBenchProblem:
     def _fill(self, name: str) -> Fill:
         def drawn(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> np.ndarray:
             frame = self._drawn(int(rng.integers(1 << 31)))
-            return frame.arrays[frame.message.names.index(name)].reshape(-1)[:count]
+            found = dict(zip(frame.message.names, frame.arrays, strict=True)).get(name)
+            if found is None or found.size != count:
+                raise SpecError(f"{self.path.name}: {name} is another one from one seed to the next")
+            return found.reshape(-1)
 
         return Fill(drawn, f"{name} of {self.path.name}")
 
