@@ -23,6 +23,10 @@ _TENSOR: Mapping[str, ArithmeticPrecision] = {
 }  # fmt: skip
 _OF_KIND: Mapping[str, ArithmeticPrecision] = {"fp32": "fp32", "fp64": "fp64"}
 _NARROWS = ("F2F", "F2FP")
+# Of functions, sums in memory and conversions of integers, those in halves: their kind is another one.
+_IN_MEMORY = ("RED", "REDG", "REDAS", "ATOM", "ATOMG", "ATOMS", "SURED", "SUATOM", "UBLKRED", "UTMAREDG")
+_HALVES = re.compile(r"B?F16(x\d|_V\d)?")
+_BYTES = ("IDP", "IDP4A")  # sums of products of 8-bit integers
 _CONSTANT = re.compile(r"-?RZ(\.H0_H0)?, -?RZ(\.H0_H0)?,")  # 0 * 0 + constant: how compilers load one
 _WIDENS = "HADD2.F32"  # the conversion of a half to a float
 
@@ -31,7 +35,8 @@ def precision_census(instructions: Iterable[str]) -> dict[str, int]:
     """Return how many instructions calculate in each precision, or round to one below float32.
 
     `flushed to zero` counts those among them that take subnormal numbers for 0. Tensor cores count by the type of their
-    factors; 8-bit integers there count as `fp8`. Loads of constants and widening conversions are no arithmetic.
+    factors; 8-bit integers count as `fp8`, there and in sums of products (`IDP`). Loads of constants and widening
+    conversions are no arithmetic.
     """
     found = Counter[str]()
     for instruction in instructions:
@@ -55,6 +60,10 @@ def _precision(instruction: str) -> ArithmeticPrecision | None:
     if head in _NARROWS:  # the type that it converts to is the first one
         first = next((one for one in modifiers if one in _OF_TYPE), "")
         return None if first in ("F32", "F64") else _OF_TYPE.get(first)
+    if head in _BYTES:
+        return "fp8"
+    if head in ("MUFU", "I2F", "I2FP", *_IN_MEMORY) and any(map(_HALVES.fullmatch, modifiers)):
+        return "half"
     kind = kind_of(instruction)
     if kind == "half":
         return None if opcode == _WIDENS or _CONSTANT.search(instruction) else "half"
