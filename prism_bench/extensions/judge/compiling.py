@@ -16,6 +16,7 @@ from prism_bench.extensions.judge.referee.contestant_code import CardedCode, Con
 from prism_bench.instance import Instance
 from prism_bench.kernel import KernelSpec
 from prism_bench.spec_parts import CUDA
+from prism_bench.toolchain import toolchain_of
 from prism_bench.units import count_text
 
 MOST_INSTANCES = 128
@@ -35,13 +36,19 @@ def compiled_parts(
 ) -> Iterator[CompiledPart]:
     """Yield the machine code of what the cases launch on `device`; CompilationFailed with a compiler's message.
 
-    A process that has imported a source may answer anything: the card of an instance is checked against its cubin here,
-    and another process lists its instructions.
+    A process that has imported a source may answer anything, and so may one whose compiler runs programs that options
+    name, as nvcc does: the card of an instance is checked against its cubin here, and another process lists its
+    instructions.
     """
     where = device or Device(compute_capability=int(architecture.rstrip("af")))
     if spec.language == CUDA:
         entries = sorted({one for case in cases for one in case.plan.entries(where)})
-        yield CompiledPart(*cell.machine_code(spec.source_file, entries, architecture, spec.options))
+        made, cubin = cell.machine_code(spec.source_file, entries, architecture, spec.options)
+        if toolchain_of(spec.options).compiler == "nvcc":
+            cell.end()
+            seen = _listed(spec, cell, cubin, tuple(made.symbols.values()), architecture)
+            made = msgspec.structs.replace(seen, symbols=made.symbols, log=made.log)
+        yield CompiledPart(made, cubin)
         return
     instances = list(dict.fromkeys(one for case in cases for one in case.plan.instances(where)))
     if len(instances) > MOST_INSTANCES:
@@ -50,11 +57,18 @@ def compiled_parts(
     made = [(one, *_carded(spec, cell, one, architecture)) for one in instances]
     cell.end()
     for instance, card, cubin in made:
-        file = spec.source_file.with_name(f"{hashlib.sha256(cubin).hexdigest()[:16]}.cubin")
-        file.write_bytes(cubin)
-        seen, _ = cell.machine_code(file, (card.entry,), architecture)
+        seen = _listed(spec, cell, cubin, (card.entry,), architecture)
         symbols = {str(instance): card.entry}
         yield CompiledPart(msgspec.structs.replace(seen, symbols=symbols, card=card), cubin, instance)
+
+
+def _listed(
+    spec: KernelSpec, cell: JailCell, cubin: bytes, symbols: tuple[str, ...], architecture: str
+) -> MachineCodeAnswer:
+    """Return what a process of the cell reports of machine code that exists already."""
+    file = spec.source_file.with_name(f"{hashlib.sha256(cubin).hexdigest()[:16]}.cubin")
+    file.write_bytes(cubin)
+    return cell.machine_code(file, symbols, architecture)[0]
 
 
 def _carded(spec: KernelSpec, cell: JailCell, instance: Instance, architecture: str) -> tuple[LaunchCard, bytes]:

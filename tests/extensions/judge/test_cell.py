@@ -1,14 +1,21 @@
 """A cell believes no answer of a process that may run a stranger's code, not even that this machine fails."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.compilation.code import Resources
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, VerificationFailed
 from prism_bench.extensions.judge.cell import JailCell
-from prism_bench.extensions.judge.messages import HostLaunchQuestion
+from prism_bench.extensions.judge.compiling import compiled_parts
+from prism_bench.extensions.judge.messages import HostLaunchQuestion, MachineCodeAnswer
+from prism_bench.toolchain import marked
 from prism_bench.workers.frames import Frame
 from prism_bench.workers.refusal import Refusal
 
@@ -43,3 +50,28 @@ def test_a_process_of_a_stranger_reports_findings_alone(kind: str) -> None:
 def test_what_a_compiler_and_an_emulator_find_is_passed_on(kind: type[PrismBenchError]) -> None:
     with pytest.raises(kind, match="found"):
         AnsweringCell(Refusal(kind.__name__, "found")).machine_code(Path("mine.cu"), ("mine",), "90")
+
+
+@pytest.mark.parametrize("compiler", ["nvrtc", "nvcc"])
+def test_instructions_are_listed_where_no_program_of_a_source_has_run(tmp_path: Path, compiler: str) -> None:
+    """The compiler nvcc runs whatever its options name, which may change what the process answers."""
+    forged = MachineCodeAnswer({"add": "symbol"}, {}, {}, {"fp32": 1}, "its words")
+    listed = MachineCodeAnswer({"symbol": "symbol"}, {"symbol": Resources()}, {"half": 1}, {"half": 1})
+    processes = [1]
+
+    class TwoCells(JailCell):
+        def machine_code(
+            self, source: Path, entries: Sequence[str], architecture: str, options: Sequence[str] = ()
+        ) -> tuple[MachineCodeAnswer, bytes]:
+            return (listed, b"") if source.suffix == ".cubin" and len(processes) == 2 else (forged, b"cubin")
+
+        def end(self) -> None:
+            processes.append(1)
+
+    spec = discover(Path(__file__).parent / "tasks").kernel("add")
+    chosen = replace(spec, source=tmp_path / "add.cu", options=marked(compiler, ()))  # pyright: ignore[reportArgumentType]
+    (part,) = compiled_parts(chosen, [Case(chosen, chosen.workloads["S0"], "S0")], TwoCells(tmp_path, False), "90")
+    assert b"cubin" == part.cubin
+    assert {"add": "symbol"} == part.made.symbols
+    assert ({"half": 1} if compiler == "nvcc" else {"fp32": 1}) == part.made.precisions
+    assert "its words" == part.made.log
