@@ -1,13 +1,16 @@
 """Form of machine code: what is wrong with a cubin is named, whatever its bytes are."""
 
+import struct
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from prism_bench.compilation.symbols import entry_symbols
 from prism_bench.extensions.judge import form
 from prism_bench.extensions.judge.form import form_objections, precision_objections
 
+_FILE, _SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")  # the headers of ELF files
 CUBIN = Path(__file__).parent / "museum" / "honest_machine_code.cubin"
 
 
@@ -27,6 +30,41 @@ def test_bytes_that_are_no_machine_code_are_an_objection() -> None:
     for _ in range(1500):
         words += [one.words for one in form_objections(spoiled(rng), ["attack"])]
     assert {"no ELF file that can be read" in one for one in words} == {True, False}
+
+
+def with_another_table(cubin: bytes, hidden: bytes, name: str) -> bytes:
+    """Return machine code with a second table of symbols, without those that have `hidden` in their names.
+
+    The first one has the `name` of another section then, or none.
+    """
+    header = list(_FILE.unpack_from(cubin))
+    headers = [list(_SECTION.unpack_from(cubin, header[6] + place * header[11])) for place in range(header[12])]
+
+    def content(section: list[int]) -> bytes:
+        return cubin[section[4] : section[4] + section[5]]
+
+    texts = content(headers[header[13]])
+    names = [texts[one[0] : texts.index(b"\0", one[0])].decode() for one in headers]
+    table = headers[names.index(".symtab")]
+    symbols, labels = content(table), content(headers[table[6]])
+    shown = [symbols[at : at + 24] for at in range(0, len(symbols), 24)]
+    shown = [one for one in shown if hidden not in labels[int.from_bytes(one[:4], "little") :].split(b"\0")[0]]
+    body = cubin[64:] + b"".join(shown)
+    second = [*table[:4], len(cubin), 24 * len(shown), *table[6:]]
+    table[0] = headers[names.index(name)][0]
+    header[6], header[12] = 64 + len(body), header[12] + 1
+    return _FILE.pack(*header) + body + b"".join(_SECTION.pack(*one) for one in [*headers, second])
+
+
+@pytest.mark.parametrize("name", [".shstrtab", ".symtab", ""])
+def test_machine_code_has_one_table_of_symbols(name: str) -> None:
+    """Readers go by names; a driver that goes by kinds would take the other table, with a kernel that nobody saw."""
+    cubin = CUBIN.with_name("has_another_kernel_in_its_cubin.cubin").read_bytes()
+    assert {"other", "attack"} == set(entry_symbols(cubin))
+    hiding = with_another_table(cubin, b"other", name)
+    assert ("attack",) == entry_symbols(hiding)
+    (one,) = form_objections(hiding, ["attack"])
+    assert "it has two sections of the name" in one.words
 
 
 @pytest.mark.parametrize("name", ["at ack", "at\nack", "\u00a0ttack", "at\tack"])
