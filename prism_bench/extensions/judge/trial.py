@@ -219,7 +219,7 @@ class SubmissionTrial:
             cases += self._skipped_cases(cases)
             code = self.built[self.gpu.architecture]
             is_watched = self.is_emulated and not self.submission.has_branches
-            unwatched = self.skipped.unwatched(cases, is_emulated=is_watched)
+            unwatched = self.skipped.unwatched(cases, self.gpu.device, is_emulated=is_watched)
         self.report("GPU")
         self.timed = self.gpu.judge(spec, self.task.spec, cases, code, unwatched)
         self.seconds |= self.timed.seconds

@@ -31,14 +31,15 @@ HIDING = HERE / "museum" / "hides_from_the_emulator.toml"
 class SeeingGpu(OnGpu):
     """A GPU that finds every case right but for the first `unseen`, which it does not launch."""
 
-    def __init__(self, unseen: int = 0) -> None:
+    def __init__(self, unseen: int = 0, device: Device | None = None) -> None:
         self.launched: list[Case] = []
+        self._seen = device or Device()
         self._unseen = unseen
         self.started = set[int]()
 
     @property
     def device(self) -> Device:
-        return Device()
+        return self._seen
 
     @property
     def architecture(self) -> str:
@@ -109,6 +110,17 @@ def test_a_source_without_branches_is_watched_by_the_emulator_alone() -> None:
     SubmissionTrial(honest, JudgeTask(catalogue.kernel("add"), catalogue), jailed=False, gpu=gpu).verdict()
     assert gpu.launched
     assert set() == gpu.unwatched
+
+
+def test_what_a_card_launches_on_other_devices_is_watched_there() -> None:
+    catalogue = discover(HERE / "tasks")
+    card = read_submission(HERE / "museum" / "races_on_larger_devices.toml")
+    for device, is_watched in ((Device(), False), (Device(sm_count=132), True)):
+        gpu = SeeingGpu(device=device)
+        task = JudgeTask(catalogue.kernel("large"), catalogue)
+        assert "right" == SubmissionTrial(card, task, jailed=False, gpu=gpu).verdict().ruling
+        assert is_watched == ("races_on_larger_devices[n=600]" in gpu.unwatched)
+        assert "races_on_larger_devices[n=1048576]" not in gpu.unwatched
 
 
 def test_a_gpu_that_leaves_one_out_makes_nothing_right() -> None:
