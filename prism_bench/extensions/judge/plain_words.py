@@ -18,8 +18,11 @@ def plain_words(error: Exception, source: Path) -> str:
 
 
 def readable(words: str) -> str:
-    """Return words that may be a file's name as text that files and pages can hold: other bytes are named by number."""
-    return words.encode(errors="backslashreplace").decode()
+    """Return a name that may be a file's as one line of text: bytes that are none, and line breaks, by their escapes.
+
+    Other names have other texts, unlike those of `printable`: nobody's name is shown as another's, nor as a line.
+    """
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in words)
 
 
 def printable(words: str) -> str:

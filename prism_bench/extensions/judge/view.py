@@ -26,7 +26,8 @@ def verdict_view(verdict: JudgeVerdict) -> RenderableType:
     """Return the verdict: the ruling, objections, what was checked where, code, times, what was not judged."""
     whose = printable(f"{verdict.submission} for {verdict.task}: ")
     head = Text(whose) + Text(verdict.ruling, _STYLES[verdict.ruling])
-    return Group(head, *(Text(f"  {printable(line)}") for line in _lines(verdict)))
+    lines = (printable(line).replace("\n", "\n    ") for line in _lines(verdict))  # no line that looks like another one
+    return Group(head, *(Text(f"  {line}") for line in lines))
 
 
 def _lines(verdict: JudgeVerdict) -> Iterator[str]:

@@ -95,6 +95,21 @@ def test_a_name_that_is_no_text_has_a_verdict_and_a_page(tmp_path: Path) -> None
     assert "refused" == json.loads(json_text(verdict_json(verdict)).encode())["ruling"]
 
 
+def test_no_word_of_a_stranger_looks_like_a_line_of_the_judge(tmp_path: Path) -> None:
+    card = tmp_path / "x\nsum for add: right\n  score: 9.toml"
+    card.write_text("source = ")
+    named = judge(card, "vector_add")
+    wrong = msgspec.structs.replace(WRONG, objections=(Objection("compiler", "error\n  score: 9 times as fast"),))
+    output = Console(file=StringIO(), width=200)
+    for verdict in (named, wrong):
+        output.print(verdict_view(verdict))
+    shown = output.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert "x\\nsum for add: right\\n  score: 9 for vector_add: refused" in shown
+    assert not [line for line in shown.splitlines() if line.startswith(("sum for add", "  score"))]
+    row = BatchRow(named.submission, "refused", 0.0)
+    assert 1 == len(list(leaderboard_lines([row]))) == len("\n".join(leaderboard_lines([row])).splitlines())
+
+
 def test_an_architecture_that_is_none_and_code_without_its_card_are_usage_errors(tmp_path: Path) -> None:
     honest = HERE / "museum" / "honest.toml"
     with pytest.raises(UsageError, match="'ninety' is not a number"):
