@@ -28,6 +28,7 @@ from prism_bench.report.site.page import file_name
 from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
 
 CANDIDATE_SECONDS, LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and to end what it started after a signal
+_TIMED = ("right", "unchecked")  # rulings of what a GPU launches
 CORES_OF_ONE = 4  # that a candidate keeps busy where no GPU is what it waits for
 
 
@@ -161,7 +162,7 @@ class JudgeBatch:
         except PrismBenchError as error:
             return BatchRow(name, "refused", 0.0, (str(Objection("form", readable(str(error)))),))
         verdict = self._kept(output, identity)
-        if verdict is None or ("--gpu" in self.words and verdict.ruling == "right" and not verdict.times):
+        if verdict is None or ("--gpu" in self.words and verdict.ruling in _TIMED and not verdict.times):
             gpu = free.get()
             try:
                 words = ["judge", str(card), "--task", self.task, "--output", str(output), "--html", str(page)]
