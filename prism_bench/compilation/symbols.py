@@ -11,6 +11,8 @@ from prism_bench.mangling import demangled, function_of, same_function, without_
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _ENTRY = 0x10  # STO_CUDA_ENTRY in st_other
 _MOST_NAMES = 20
+_WRITABLE = 1  # SHF_WRITE
+_NOT_KEPT = (".nv.shared", ".nv.merc")  # of a block; of debuggers
 
 
 def entry_symbols(cubin: bytes) -> tuple[str, ...]:
@@ -53,21 +55,25 @@ def undefined_symbols(cubin: bytes) -> tuple[str, ...] | None:
 def variable_symbols(cubin: bytes) -> dict[str, int]:
     """Return the variables of a cubin that keep their content from launch to launch, with their bytes.
 
-    SpecError where it is no ELF file for a GPU.
+    What a section has without a name is named like the section. SpecError where it is no ELF file for a GPU.
     """
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
     try:
         file: Any = ELFFile(io.BytesIO(cubin))
-        sections = {number: section.name for number, section in enumerate(file.iter_sections())}
-        return {
-            symbol.name: symbol["st_size"]
+        kept = {
+            number: section for number, section in enumerate(file.iter_sections())
+            if section["sh_flags"] & _WRITABLE and section["sh_size"] and not section.name.startswith(_NOT_KEPT)
+        }  # fmt: skip
+        found = {
+            symbol.name: (symbol["st_shndx"], symbol["st_size"])
             for symbol in file.get_section_by_name(".symtab").iter_symbols()
-            if symbol["st_info"]["type"] == "STT_OBJECT"
-            and symbol["st_size"]
-            and sections.get(symbol["st_shndx"], "").startswith(".nv.global")
+            if symbol["st_info"]["type"] == "STT_OBJECT" and symbol["st_size"] and symbol["st_shndx"] in kept
         }
+        named = {number for number, _ in found.values()}
+        unnamed = {one.name: one["sh_size"] for number, one in kept.items() if number not in named}
+        return {name: size for name, (_, size) in found.items()} | unnamed
     except (ELFError, AttributeError, KeyError, ValueError) as error:
         raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
 

@@ -29,7 +29,7 @@ from prism_bench.extensions.judge.limits import CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee.client import RunnerProcess
-from prism_bench.extensions.judge.referee.referee import RefereeRules
+from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.session import RefereeSession
 from prism_bench.extensions.judge.referee.watch import TOOL
 from prism_bench.extensions.judge.submission import read_submission

@@ -14,7 +14,7 @@ from prism_bench.catalogue import discover
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState
 from prism_bench.extensions.judge.referee.messages import Answer, Question
-from prism_bench.extensions.judge.referee.referee import RefereeRules
+from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.runner import RunnerService
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
 from prism_bench.workers.frames import Frame

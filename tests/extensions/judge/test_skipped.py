@@ -98,7 +98,10 @@ def test_a_gpu_launches_all_that_the_emulator_lacks() -> None:
 @pytest.mark.parametrize(
     ("text", "has_branches"),
     [("int a;", False), ("#include <x>\n#define A 1", False), ("#ifdef A", True), (" # if A", True), ("%:if A", True),
-     ("#\\\nif A", True), ("/**/#/* a\n b */elif A", True), ("#i\\\r\nfndef A", True)],
+     ("#\\\nif A", True), ("/**/#/* a\n b */elif A", True), ("#i\\\r\nfndef A", True),
+     ("#define J(a, b) a##b\nint J(CPU, _CUDA);", True), ("int a = CPU_CUDA;", True), ("if (__FILE__[0])", True),
+     ("%:define J(a, b) a%:%:b", True), ("return __builtin_constant_p(a);", True), ("__shared__ int a;", False),
+     ("__syncthreads(); my__FILE__a();", False)],
 )  # fmt: skip
 def test_a_source_has_branches(text: str, has_branches: bool, tmp_path: Path) -> None:
     assert has_branches == Submission("x", SubmissionCard(()), tmp_path, False, text.encode()).has_branches

@@ -1,7 +1,7 @@
 """The referee of one case: draws inputs, asks for launches, keeps an own clock, and compares what they left."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from statistics import median
 from time import sleep
@@ -9,12 +9,13 @@ from time import sleep
 import numpy as np
 
 from prism_bench.array_types import AnyArray
-from prism_bench.errors import PrismBenchError, SpecError
+from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.digests import differing
 from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, LoadAnswer
 from prism_bench.extensions.judge.referee.refereed import RefereedCase, RefereedTimes
+from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.shared_outputs import copied_outputs
 from prism_bench.extensions.judge.referee.turns import DeviceTurns
 from prism_bench.inputs import InputArray
@@ -30,29 +31,6 @@ REPEATED = (8, 4000)
 AHEAD = 4  # seeds whose inputs are drawn while the device has others
 
 
-@dataclass(frozen=True)
-class RefereeRules:
-    """How many blocks of samples are taken, each with its module, samples of a block, launches before them.
-
-    An untimed case has one block of `checks` launches. A launch may take `launch_seconds`. Outputs of a block's first
-    launch are compared with the reference in whole, of the others a share `whole`, drawn after each launch, and all
-    where they have at most `small_bytes`; the rest by their digest. Two clocks that disagree are compared
-    `clock_tries` times, after pauses that grow by `clock_pause` seconds. Without `repeats` no other process repeats the
-    launches: code that is trusted does the same in each.
-    """
-
-    blocks: int = 3
-    samples: int = 10
-    warmups: int = 2
-    checks: int = 2
-    launch_seconds: float = 30.0
-    whole: float = 0.2
-    small_bytes: int = 1 << 20
-    clock_tries: int = 5
-    clock_pause: float = 0.2
-    repeats: bool = True
-
-
 class Referee:
     """Judges cases of one submission, as a context. `random` draws what nobody can know before.
 
@@ -66,6 +44,7 @@ class Referee:
         self._start, self._random, self._rules, self._turns = start, random, rules, turns or DeviceTurns()
         self._runners: list[RunnerClient] = []
         self._facts: FactsAnswer | None = None
+        self._spent = 0.0  # seconds of a case's launches
         self._drawn: DrawnInputs
 
     def __enter__(self) -> "Referee":
@@ -91,14 +70,18 @@ class Referee:
     def judge(self, case: RefereedCase) -> RefereedTimes:
         """Return times and complaints of a case. A launch that ends its process, or never ends, is a complaint.
 
+        BackendUnavailable where the device has no memory for it, or where its launches take too long together.
         Whatever works on the device does so in a turn: neither drawing inputs nor comparing on the host does.
         """
-        found = RefereedTimes()
+        found, self._spent = RefereedTimes(), 0.0
         try:
             with self._turns.phase("runners"):
                 self._open()
             with DrawnInputs(case.inputs, AHEAD) as self._drawn:
                 self._judge(replace(case, inputs=self._inputs), found)
+        except BackendUnavailable:
+            self.end()
+            raise
         except SpecError as error:
             found.complaints.append(("form", f"{case.plan.name}: {error}"))
         except PrismBenchError as error:
@@ -160,12 +143,19 @@ class Referee:
             client.give(inputs)
         with self._turns.taken("launches"):
             answer, wall = client.launch(self._random.getrandbits(62))
+        self._spend(wall)
         digests[seed] = answer.digests
         found.complaints += [("outputs", f"{case.plan.name}: {words}") for words in answer.broken]
         if not 0 < answer.seconds <= wall:
             words = f"the device's clock names {time_text(answer.seconds)} of {time_text(wall)} by the referee's"
             found.complaints.append(("clock", f"{case.plan.name}: {words}"))
         return answer.seconds
+
+    def _spend(self, seconds: float) -> None:
+        """Count the seconds of launches; BackendUnavailable where others have waited long enough."""
+        self._spent += seconds
+        if self._spent > self._rules.case_seconds:
+            raise BackendUnavailable(f"its launches take more than {self._rules.case_seconds:.0f} s in all")
 
     def _is_whole(self, case: RefereedCase) -> bool:
         size = sum(one.nbytes for one in case.plan.buffers if one.is_written)
@@ -208,7 +198,8 @@ class Referee:
     ) -> None:
         """Launch on all the inputs again, in another process and order; other digests are compared in whole.
 
-        So what a launch left out because of its number, or of what was before it, shows.
+        So what a launch left out because of its number, or of what was before it, shows. What it leaves out because of
+        its inputs is left out again: of those that were not compared in whole the same share is now.
         """
         seeds = list(digests)
         self._random.shuffle(seeds)
@@ -219,7 +210,8 @@ class Referee:
             self._launched(client, case, found, again, seed=seed)
             if not found.complaints and again[seed] != digests[seed]:
                 found.repeatable = False
-                if found.compared.get(seed) != again[seed]:
+            if not found.complaints and found.compared.get(seed) != again[seed]:
+                if again[seed] != digests[seed] or self._is_whole(case):
                     self._compare(client, case, found, seed=seed, digests=again[seed])
             if found.complaints:
                 return
@@ -275,6 +267,7 @@ class Referee:
                 return
             with self._turns.taken("launches"):
                 walls.append(client.repeated(times) / times)
+            self._spend(walls[-1] * times)
             if walls[-1] <= believed or seconds >= CLOCK_SHARE * walls[-1]:
                 return
         words = f"{time_text(min(walls))} by the referee's clock, {time_text(seconds)} by the device's"

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
-from prism_bench.errors import PrismBenchError, UsageError, VerificationFailed
+from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, VerificationFailed
 from prism_bench.extensions.judge.referee.arena import Arena, BareArena
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import (
@@ -75,7 +75,7 @@ class RunnerService:
                     outputs = self._loaded_arena().outputs()
                     return FetchAnswer(tuple(outputs)), list(outputs.values())
         except MemoryError as error:
-            return Refusal.of(VerificationFailed(f"no memory on the device: {error}")), ()
+            return Refusal.of(BackendUnavailable(f"no memory on the device: {error}")), ()  # others may have it
         except PrismBenchError as error:
             return Refusal.of(error), ()
 

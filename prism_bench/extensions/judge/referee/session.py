@@ -28,8 +28,9 @@ from prism_bench.extensions.judge.referee.machine import (
 )
 from prism_bench.extensions.judge.referee.messages import FactsAnswer
 from prism_bench.extensions.judge.referee.planning import case_plan, check_parameters
-from prism_bench.extensions.judge.referee.referee import Referee, RefereeRules
+from prism_bench.extensions.judge.referee.referee import Referee
 from prism_bench.extensions.judge.referee.refereed import RefereedCase, RefereedTimes
+from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.turns import DeviceTurns, PhaseClock
 from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
@@ -223,7 +224,7 @@ class RefereeSession:
         words = f"{case.name}: nothing is launched, so that {unwritten[0]} is never written" if unwritten else ""
         if not unwritten:
             seed = self._random.getrandbits(31)
-            inputs, xp = case.inputs(seed), refereed.arrays()
+            inputs, xp = refereed.inputs(seed), refereed.arrays()
             held = {one.name: inputs[one.name].on(xp) for one in case.spec.outputs if one.reads}
             words = refereed.complaint(seed, inputs, held)
         if words:
