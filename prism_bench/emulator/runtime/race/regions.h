@@ -42,6 +42,10 @@ inline void save_cells(const Watch& watch, SavedCells& saved) {
 
 inline void restore_cells(const Watch& watch, const SavedCells& saved) {
     if (saved.cells.empty()) return;
+    if (watch.grain == saved.grain) {
+        std::copy(saved.cells.begin(), saved.cells.end(), watch.cells);
+        return;
+    }
     for (size_t i = 0; i < watch.cell_count(); ++i) watch.cells[i] = saved.cells[i * watch.grain / saved.grain];
 }
 
