@@ -29,6 +29,8 @@ void observe_block_start(Block& block) {
     fresh.number = static_cast<uint32_t>(block.number);
     fresh.epoch = 0;
     fresh.has_knowledge = false;
+    fresh.searched = nullptr;
+    fresh.known_epochs.clear();
     fresh.threads.assign(block.threads.size(), Watched{});
     fresh.saved_static = fresh.saved_dynamic = SavedCells{};
     fresh.warps.clear();

@@ -46,25 +46,41 @@ inline bool comes_before(const Segment& early, const Publication& published) {
     return published.lanes && early.rank / 32 == at.rank / 32 && early.clock <= published.lanes[early.rank & 31];
 }
 
-// Looks through what was published, and through what its publishers had learnt themselves.
-inline bool known(const Segment& early, const Knowledge& knowledge, std::unordered_map<const Flag*, size_t>& seen) {
+// Looks through what was published, the newest first, and then through what its publishers had learnt themselves.
+inline const Publication* known_by(const Segment& early, const Knowledge& knowledge, std::unordered_map<const Flag*, size_t>& seen) {
     for (const auto& [flag, count] : knowledge) {
         size_t& looked = seen[flag];
         const size_t from = looked;
         if (count <= from) continue;
         looked = count;
-        for (size_t i = from; i < count; ++i) {
-            const Publication& published = *flag->publications[i];
-            if (comes_before(early, published)) return true;
-            if (published.knowledge && known(early, *published.knowledge, seen)) return true;
+        for (size_t i = count; i-- > from;)
+            if (comes_before(early, *flag->publications[i])) return flag->publications[i].get();
+        for (size_t i = count; i-- > from;) {
+            const auto& learnt = flag->publications[i]->knowledge;
+            const Publication* found = learnt ? known_by(early, *learnt, seen) : nullptr;
+            if (found) return found;
         }
     }
-    return false;
+    return nullptr;
+}
+
+// Knowledge never changes, so what a search found in it holds for every thread that has the same.
+inline bool known(const Segment& early, const std::shared_ptr<const Knowledge>& knowledge, WatchedBlock& block) {
+    if (block.searched != knowledge) {
+        block.searched = knowledge;
+        block.known_epochs.clear();
+    }
+    uint32_t& before = block.known_epochs[early.block];
+    if (early.block_epoch < before) return true;
+    std::unordered_map<const Flag*, size_t> seen;
+    const Publication* published = known_by(early, *knowledge, seen);
+    if (published) before = std::max(before, published->at.block_epoch);
+    return published;
 }
 
 inline bool ordered(uint32_t early_segment, const Thread& thread) {
     const Segment& early = order.segments[early_segment];
-    const WatchedBlock& block = watched(*thread.block);
+    WatchedBlock& block = watched(*thread.block);
     if (early.grid_epoch < order.grid_epoch) return true;
     if (early.block == block.number) {
         if (early.rank == thread.rank || early.block_epoch < block.epoch) return true;
@@ -72,12 +88,20 @@ inline bool ordered(uint32_t early_segment, const Thread& thread) {
         if (early.rank / 32 == thread.rank / 32 && clocks && early.clock <= clocks->clocks[thread.rank & 31][early.rank & 31]) return true;
     }
     const Watched& self = watched(thread);
-    if (!self.knowledge) return false;
-    std::unordered_map<const Flag*, size_t> seen;
-    return known(early, *self.knowledge, seen);
+    return self.knowledge && known(early, self.knowledge, block);
+}
+
+inline bool knows(const Watched& thread, const Knowledge& more) {
+    if (!thread.knowledge) return false;
+    for (const auto& [flag, count] : more) {
+        const auto found = thread.knowledge->find(flag);
+        if (found == thread.knowledge->end() || found->second < count) return false;
+    }
+    return true;
 }
 
 inline void learn(Watched& thread, const Knowledge& more) {
+    if (knows(thread, more)) return;  // as at nearly every look at a flag that is waited for
     auto all = thread.knowledge ? std::make_shared<Knowledge>(*thread.knowledge) : std::make_shared<Knowledge>();
     for (const auto& [flag, count] : more) {
         size_t& known_count = (*all)[flag];
@@ -90,8 +114,13 @@ inline void learn(Watched& thread, const Knowledge& more) {
 inline void share_knowledge(WatchedBlock& block) {
     if (!block.has_knowledge) return;
     Watched everyone;
-    for (const Watched& thread : block.threads)
-        if (thread.knowledge && thread.knowledge != everyone.knowledge) learn(everyone, *thread.knowledge);
+    const Knowledge* last = nullptr;  // neighbours mostly have the same
+    for (const Watched& thread : block.threads) {
+        if (!thread.knowledge || thread.knowledge.get() == last) continue;
+        last = thread.knowledge.get();
+        if (everyone.knowledge) learn(everyone, *thread.knowledge);
+        else everyone.knowledge = thread.knowledge;
+    }
     for (Watched& thread : block.threads) thread.knowledge = everyone.knowledge;
 }
 

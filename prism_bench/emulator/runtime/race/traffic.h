@@ -12,15 +12,16 @@ struct Totals {
 static Totals totals;
 
 inline Stream& stream_of(WarpTraffic& warp, uint32_t code, uint32_t bytes, Space space) {
-    const size_t count = warp.streams.size();
+    const uint64_t key = uint64_t(code) << 32 | uint64_t(bytes) << 1 | (space == Space::Shared);
+    const size_t count = warp.keys.size();
     for (size_t i = 0, at = warp.recent; i < count; ++i) {
         // A loop's accesses come round in the same order: the next stream is the likely one.
         if (++at >= count) at = 0;
-        Stream& stream = warp.streams[at];
-        if (stream.code != code || stream.space != space || stream.bytes != bytes) continue;
+        if (warp.keys[at] != key) continue;
         warp.recent = at;
-        return stream;
+        return warp.streams[at];
     }
+    warp.keys.push_back(key);
     warp.streams.emplace_back();
     warp.streams.back().code = code;
     warp.streams.back().bytes = bytes;

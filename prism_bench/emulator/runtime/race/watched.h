@@ -60,6 +60,7 @@ struct Stream {
 
 struct WarpTraffic {
     std::vector<Stream> streams;
+    std::vector<uint64_t> keys;  // of each stream its place, size and space: a search reads these alone
     size_t recent = 0;
 };
 
@@ -76,6 +77,9 @@ struct WatchedBlock {
     std::vector<std::unique_ptr<LaneClocks>> warps;
     std::vector<WarpTraffic> traffic;
     bool has_knowledge = false;
+    // What was found in the knowledge searched last, which mostly all threads share: before which epoch of a block all is known.
+    std::shared_ptr<const Knowledge> searched;
+    std::unordered_map<uint32_t, uint32_t> known_epochs;
     SavedCells saved_static, saved_dynamic;
 };
 
