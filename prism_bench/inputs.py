@@ -106,7 +106,7 @@ def integers(low: int | str, high: int | str) -> Fill:
 
 def constant(value: float) -> Fill:
     """Return a fill of one value everywhere; for scalars and golden data, never for correctness."""
-    return Fill(lambda rng, count, axes: np.full(count, value), f"constant({value})")
+    return Fill(lambda rng, count, axes: np.full(count, value), f"constant({value})", runs=ONE_BY_ONE)
 
 
 @dataclass(frozen=True)

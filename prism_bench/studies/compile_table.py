@@ -261,7 +261,6 @@ def require_known(architectures: Iterable[str]) -> None:
             raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")
 
 
-@cache
 def _known_architectures() -> tuple[int, ...]:
     try:
         return nvrtc_architectures()

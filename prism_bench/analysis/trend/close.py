@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy
 
-from prism_bench.analysis.trend.runs import Floats, Runs
+from prism_bench.analysis.trend.runs import Floats, SeriesRuns
 from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED
 
 JUMP = 3.6  # standard errors of a difference between two means of CONFIRMED runs
@@ -29,7 +29,7 @@ class Proposal:
     changes: tuple[int, ...]
 
 
-def proposals(series: Runs, floor: float) -> Iterator[Proposal]:
+def proposals(series: SeriesRuns, floor: float) -> Iterator[Proposal]:
     """Yield the proposed changes of each window in which the level jumps."""
     kept, middles = series.kept, series.middles
     sigma = max(series.jitter, floor / 10)

@@ -20,7 +20,7 @@ import numpy
 
 from prism_bench.analysis.distributions import binomial_tail
 from prism_bench.analysis.trend.close import Proposal, proposals
-from prism_bench.analysis.trend.runs import Floats, Runs, Scatter
+from prism_bench.analysis.trend.runs import Floats, Scatter, SeriesRuns
 from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, WINDOW, Walk
 
 CHANCE = 0.003  # of such runs anywhere in a series that stays as it is
@@ -37,14 +37,14 @@ def level_changes(values: Sequence[float] | Floats, floor: float) -> list[int]:
     """
     if len(values) < SETTLED + CONFIRMED:
         return []
-    series = Runs.of(values, floor)
+    series = SeriesRuns.of(values, floor)
     changes = _upheld(series, _found(series, floor), floor)
     for proposal in proposals(series, floor):
         changes = _recut(series, changes, proposal, floor)
     return changes
 
 
-def _recut(series: Runs, changes: list[int], proposal: Proposal, floor: float) -> list[int]:
+def _recut(series: SeriesRuns, changes: list[int], proposal: Proposal, floor: float) -> list[int]:
     """Return the changes, those of the proposal's window replaced by the proposed ones, unless fewer are upheld.
 
     How much runs scatter and drift is learned without the proposal: cut finely enough, drift looks like steps.
@@ -61,7 +61,7 @@ def _recut(series: Runs, changes: list[int], proposal: Proposal, floor: float) -
     return upheld if len(upheld) >= len(changes) else changes
 
 
-def _found(series: Runs, floor: float) -> list[int]:
+def _found(series: SeriesRuns, floor: float) -> list[int]:
     """Return the changes, each as it was found first."""
     walk, starts = Walk(series, floor, SIGMAS), [0]
     while True:
@@ -72,14 +72,14 @@ def _found(series: Runs, floor: float) -> list[int]:
         starts.append(run.began)
 
 
-def _is_new(series: Runs, bounds: Sequence[int], ended: int, floor: float) -> bool:
+def _is_new(series: SeriesRuns, bounds: Sequence[int], ended: int, floor: float) -> bool:
     """Return whether runs from the last of `bounds` to before `ended` have another level than those before."""
     began = bounds[-1]
     before = max(bounds[-2], began - WINDOW)
     return _strength(series, (before, began, ended), series.residuals(bounds), series.scatter(bounds), floor) >= SIGMAS
 
 
-def _upheld(series: Runs, changes: list[int], floor: float, known: Scatter | None = None) -> list[int]:
+def _upheld(series: SeriesRuns, changes: list[int], floor: float, known: Scatter | None = None) -> list[int]:
     """Return the changes upheld between whole pieces; the weakest goes first, since that changes its neighbours.
 
     The scatter is that about the pieces, or one that is `known` already.
@@ -96,7 +96,9 @@ def _upheld(series: Runs, changes: list[int], floor: float, known: Scatter | Non
     return changes
 
 
-def _strength(series: Runs, bounds: tuple[int, int, int], residuals: Floats, scatter: Scatter, floor: float) -> float:
+def _strength(
+    series: SeriesRuns, bounds: tuple[int, int, int], residuals: Floats, scatter: Scatter, floor: float
+) -> float:
     """Return the change at the middle bound in standard errors; 0 below `floor` or where the past explains it."""
     a, b, c = bounds
     change = series.level(b, c) - series.level(a, b)
@@ -105,7 +107,7 @@ def _strength(series: Runs, bounds: tuple[int, int, int], residuals: Floats, sca
     return abs(change) / sqrt(scatter.variance_of_level(b - a) + scatter.variance_of_level(c - b))
 
 
-def _chance(series: Runs, bounds: tuple[int, int, int], residuals: Floats, change: float) -> float:
+def _chance(series: SeriesRuns, bounds: tuple[int, int, int], residuals: Floats, change: float) -> float:
     """Return how probable it is that runs like the shorter piece's stray so far from the other's level, so often.
 
     The `residuals` of the whole past show how often a single run strays that far, and not much farther.

@@ -90,7 +90,7 @@ def _inflation(count: int, memory: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class SeriesRuns:
     """Values of one series, oldest first (logarithms, so that differences are relative), and which of them are `odd`.
 
     Odd runs count neither for a level nor for the scatter, but they show how far the series strays. `near` are the
@@ -102,7 +102,7 @@ class Runs:
     near: Floats
 
     @classmethod
-    def of(cls, logs: ArrayLike, floor: float) -> "Runs":
+    def of(cls, logs: ArrayLike, floor: float) -> "SeriesRuns":
         """Return the runs, outliers set apart (Hampel's filter): far from all neighbours, for two runs at most.
 
         The two newest are never odd: it is unknown yet whether the next ones are alike.

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy
 
-from prism_bench.analysis.trend.runs import Floats, Runs, filtered
+from prism_bench.analysis.trend.runs import Floats, SeriesRuns, filtered
 
 CONFIRMED = 3  # runs in a row that must hold a new level
 SETTLED = 8  # runs that a level has lasted before it can be left
@@ -28,7 +28,7 @@ class Walk:
     `sigmas` standard errors are what a change must reach later: runs that cannot are passed over here.
     """
 
-    def __init__(self, series: Runs, floor: float, sigmas: float) -> None:
+    def __init__(self, series: SeriesRuns, floor: float, sigmas: float) -> None:
         self._floor = floor
         self._kept, self._values = series.kept, series.plain
         self._newest, self._rolling = _middle_of_three(self._values), filtered(self._values, WINDOW, "reflect")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prism_bench.analysis.trend.detection import level_changes
-from prism_bench.analysis.trend.runs import Runs
+from prism_bench.analysis.trend.runs import SeriesRuns
 
 FLOOR = 0.02
 
@@ -101,13 +101,13 @@ def test_neighbours_that_drift_together_count_for_less():
         value = 0.8 * value + shock
         drift.append(value)
     assert [] == level_changes(drift, FLOOR)
-    assert Runs.of(drift, FLOOR).scatter([0, 120]).memory > 0.6
-    assert Runs.of(white, FLOOR).scatter([0, 120]).memory < 0.2
+    assert SeriesRuns.of(drift, FLOOR).scatter([0, 120]).memory > 0.6
+    assert SeriesRuns.of(white, FLOOR).scatter([0, 120]).memory < 0.2
 
 
 def test_what_was_learned_from_few_nights_is_doubted():
     values = normal(200)
-    scatters = [Runs.of(values[:count], FLOOR).scatter([0, count]) for count in (20, 200)]
+    scatters = [SeriesRuns.of(values[:count], FLOOR).scatter([0, count]) for count in (20, 200)]
     assert scatters[0].doubt > 1.2 > 1.05 > scatters[1].doubt > 1
 
 
