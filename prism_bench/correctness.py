@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prism_bench import byname
-from prism_bench.arguments import Array
+from prism_bench.arguments import Array, FilledArray
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.errors import SpecError
 from prism_bench.inputs import Fill, InputArray, draw, given
@@ -52,9 +52,12 @@ class Correctness:
         drawn: dict[str, InputArray] = {}
         for position, array in enumerate(self.spec.inputs):
             rng = np.random.default_rng((seed, position))
-            fill = self.fills.get(array.name, array.fill)
-            drawn[array.name] = draw(fill, array.extents(self.axes), array.dtype, rng, self.axes)
+            drawn[array.name] = draw(self.fill_of(array), array.extents(self.axes), array.dtype, rng, self.axes)
         return drawn
+
+    def fill_of(self, array: FilledArray) -> Fill:
+        """Return what fills an input: the edge's fill where it has one, else the argument's."""
+        return self.fills.get(array.name, array.fill)
 
     def check_golden(self) -> None:
         """Raise a SpecError unless the golden data, if any, give every input, and no output but the kernel's."""

@@ -251,11 +251,11 @@ def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known
 
 def require_known(architectures: Iterable[str]) -> None:
     """Raise a UsageError for an architecture that is not a number such as 90, or unknown to the compiler, if any."""
+    known = _known_architectures()
     for architecture in architectures:
         number = architecture.rstrip("af")
         if not number.isdigit():
             raise UsageError(f"architecture '{architecture}' is not a number such as 90")
-        known = _known_architectures()
         if known and int(number) not in known:
             listed = ", ".join(map(str, known))
             raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")

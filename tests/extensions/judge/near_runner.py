@@ -42,10 +42,10 @@ class NearRunner:
         pass
 
 
-def session(device: FakeDevice | None = None) -> RefereeSession:
+def session(device: FakeDevice | None = None, rules: RefereeRules = RULES) -> RefereeSession:
     """Return a session on a device that is as before afterwards; each runner has a new one, where none is given."""
     return RefereeSession(
-        lambda: NearRunner(device or FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: MachineState()
+        lambda: NearRunner(device or FakeDevice()), open_backend, Random(5), rules, state=lambda facts: MachineState()
     )
 
 

@@ -1,20 +1,17 @@
 """What a referee leaves undecided, a full device and launches of hours, and what it compares when it repeats them."""
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 
-from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.case import Case
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.machine import MachineState
 from prism_bench.extensions.judge.referee.referee import Referee
 from prism_bench.extensions.judge.referee.rules import RefereeRules
-from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
+from prism_bench.extensions.judge.referee.session import Contestant
 from tests.extensions.judge import near_runner
 from tests.extensions.judge.fake_device import FakeDevice
-from tests.extensions.judge.near_runner import RULES, NearRunner, judged
+from tests.extensions.judge.near_runner import RULES, judged, session
 
 case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
 
@@ -50,9 +47,7 @@ def test_what_was_not_compared_in_whole_may_be_when_it_is_repeated(case: Case, m
 def test_a_case_that_the_device_cannot_judge_is_not_wrong(
     case: Case, rules: RefereeRules, device: type[FakeDevice], words: str
 ) -> None:
-    opened = RefereeSession(
-        lambda: NearRunner(device()), open_backend, Random(1), rules, state=lambda facts: MachineState()
-    )
+    opened = session(device(), rules)
     opened.run(Contestant("honest", "submission", [case], ContestantCode(b"honest", {"add": "add"})))
     assert ([], []) == (opened.findings.objections, opened.findings.times)
     assert words in opened.findings.unjudged[0]

@@ -25,8 +25,8 @@ def repeated_inputs(case: Case) -> list[str]:
     """Return the names of inputs that repeat a block, since their fills do not say what of it belongs together."""
     if case.golden:
         return []
-    fills = case.correctness.fills
+    fill_of = case.correctness.fill_of
     return [
         one.name for one in case.spec.inputs
-        if prod(one.extents(case.axes)) > BLOCK and fills.get(one.name, one.fill).known_runs(case.axes) is None
+        if prod(one.extents(case.axes)) > BLOCK and fill_of(one).known_runs(case.axes) is None
     ]  # fmt: skip

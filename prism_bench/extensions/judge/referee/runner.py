@@ -112,10 +112,10 @@ class RunnerService:
         arena, inputs, self._inputs = self._loaded_arena(), self._inputs, None
         if inputs is None:
             raise UsageError("no inputs were sent for this launch")
-        if self._is_watched:
-            return self._launched_watched(arena, inputs)
         arena.move(question.key)
         self._calls = list(self._planned_calls(arena))
+        if self._is_watched:
+            return self._launched_watched(arena, inputs)
         broken: list[str] = []
         seconds: float | None = None
         for _ in range(TRIES):
@@ -136,7 +136,6 @@ class RunnerService:
     def _launched_watched(self, arena: Arena, inputs: dict[str, InputArray]) -> RunnerLaunchAnswer:
         """Launch once, without a clock: a sanitizer lets no launch wait on the device until others are enqueued."""
         arena.prepare(inputs, 0)
-        self._calls = list(self._planned_calls(arena))
         self._device.synchronize()
         self._all()
         self._device.synchronize()
