@@ -93,12 +93,23 @@ class JudgingProcesses:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A card, its name in the leaderboard, that of its results, and the hashes of what was sent with it."""
+
+    card: Path
+    name: str
+    stem: str
+    identity: tuple[str, str]
+
+
+@dataclass(frozen=True)
 class JudgeBatch:
     """Every card below `folder`, judged by `task`; verdicts are in `results`. `words` are passed on to each command.
 
     `task_sha256` is the task's: a verdict on another one is not kept. `run` judges one candidate and returns how its
     process ended. `report` is called with each that is done. All candidates have the hidden sizes and seeds of one
-    `secret`: the given one, that of a batch that was interrupted, or a new one.
+    `secret`: the given one, that of a batch that was interrupted, or a new one. Who sees a verdict knows it, so that
+    nothing that was sent afterwards is judged by it.
     """
 
     folder: Path
@@ -117,12 +128,13 @@ class JudgeBatch:
         if not cards:
             raise UsageError(f"{self.folder}: here is no card, a TOML file")
         self.results.mkdir(parents=True, exist_ok=True)
-        secret, free = self._secret(), SimpleQueue[str]()
+        entered = [self._entered(card) for card in cards]
+        secret, free = self._secret([one for one in entered if isinstance(one, Candidate)]), SimpleQueue[str]()
         for gpu in self.gpus:
             free.put(gpu)
         with ThreadPoolExecutor(len(self.gpus)) as pool:
             try:
-                rows = list(pool.map(lambda card: self._any_row(card, free, secret), cards))
+                rows = list(pool.map(lambda one: self._any_row(one, free, secret), entered))
             except BaseException:
                 self.run.end()
                 raise
@@ -133,47 +145,60 @@ class JudgeBatch:
 
     @property
     def _unfinished(self) -> Path:
-        """The file with the secret of a batch until its leaderboard is complete."""
+        """The file with the secret of a batch, and a digest of what was sent, until its leaderboard is complete."""
         return self.results / "unfinished.txt"
 
-    def _secret(self) -> int:
+    def _secret(self, entered: Sequence[Candidate]) -> int:
+        """Return the secret for what has no verdict yet: a new one where anything came after the last one was drawn."""
         if self.secret is not None:
             return self.secret
-        text = self._unfinished.read_text() if self._unfinished.is_file() else ""
-        if not text.strip().isdecimal():
-            text = str(drawn_secret())
-            write_atomically(self._unfinished, text.encode())
-        return int(text)
+        sent = hashlib.sha256(repr(sorted((one.name, one.identity) for one in entered)).encode()).hexdigest()
+        words = self._unfinished.read_text().split() if self._unfinished.is_file() else []
+        if len(words) != 2 or not words[0].isdecimal() or words[1] != sent:
+            words = [str(drawn_secret()), sent]
+            write_atomically(self._unfinished, " ".join(words).encode())
+        return int(words[0])
 
-    def _any_row(self, card: Path, free: "SimpleQueue[str]", secret: int) -> BatchRow:
-        """Return a candidate's row; whatever goes wrong with one is a row and nothing else."""
+    def _entered(self, card: Path) -> Candidate | BatchRow:
+        """Return what was sent with a card; its row, where it cannot be read: nothing else comes of that."""
         path = readable(str(card.relative_to(self.folder)))
         name = path.removesuffix(card.suffix)
         try:
-            return self._row(card, (name, _result_name(path)), free, secret)
-        except Exception as error:  # files are the sender's, and so is what reading them does
-            return BatchRow(name, "unchecked", 0.0, (f"no verdict: {type(error).__name__}: {readable(str(error))}",))
-
-    def _row(self, card: Path, names: tuple[str, str], free: "SimpleQueue[str]", secret: int) -> BatchRow:
-        name, stem = names
-        output, page = self.results / f"{stem}.json", self.results / f"{stem}.html"
-        try:
-            identity = identity_of(read_submission(card))
+            return Candidate(card, name, _result_name(path), identity_of(read_submission(card)))
         except PrismBenchError as error:
             return BatchRow(name, "refused", 0.0, (str(Objection("form", readable(str(error)))),))
-        verdict = self._kept(output, identity)
+        except Exception as error:  # files are the sender's, and so is what reading them does
+            return _without_verdict(name, error)
+
+    def _any_row(self, one: Candidate | BatchRow, free: "SimpleQueue[str]", secret: int) -> BatchRow:
+        """Return a candidate's row, whatever goes wrong with it."""
+        if isinstance(one, BatchRow):
+            return one
+        try:
+            return self._row(one, free, secret)
+        except Exception as error:
+            return _without_verdict(one.name, error)
+
+    def _row(self, one: Candidate, free: "SimpleQueue[str]", secret: int) -> BatchRow:
+        output, page = self.results / f"{one.stem}.json", self.results / f"{one.stem}.html"
+        verdict = self._kept(output, one.identity)
         if verdict is None or ("--gpu" in self.words and verdict.ruling in _TIMED and not verdict.times):
+            new = output.with_suffix(".new")  # that of other files than those of the batch never gets the name
             gpu = free.get()
             try:
-                words = ["judge", str(card), "--task", self.task, "--output", str(output), "--html", str(page)]
+                words = ["judge", str(one.card), "--task", self.task, "--output", str(new), "--html", str(page)]
                 ended = self.run([*words, "--secret", str(secret), *self.words], gpu)
             finally:
                 free.put(gpu)
-            verdict = self._kept(output, identity)
-            self.report(printable(f"{name}: {verdict.ruling if verdict else ended}"))
+            verdict = self._kept(new, one.identity)
+            if verdict is None and new.is_file():
+                ended = "its files changed while the batch was judged"
+            self.report(printable(f"{one.name}: {verdict.ruling if verdict else ended}"))
             if verdict is None:
-                return BatchRow(name, "unchecked", 0.0, (f"no verdict: {ended}",))
-        return BatchRow(name, verdict.ruling, verdict.score, verdict.reasons, page.name)
+                new.unlink(missing_ok=True)
+                return BatchRow(one.name, "unchecked", 0.0, (f"no verdict: {ended}",))
+            new.replace(output)
+        return BatchRow(one.name, verdict.ruling, verdict.score, verdict.reasons, page.name)
 
     def _kept(self, path: Path, identity: tuple[str, str]) -> JudgeVerdict | None:
         """Return the verdict in a file where it is on the same task, code and card."""
@@ -186,6 +211,10 @@ class JudgeBatch:
         found = verdict.task, verdict.task_sha256, verdict.source_sha256, verdict.card_sha256
         is_drawn = self.secret in (None, verdict.secret)
         return verdict if is_drawn and found == (self.task, self.task_sha256, *identity) else None
+
+
+def _without_verdict(name: str, error: Exception) -> BatchRow:
+    return BatchRow(name, "unchecked", 0.0, (f"no verdict: {type(error).__name__}: {readable(str(error))}",))
 
 
 def _result_name(path: str) -> str:

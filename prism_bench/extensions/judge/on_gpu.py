@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import cache, partial
 from random import Random
 
@@ -15,6 +15,8 @@ from prism_bench.extensions.judge.referee.client import RunnerProcess
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import device_turn
 from prism_bench.extensions.judge.referee.session import (
+    BEYOND,
+    LARGER,
     TIMED,
     Contestant,
     RefereeFindings,
@@ -43,7 +45,7 @@ class OnGpu:
         self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None,
         *, rivals: bool = True, watch: Callable[[], LaunchWatch] = installed_watch, peers: bool = True,
     ) -> None:  # fmt: skip
-        self._rivals, self._watch, self._peers = rivals, watch, peers
+        self._rivals, self._watch, self._peers = rivals, cache(watch), peers
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
         self.started: set[int] = set()  # by this process itself, for the task's peers
         self._session = session or RefereeSession(RunnerProcess, self._backend, Random(f"GPU {secret}"))
@@ -60,7 +62,11 @@ class OnGpu:
 
     def ready(self) -> AbstractContextManager[None]:
         """Start the processes that `judge` needs, inside a `with` block around it: they take seconds to be there."""
-        return self._session.ready(_RUNNERS if self._rivals else _RUNNERS - 1)
+        with ExitStack() as started:
+            with suppress(ProfilerError):  # named where it is needed
+                started.enter_context(self._watch().ready())
+            started.enter_context(self._session.ready(_RUNNERS if self._rivals else _RUNNERS - 1))
+            return started.pop_all()
 
     def judge(
         self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
@@ -70,7 +76,7 @@ class OnGpu:
 
         A hidden size at which the task's own kernel is wrong is none of the task, and left out. What was right is
         launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them. Where no
-        check could do that, the submission has no time.
+        check could do that, the submission has no time. Then it is launched so at all sizes beyond S0.
         """
         session, phase = self._session, self._session.clock.phase
         with phase("GPU"), closing(session):
@@ -79,8 +85,11 @@ class OnGpu:
             own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
             right = self._timed_own(task, own) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
-            session.run(Contestant(spec.name, "submission", chosen, code))
-            self._watch_launches(Contestant(spec.name, "submission", [c for c in chosen if c.name in unwatched], code))
+            shown = session.run(Contestant(spec.name, "submission", chosen, code))
+            small = [case for case in chosen if case.name in unwatched]
+            self._watch_launches(Contestant(spec.name, "submission", small, code))
+            larger = [case for case in shown if case.label in LARGER and case.name not in unwatched]
+            self._watch_larger(Contestant(spec.name, "submission", larger, code))
             if session.findings.objections:
                 session.findings.times.clear()  # of the task's own kernel alone
             elif self._rivals:
@@ -109,6 +118,17 @@ class OnGpu:
         if not findings.watched:
             findings.times[:] = [one for one in findings.times if one.kind != "submission"]
             findings.unjudged.append(f"times of the submission: none, since nobody has looked for {UNWATCHED}")
+
+    def _watch_larger(self, contestant: Contestant) -> None:
+        """Look for the same at larger sizes, of which a card may launch other kernels."""
+        findings = self._session.findings
+        if not contestant.cases or findings.objections or not any(one.kind == "submission" for one in findings.times):
+            return
+        try:
+            with self._session.clock.phase("GPU, sanitizer"):
+                self._session.watch_larger(contestant, self._watch())
+        except ProfilerError as error:
+            findings.unjudged.append(f"{BEYOND}: {UNWATCHED}: {error}")
 
     def _timed_own(self, task: KernelSpec, cases: Sequence[Case]) -> Mapping[Workload, bool]:
         """Time the task's own kernel; return by workload whether it is right, nothing where it cannot be launched."""

@@ -115,6 +115,39 @@ def test_a_batch_that_was_interrupted_goes_on_with_its_secret(folder: Path) -> N
     assert 5 == len(judges.judged), "each once, and the one that crashed again"
 
 
+def test_what_was_sent_after_a_verdict_is_not_judged_by_its_secret(folder: Path) -> None:
+    """Whoever saw a verdict of the batch that was interrupted knows the secret, and may have sent another kernel."""
+
+    class Interrupted(Judges):
+        def __call__(self, words: list[str], gpu: str) -> str:
+            if self.judged:
+                raise KeyboardInterrupt
+            return super().__call__(words, gpu)
+
+    first, then, results = Interrupted(), Judges(), folder / "verdicts"
+    with pytest.raises(KeyboardInterrupt):
+        JudgeBatch(folder, results, "add", (), ["GPU-1"], first).rows()
+    (folder / "slow" / "mine.cu").write_text("__global__ void mine() { }")
+    JudgeBatch(folder, results, "add", (), ["GPU-1"], then).rows()
+    assert "slow on GPU-1" in then.judged
+    assert (1, 1, True) == (len(first.secrets), len(then.secrets), first.secrets.isdisjoint(then.secrets))
+
+
+def test_files_that_change_while_the_batch_is_judged_have_no_verdict(folder: Path) -> None:
+    class Overtaken(Judges):
+        def __call__(self, words: list[str], gpu: str) -> str:
+            (folder / "wrong" / "mine.cu").write_text("__global__ void mine() { }")
+            return super().__call__(words, gpu)
+
+    results = folder / "verdicts"
+    rows = {row.candidate: row for row in JudgeBatch(folder, results, "add", (), ["GPU-1"], Overtaken()).rows()}
+    assert ("no verdict: its files changed while the batch was judged",) == rows["wrong/card"].reasons
+    again = Judges()
+    rows = {row.candidate: row for row in JudgeBatch(folder, results, "add", (), ["GPU-1"], again).rows()}
+    assert ("wrong", True) == (rows["wrong/card"].ruling, "wrong on GPU-1" in again.judged)
+    assert [] == list(results.glob("*.new"))
+
+
 def test_names_that_are_alike_have_verdicts_of_their_own(folder: Path) -> None:
     """Dots, a folder instead of a hyphen, and the name of the leaderboard."""
     root, judges = folder / "fast", Judges()

@@ -23,6 +23,7 @@ from prism_bench.extensions.judge.referee import machine
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
+from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
@@ -32,6 +33,7 @@ from prism_bench.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FACTS, FakeDevice
 from tests.extensions.judge.near_runner import HERE, RULES, WRONG, NearRunner, judged
+from tests.extensions.judge.watched_device import near
 
 case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
 
@@ -110,7 +112,8 @@ def test_a_submission_and_the_kernel_of_its_task_are_timed(case: Case, monkeypat
     session = RefereeSession(
         lambda: NearRunner(FakeDevice()), open_backend, Random(5), RULES, state=lambda facts: next(states)
     )
-    gpu = OnGpu(session, backend=lambda: NullBackend({"add[*": {"peers": {"lib": {"seconds": 2e-3}, "odd": WRONG}}}))
+    peers = NullBackend({"add[*": {"peers": {"lib": {"seconds": 2e-3}, "odd": WRONG}}})
+    gpu = OnGpu(session, backend=lambda: peers, watch=lambda: LaunchWatch(near))
     monkeypatch.setattr(gpu, "_own_code", lambda task, cases: ContestantCode(b"honest", {"add": "add"}))
     monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
     found = discover(HERE / "tasks")

@@ -129,9 +129,50 @@ def test_waiting_for_a_turn_takes_no_time_of_a_check(case: Case) -> None:
 def test_a_check_whose_time_is_over_names_what_it_launched(case: Case) -> None:
     found = watched(case, "honest", LaunchWatch(near, WatchRules(check_seconds=-1.0), ["racecheck"]))
     assert [] == found.objections == found.watched == found.checked
-    assert ["races in shared memory (compute-sanitizer, racecheck): 0 of 2 cases launched: -1 s were over"] == (
-        found.unjudged
-    )
+    words = "races in shared memory (compute-sanitizer, racecheck): 0 of 2 cases launched: -1 s were over"
+    assert [f"{words}; left out: add[n=257], add[n=3000]"] == found.unjudged
+
+
+def test_sizes_beyond_s0_are_launched_from_the_smallest_on_and_what_is_left_is_named(case: Case) -> None:
+    def found(larger: WatchRules, code: str = "honest") -> RefereeFindings:
+        opened = session()
+        cases = [Case(case.spec, Workload(n=size), label) for size, label in ((3000, "S1"), (600, "hidden"))]
+        sent = Contestant(code, "submission", cases, ContestantCode(code.encode(), {"add": "add"}))
+        opened.watch_larger(sent, LaunchWatch(near, WatchRules(check_seconds=-1.0), ["racecheck"], larger))
+        return opened.findings
+
+    seen = found(WatchRules())
+    assert (["add[n=600]", "add[n=3000]"], []) == ([one.case for one in seen.checked], seen.unjudged)
+    assert [] == seen.watched, "what smaller sizes need to have a time is shown by these alone"
+    assert ["add[n=600]", "add[n=3000]"] == [
+        one.case for one in found(WatchRules(), "races_in_shared_memory").objections
+    ]
+    (words,) = found(WatchRules(check_seconds=-1.0)).unjudged
+    assert words.startswith("sizes beyond S0: races in shared memory (compute-sanitizer, racecheck): 0 of 2 cases")
+    assert words.endswith("left out: add[n=600], add[n=3000]")
+
+
+def test_runners_that_were_started_ahead_are_used_once_and_end_unused(case: Case) -> None:
+    started, ended = list[str](), list[str]()
+
+    class Counted(NearWatchedRunner):
+        def __init__(self, check: str) -> None:
+            started.append(check)
+            super().__init__(check)
+
+        def end(self) -> None:
+            ended.append("")
+
+    watch = LaunchWatch(Counted, checks=["memcheck", "racecheck"])
+    with watch.ready():
+        assert ["memcheck", "racecheck"] == started
+        assert ["memcheck", "racecheck"] == watched(case, "honest", watch).watched
+        assert (2, 2) == (len(started), len(ended))
+        assert ["memcheck", "racecheck"] == watched(case, "honest", watch).watched
+        assert (4, 4) == (len(started), len(ended))
+    with watch.ready():
+        assert (6, 4) == (len(started), len(ended))
+    assert (6, 6) == (len(started), len(ended))
 
 
 @pytest.fixture

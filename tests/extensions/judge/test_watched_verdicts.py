@@ -21,6 +21,7 @@ from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.kernel import KernelSpec
 from prism_bench.profilers import tools
 from prism_bench.profilers.sanitizer import CHECKS
+from prism_bench.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.near_runner import session
 from tests.extensions.judge.watched_device import NearWatchedRunner, near
@@ -48,6 +49,29 @@ def test_only_what_no_emulator_watched_and_is_right_is_launched_again(case: Case
 
     assert judged_on_gpu(case, "honest", [], never).times
     assert judged_on_gpu(case, "changes_an_input", [case.name], never).objections
+
+
+def test_sizes_beyond_s0_are_watched_whatever_the_emulator_saw_of_smaller_ones(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A card may launch another kernel there."""
+    for name in ("races_in_shared_memory", "warns_of_a_race"):
+        monkeypatch.setitem(fake_device.KERNELS, name, fake_device.honest)
+    larger = Case(case.spec, case.workload, "S1")
+    racing = judged_on_gpu(larger, "races_in_shared_memory", [], lambda: LaunchWatch(near))
+    assert ([("outputs", larger.name)], []) == ([(one.rule, one.case) for one in racing.objections], racing.times)
+    in_doubt = judged_on_gpu(larger, "warns_of_a_race", [], lambda: LaunchWatch(near))
+    assert ([], 1) == (in_doubt.objections, len(in_doubt.times)), "times need what shows smaller sizes alone"
+    assert ["sizes beyond S0: races in shared memory"] == [words.partition(" (")[0] for words in in_doubt.unjudged]
+
+
+def test_without_the_tool_larger_sizes_are_among_what_was_not_judged(case: Case) -> None:
+    def missing() -> LaunchWatch:
+        raise ProfilerError("compute-sanitizer: the tool is not on this machine.")
+
+    found = judged_on_gpu(Case(case.spec, case.workload, "S1"), "honest", [], missing)
+    assert 1 == len(found.times)
+    assert [words for words in found.unjudged if words.startswith(f"sizes beyond S0: {on_gpu.UNWATCHED}")]
 
 
 def test_what_no_check_saw_has_no_time(case: Case) -> None:
@@ -87,6 +111,8 @@ def test_machine_code_has_a_verdict_and_no_time_where_a_check_objects(
 
     monkeypatch.setitem(fake_device.KERNELS, "reads_past_the_end", fake_device.honest)
     monkeypatch.setattr(SubmissionTrial, "_compile", compiled)
+    drawn = Workload(n=2000)
+    monkeypatch.setattr(SubmissionTrial, "hidden", lambda trial, known: [Case(known[0].spec, drawn, "hidden")])
     found = discover(HERE / "tasks")
     submission = read_submission(HERE / "museum" / "reads_past_the_end_in_machine_code.toml")
     gpu = OnGpu(session(), rivals=False, watch=lambda: LaunchWatch(near))
@@ -98,4 +124,5 @@ def test_machine_code_has_a_verdict_and_no_time_where_a_check_objects(
     assert {f"compute-sanitizer, {check}" for check in CHECKS} <= {one.where for one in verdict.checked}
     watched = {one.case for one in verdict.checked if one.where.startswith("compute-sanitizer")}
     assert any("[n=257]" in name for name in watched)
-    assert not any(name in watched for name in verdict.hidden), "the large sizes are launched and timed alone"
+    hidden = "reads_past_the_end_in_machine_code[n=2000]"
+    assert ((hidden,), "right" == ruling) == (verdict.hidden, hidden in watched), "which comes after the small ones"

@@ -32,14 +32,16 @@ from prism_bench.extensions.judge.referee.referee import Referee
 from prism_bench.extensions.judge.referee.refereed import RefereedCase, RefereedTimes
 from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.turns import DeviceTurns, PhaseClock
-from prism_bench.extensions.judge.referee.watch import LaunchWatch
+from prism_bench.extensions.judge.referee.watch import LaunchWatch, WatchFindings, WatchRules
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.inputs import InputArray
 from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.run.verification import compare_outputs, compared_in, complaint, passed
 
 WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
-TIMED = ("S0", "S1", "S2", HIDDEN)  # labels of cases; edges and golden data are compared alone
+BEYOND = "sizes beyond S0"
+LARGER = ("S1", "S2", HIDDEN)  # labels of cases that only a GPU runs
+TIMED = ("S0", *LARGER)  # edges and golden data are compared alone
 AGAIN = 2  # times that a machine is looked at once more: a neighbour's work slows canaries, too, and ends
 _Kind = Literal["submission", "kernel"]
 
@@ -131,14 +133,26 @@ class RefereeSession:
 
     def watch(self, contestant: Contestant, watch: LaunchWatch) -> None:
         """Launch every case of a submission once more under a sanitizer's checks, and note what these found."""
+        found = self._watched(contestant, watch)
+        self.findings.unjudged += found.unjudged
+        self.findings.watched += found.complete
+
+    def watch_larger(self, contestant: Contestant, watch: LaunchWatch) -> None:
+        """Do that with sizes beyond S0, the smallest first, within less time: what it is too short for is named."""
+        ordered = sorted(contestant.cases, key=lambda case: (case.sizes.allocated_bytes, case.sizes.flops or 0))
+        found = self._watched(replace(contestant, cases=ordered), watch, watch.larger)
+        self.findings.unjudged += [f"{BEYOND}: {words}" for words in found.unjudged]
+
+    def _watched(self, contestant: Contestant, watch: LaunchWatch, rules: WatchRules | None = None) -> WatchFindings:
         refereed = [one for case in contestant.cases if (one := self._launchable(case, contestant.code))]
-        if refereed:
-            seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
-            found = watch.watched(refereed, seed, turn, has_memory_barriers=contestant.code.has_memory_barriers)
-            self.findings.checked += found.checked
-            self.findings.objections += found.objections
-            self.findings.unjudged += found.unjudged
-            self.findings.watched += found.complete
+        if not refereed:
+            return WatchFindings()
+        seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
+        barriers = contestant.code.has_memory_barriers
+        found = watch.watched(refereed, seed, turn, has_memory_barriers=barriers, rules=rules)
+        self.findings.checked += found.checked
+        self.findings.objections += found.objections
+        return found
 
     def _launchable(self, case: Case, code: ContestantCode) -> RefereedCase | None:
         """Return what is launched in a case; None where that is nothing, or cannot be: `run` has noted why."""

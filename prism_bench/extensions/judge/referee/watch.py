@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from prism_bench.errors import PrismBenchError
+from prism_bench.extensions.judge.form import named
 from prism_bench.extensions.judge.plain_words import printable
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.messages import CasePlan
@@ -61,6 +62,9 @@ class WatchRules:
     check_seconds: float = 180.0
 
 
+QUICK = WatchRules(launch_seconds=20.0, check_seconds=40.0)  # of sizes whose kernels smaller ones have shown
+
+
 @dataclass
 class WatchFindings:
     """What the checks found, in the words of a verdict; `complete` are those that saw every case."""
@@ -87,37 +91,53 @@ class WatchRun:
 
 
 class LaunchWatch:
-    """Runs `checks` side by side. `start` starts a runner under one."""
+    """Runs `checks` side by side. `start` starts a runner under one; `rules` of sizes beyond S0 are `larger`."""
 
     def __init__(
-        self, start: Callable[[str], WatchedRunner], rules: WatchRules | None = None, checks: Sequence[str] = CHECKS
-    ) -> None:
-        self._start, self._rules, self._checks = start, rules or WatchRules(), checks
+        self, start: Callable[[str], WatchedRunner], rules: WatchRules | None = None, checks: Sequence[str] = CHECKS,
+        larger: WatchRules = QUICK,
+    ) -> None:  # fmt: skip
+        self._start, self._checks, self.larger = start, checks, larger
+        self._rules = rules or WatchRules()
+        self._ready = dict[str, WatchedRunner]()
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Start a runner for each check, inside a `with` block: starting takes seconds, and each answers later."""
+        try:
+            for check in self._checks:
+                with suppress(OSError):
+                    self._ready[check] = self._start(check)
+            yield
+        finally:
+            while self._ready:
+                self._ready.popitem()[1].end()
 
     def watched(
-        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_memory_barriers: bool = False
-    ) -> WatchFindings:
+        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_memory_barriers: bool = False,
+        rules: WatchRules | None = None,
+    ) -> WatchFindings:  # fmt: skip
         """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
 
         Races in code that `has_memory_barriers` are in doubt.
         """
-        found = WatchFindings()
+        found, runs = WatchFindings(), _Launches([(one, seed) for one in cases], turn, rules or self._rules)
         with ThreadPoolExecutor(len(self._checks)) as pool:
-            for run in pool.map(lambda check: self._run(check, cases, seed, turn), self._checks):
+            for run in pool.map(lambda check: self._run(check, runs), self._checks):
                 _note(run, [one.plan.name for one in cases], found, has_memory_barriers=has_memory_barriers)
         return found
 
-    def _run(self, check: str, cases: Sequence[RefereedCase], seed: int, turn: Turn) -> WatchRun:
+    def _run(self, check: str, launches: "_Launches") -> WatchRun:
         run = WatchRun(check)
         try:
-            runner = self._start(check)
+            runner = self._ready.pop(check, None) or self._start(check)
         except OSError as error:
             run.why = f"it does not start: {error}"
             return run
-        with RunnerClient(runner, self._rules.launch_seconds) as client:
+        with RunnerClient(runner, launches.rules.launch_seconds) as client:
             try:
-                client.load_watched(_NOTHING, (), self._rules.start_seconds)
-                self._launch_all(run, runner, client, [(one, seed) for one in cases], turn)
+                client.load_watched(_NOTHING, (), launches.rules.start_seconds)
+                launches.launch_all(run, runner, client)
                 status = runner.finish()
                 if status != 0:
                     run.why = run.why or ("it did not end" if status is None else f"it ended with status {status}")
@@ -126,22 +146,30 @@ class LaunchWatch:
             run.log = runner.log()
         return run
 
-    def _launch_all(
-        self, run: WatchRun, runner: WatchedRunner, client: RunnerClient, cases: Sequence[tuple[RefereedCase, int]],
-        turn: Turn,
-    ) -> None:  # fmt: skip
+
+@dataclass(frozen=True)
+class _Launches:
+    """Launches under a check: cases with the seeds of their inputs, each within a `turn` on the device."""
+
+    cases: Sequence[tuple[RefereedCase, int]]
+    turn: Turn
+    rules: WatchRules
+
+    def launch_all(self, run: WatchRun, runner: WatchedRunner, client: RunnerClient) -> None:
+        """Launch each case until the time is over, and note in `run` what ended and where the log was then."""
         spent = 0.0  # without what others had the device for
-        for case, seed in cases:
-            if spent > self._rules.check_seconds:
-                run.why = f"{self._rules.check_seconds:.0f} s were over"
+        for case, seed in self.cases:
+            if spent > self.rules.check_seconds:
+                run.why = f"{self.rules.check_seconds:.0f} s were over"
                 break
             inputs = case.inputs(seed)  # before its turn: others wait for the device
             run.marks.append((runner.written(), f"{BEGIN}{case.plan.name}"))
-            with turn():
+            with self.turn():
                 begin = time.monotonic()
                 client.load_watched(case.plan, case.cubins)
                 client.give(inputs)
                 client.launch(0)
+                client.load_watched(_NOTHING, ())  # its memory is for others
                 spent += time.monotonic() - begin
             run.marks.append((runner.written(), f"{END}{case.plan.name}"))
             run.ended.append(case.plan.name)
@@ -183,7 +211,7 @@ def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_memo
         CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
         for name in names if name in unlike or name in clean
     ]  # fmt: skip
-    reason = _doubt(doubtful, has_memory_barriers=has_memory_barriers) or _incomplete(run, checked, len(names))
+    reason = _doubt(doubtful, has_memory_barriers=has_memory_barriers) or _incomplete(run, checked, names)
     if objections:
         return
     if reason:
@@ -230,15 +258,16 @@ def _words(finding: SanitizerFinding) -> str:
     return _printable(f"{kind}: {finding.message}" + (f" [{place}]" if place else ""))
 
 
-def _incomplete(run: WatchRun, checked: Checked, cases: int) -> str:
+def _incomplete(run: WatchRun, checked: Checked, names: Sequence[str]) -> str:
     """Return why a check that found nothing has not seen everything; nothing where it has."""
     text = run.log.decode(errors="replace")
     failure = classify(text, 1, produced=False)
     if run.why and isinstance(failure, Failure) and failure in _OF_THE_TOOL:
         return f"{failure.cause} {failure.cure}"
-    launched = f"{len(run.ended)} of {count_text(cases, 'case')} launched"
+    launched = f"{len(run.ended)} of {count_text(len(names), 'case')} launched"
     if run.why:
-        return f"{launched}: {run.why}"
+        left = [name for name in names if name not in run.ended]
+        return f"{launched}: {run.why}" + (f"; left out: {named(left, 'other case')}" if left else "")
     if checked.counted is None:
         return f"{launched}: it ended without a summary"
     return f"it reports: {checked.remarks[0]}" if checked.remarks else ""
