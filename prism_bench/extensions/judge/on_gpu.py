@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache, partial
 from random import Random
 
@@ -60,13 +60,14 @@ class OnGpu:
         """What a source is compiled for."""
         return str(self._session.facts.compute_capability)
 
-    def ready(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def ready(self) -> Iterator[None]:
         """Start the processes that `judge` needs, inside a `with` block around it: they take seconds to be there."""
         with ExitStack() as started:
             with suppress(ProfilerError):  # named where it is needed
                 started.enter_context(self._watch().ready())
             started.enter_context(self._session.ready(_RUNNERS if self._rivals else _RUNNERS - 1))
-            return started.pop_all()
+            yield
 
     def judge(
         self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
