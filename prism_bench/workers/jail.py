@@ -28,6 +28,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 Maker = Literal["namespaces", "bubblewrap"]
 NOBODY = "65534"
+DEVICES = ("null", "full", "random", "urandom")  # not zero: shared memory of it is within no limit
 _PROBE_SECONDS = 60
 
 
@@ -79,9 +80,10 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _bubblewrap(self) -> list[str]:
         binds = [part for path in self.readable for part in ("--ro-bind", path, path)]
+        binds += [part for name in DEVICES for part in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")]
         return [
             "bwrap", "--unshare-user", "--unshare-all", "--uid", NOBODY, "--gid", NOBODY, "--die-with-parent",
-            "--new-session", "--dev", "/dev", "--proc", "/proc", "--size", str(self.scratch_bytes), "--tmpfs", "/tmp",
+            "--new-session", "--proc", "/proc", "--size", str(self.scratch_bytes), "--tmpfs", "/tmp",
             *binds, "--chdir", "/tmp", "--remount-ro", "/", "--",
         ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from prism_bench.workers.jail import NOBODY, Jail, be_killed_first
+from prism_bench.workers.jail import DEVICES, NOBODY, Jail, be_killed_first
 
 _NEW_NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000  # mount, uts, ipc, pid, net
 _NEW_USER = 0x10000000
@@ -21,7 +21,6 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2,
 _DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _KEEP_RIGHTS = 1 << 2  # SECBIT_NO_SETUID_FIXUP: a change of user takes no capability away
-_DEVICES = ("null", "full", "random", "urandom")  # not zero: shared memory of it is within no limit
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -84,7 +83,7 @@ def _make_root(jail: Jail) -> None:
     root = Path("/tmp")  # whatever is there is out of reach from here on
     folders = [Path(one) for one in jail.readable]
     held = [(path, os.open(path, os.O_PATH)) for path in folders]
-    devices = [(Path("/dev", name), os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES]
+    devices = [(Path("/dev", name), os.open(f"/dev/{name}", os.O_PATH)) for name in DEVICES]
     _mount("jail", str(root), "tmpfs", _NO_SUID | _NO_DEVICES, "size=16m,mode=755")
     for name in ("tmp", "proc", "old"):
         (root / name).mkdir()
