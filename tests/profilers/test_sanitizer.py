@@ -91,6 +91,13 @@ def test_a_log_of_its_own_has_few_findings_and_no_words_of_the_program(tmp_path)
         assert ("--padding" in words) == (check == "memcheck")
 
 
+def test_the_tool_waits_for_a_program_that_calls_the_device_late(tmp_path):
+    """After ten seconds without a call it would stop listening, and the program's first call would never return."""
+    tool = Tool("compute-sanitizer", "/bin/cs", "2025.3.1")
+    for words in (command(tool, "racecheck", ["x"]), command_to_file(tool, "racecheck", tmp_path / "log")):
+        assert int(words[words.index("--launch-timeout") + 1]) > 1800  # seconds that a judgement may take
+
+
 def test_what_the_tool_says_of_itself_is_a_remark_and_no_finding():
     found = parse(f"{RACE}\n========= Internal Sanitizer Error: no memory\n", "racecheck", {})
     assert (1, ("Internal Sanitizer Error: no memory",)) == (len(found.findings), found.remarks)

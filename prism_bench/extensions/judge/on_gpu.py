@@ -101,9 +101,17 @@ class OnGpu:
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
-        """Note the processes that libraries start and keep, such as a compiler's, inside a `with` block."""
-        before = set(children_of(os.getpid()))
-        yield
+        """Note the processes that libraries start and keep, such as a compiler's, inside a `with` block.
+
+        Afterwards the environment is as before: PyTorch's compiler leaves names of its folders there.
+        """
+        before, environment = set(children_of(os.getpid())), dict(os.environ)
+        try:
+            yield
+        finally:
+            for name in {*os.environ} - {*environment}:
+                del os.environ[name]
+            os.environ.update(environment)
         self.started |= set(children_of(os.getpid())) - before
 
     def _watch_launches(self, contestant: Contestant) -> None:

@@ -1,5 +1,6 @@
 """A session of the referee: all cases of a submission, the task's own kernel, turns on a device, its state after."""
 
+import os
 import subprocess
 import threading
 from collections import Counter
@@ -156,6 +157,14 @@ def test_what_the_tasks_peers_start_is_not_the_submissions(case: Case) -> None:
         for one in (before, started):
             one.kill()
             one.wait()
+
+
+def test_what_peers_leave_in_the_environment_is_taken_back(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THE_USER", "before")
+    before = dict(os.environ)
+    with OnGpu(near_runner.session())._starting():
+        os.environ.update(OF_THE_USER="after", OF_A_COMPILER="folder")
+    assert before == dict(os.environ)
 
 
 def test_the_secret_of_a_verdict_draws_the_same_seeds_again(case: Case) -> None:
