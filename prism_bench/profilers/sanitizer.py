@@ -20,7 +20,7 @@ _PRINTED = ("--print-limit", "1000000")
 _FEW_PRINTED = ("--print-limit", "100", "--show-backtrace", "no")  # where the first finding is enough
 # Errors of the CUDA API are the program's own affair: it raises them.
 _OWN = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
-# By itself the tool waits 10 s for the program's first CUDA call, which never returns then: on a busy host that is soon,
+# By itself the tool waits 10 s for the program's first CUDA call, which never returns then: a busy host takes longer,
 # and a program that is started ahead calls when it is needed.
 _OF_PROGRAM = ("--target-processes", "application-only", "--launch-timeout", "3600")
 _LINE = re.compile(r"^========= ?(?P<words>.*)$")
