@@ -138,7 +138,7 @@ def test_sizes_beyond_s0_are_launched_from_the_smallest_on_and_what_is_left_is_n
         opened = session()
         cases = [Case(case.spec, Workload(n=size), label) for size, label in ((3000, "S1"), (600, "hidden"))]
         sent = Contestant(code, "submission", cases, ContestantCode(code.encode(), {"add": "add"}))
-        opened.watch_larger(sent, LaunchWatch(near, WatchRules(check_seconds=-1.0), ["racecheck"], larger))
+        opened.watch_larger(sent, LaunchWatch(near, WatchRules(check_seconds=-1.0), ["racecheck", "synccheck"], larger))
         return opened.findings
 
     seen = found(WatchRules())
@@ -163,7 +163,7 @@ def test_runners_that_were_started_ahead_are_used_once_and_end_unused(case: Case
         def end(self) -> None:
             ended.append("")
 
-    watch = LaunchWatch(Counted, checks=["memcheck", "racecheck"])
+    watch = LaunchWatch(Counted, checks=["memcheck", "racecheck"])  # which larger sizes need
     with watch.ready():
         assert ["memcheck", "racecheck"] == started
         assert ["memcheck", "racecheck"] == watched(case, "honest", watch).watched

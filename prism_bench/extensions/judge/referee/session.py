@@ -32,7 +32,7 @@ from prism_bench.extensions.judge.referee.referee import Referee
 from prism_bench.extensions.judge.referee.refereed import RefereedCase, RefereedTimes
 from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.turns import DeviceTurns, PhaseClock
-from prism_bench.extensions.judge.referee.watch import LaunchWatch, WatchFindings, WatchRules
+from prism_bench.extensions.judge.referee.watch import LaunchWatch, WatchFindings
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.inputs import InputArray
 from prism_bench.measure.plausibility import LaunchWork
@@ -140,16 +140,16 @@ class RefereeSession:
     def watch_larger(self, contestant: Contestant, watch: LaunchWatch) -> None:
         """Do that with sizes beyond S0, the smallest first, within less time: what it is too short for is named."""
         ordered = sorted(contestant.cases, key=lambda case: (case.sizes.allocated_bytes, case.sizes.flops or 0))
-        found = self._watched(replace(contestant, cases=ordered), watch, watch.larger)
+        found = self._watched(replace(contestant, cases=ordered), watch, larger=True)
         self.findings.unjudged += [f"{BEYOND}: {words}" for words in found.unjudged]
 
-    def _watched(self, contestant: Contestant, watch: LaunchWatch, rules: WatchRules | None = None) -> WatchFindings:
+    def _watched(self, contestant: Contestant, watch: LaunchWatch, *, larger: bool = False) -> WatchFindings:
         refereed = [one for case in contestant.cases if (one := self._launchable(case, contestant.code))]
         if not refereed:
             return WatchFindings()
         seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
         barriers = contestant.code.has_memory_barriers
-        found = watch.watched(refereed, seed, turn, has_memory_barriers=barriers, rules=rules)
+        found = watch.watched(refereed, seed, turn, has_memory_barriers=barriers, larger=larger)
         self.findings.checked += found.checked
         self.findings.objections += found.objections
         return found

@@ -63,6 +63,8 @@ class WatchRules:
 
 
 QUICK = WatchRules(launch_seconds=20.0, check_seconds=40.0)  # of sizes whose kernels smaller ones have shown
+# There, outputs that are compared show what memory that nothing wrote does to them; only what these find shows seldom.
+OF_LARGER = ("memcheck", "racecheck")
 
 
 @dataclass
@@ -91,21 +93,21 @@ class WatchRun:
 
 
 class LaunchWatch:
-    """Runs `checks` side by side. `start` starts a runner under one; `rules` of sizes beyond S0 are `larger`."""
+    """Runs `checks` side by side, at sizes beyond S0 some of them by the rules of `larger`. `start` starts a runner."""
 
     def __init__(
         self, start: Callable[[str], WatchedRunner], rules: WatchRules | None = None, checks: Sequence[str] = CHECKS,
         larger: WatchRules = QUICK,
     ) -> None:  # fmt: skip
-        self._start, self._checks, self.larger = start, checks, larger
-        self._rules = rules or WatchRules()
+        self._start, self._checks = start, checks
+        self._rules, self._larger = rules or WatchRules(), larger
         self._ready = dict[str, WatchedRunner]()
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Start a runner for each check, inside a `with` block: starting takes seconds, and each answers later."""
+        """Start runners for what every submission needs, inside a `with` block: each takes seconds until it answers."""
         try:
-            for check in self._checks:
+            for check in self._of_larger():
                 with suppress(OSError):
                     self._ready[check] = self._start(check)
             yield
@@ -115,17 +117,21 @@ class LaunchWatch:
 
     def watched(
         self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_memory_barriers: bool = False,
-        rules: WatchRules | None = None,
+        larger: bool = False,
     ) -> WatchFindings:  # fmt: skip
         """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
 
-        Races in code that `has_memory_barriers` are in doubt.
+        Races in code that `has_memory_barriers` are in doubt. `larger` cases are of sizes beyond S0.
         """
-        found, runs = WatchFindings(), _Launches([(one, seed) for one in cases], turn, rules or self._rules)
-        with ThreadPoolExecutor(len(self._checks)) as pool:
-            for run in pool.map(lambda check: self._run(check, runs), self._checks):
+        checks, rules = (self._of_larger(), self._larger) if larger else (self._checks, self._rules)
+        found, runs = WatchFindings(), _Launches([(one, seed) for one in cases], turn, rules)
+        with ThreadPoolExecutor(max(1, len(checks))) as pool:
+            for run in pool.map(lambda check: self._run(check, runs), checks):
                 _note(run, [one.plan.name for one in cases], found, has_memory_barriers=has_memory_barriers)
         return found
+
+    def _of_larger(self) -> list[str]:
+        return [check for check in self._checks if check in OF_LARGER]
 
     def _run(self, check: str, launches: "_Launches") -> WatchRun:
         run = WatchRun(check)
