@@ -3,7 +3,7 @@
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -98,9 +98,12 @@ def _compile(compiler: Compiler, mode: str, options: list[str], source: Path, co
     return complaint([compiler.command, *rest]) if "PCH" in words else words
 
 
-def prepared(mode: str) -> tuple[Path, ...]:
-    """Return what every build of a mode shares, made where it is missing: runtime and precompiled header."""
-    compiler = find_compiler()
+def prepared(mode: str, variables: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Return what every build of a mode shares, made where it is missing: runtime and precompiled header.
+
+    They fit the compiler that a process with these `variables` finds; this process, where there are none.
+    """
+    compiler = find_compiler(variables)
     folders = (Path(option.removeprefix("-I")) for option in _prelude(compiler, mode))
     return (_runtime(compiler, mode), *folders)
 

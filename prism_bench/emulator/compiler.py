@@ -4,7 +4,8 @@ import os
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -51,17 +52,25 @@ class Compiler:
         return "clang" in self.version
 
 
-def find_compiler() -> Compiler:
-    """Return the compiler named by CXX, else g++, else clang++; BackendUnavailable names what to install."""
-    return _probe(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+def find_compiler(variables: Mapping[str, str] | None = None) -> Compiler:
+    """Return the compiler named by CXX, else g++, else clang++; BackendUnavailable names what to install.
+
+    With the `variables` of another process it is the one that is found there, by its path.
+    """
+    if variables is None:
+        return _probe(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+    path = variables.get("PATH", "")
+    found = _probe(variables.get("CXX", ""), path)
+    return replace(found, command=shutil.which(found.command, path=path) or found.command)
 
 
 @cache
-def _probe(chosen: str, _path: str) -> Compiler:
+def _probe(chosen: str, path: str) -> Compiler:
     tried = [chosen] if chosen else ["g++", "clang++"]
     for command in tried:
-        if shutil.which(command):
-            asked = subprocess.run([command, "--version"], capture_output=True, text=True)
+        place = shutil.which(command, path=path or None)
+        if place:
+            asked = subprocess.run([place, "--version"], capture_output=True, text=True)
             return Compiler(command, asked.stdout.split("\n")[0])
     raise BackendUnavailable(
         f"the emulator needs a C++17 compiler and found none (tried {', '.join(tried)}); install g++ (Debian, Ubuntu: "

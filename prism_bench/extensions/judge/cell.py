@@ -46,8 +46,7 @@ class JailCell:
 
     def __init__(self, root: Path, jailed: bool = True, modes: Sequence[str] = (), limits: CellLimits = USUAL) -> None:
         self.root, self.limits = root, limits
-        # The emulator's runtime and header are made outside, once; without a jail the cache has them anyway.
-        self._prepared = [path for mode in modes for path in prepared(mode)] if jailed else []
+        self._prepared = _prepared(modes) if jailed else []  # without a jail the cache has them anyway
         jail = Jail.over(root.resolve(), *self._prepared) if jailed else None
         self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=COMPILERS_THREADS)
         self._worker: FrameWorker | None = None
@@ -159,3 +158,14 @@ class JailCell:
         words = self._worker.last_words()
         self.end()
         return words
+
+
+def _prepared(modes: Sequence[str]) -> list[Path]:
+    """Return the emulator's runtimes and headers, made once, outside: by the compiler that is found in the jail.
+
+    That need not be the one that CXX names here, whose runtimes would not fit.
+    """
+    try:
+        return [path for mode in modes for path in prepared(mode, Jail().variables({}))]
+    except BackendUnavailable:
+        return [path for mode in modes for path in prepared(mode)]  # the jail has none, which is named where it builds

@@ -10,6 +10,8 @@ import pytest
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.compilation.code import Resources
+from prism_bench.emulator.build import prepared
+from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, VerificationFailed
 from prism_bench.extensions.judge.cell import JailCell
@@ -75,3 +77,14 @@ def test_instructions_are_listed_where_no_program_of_a_source_has_run(tmp_path: 
     assert {"add": "symbol"} == part.made.symbols
     assert ({"half": 1} if compiler == "nvcc" else {"fp32": 1}) == part.made.precisions
     assert "its words" == part.made.log
+
+
+def test_the_jail_gets_a_runtime_of_its_own_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one of another compiler each judgement would build the emulator's runtime again, which takes seconds."""
+    usual = JailCell(tmp_path, modes=("fast",))._prepared
+    other = tmp_path / "g++"
+    other.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo another 1.0 || exec {find_compiler().command} "$@"\n')
+    other.chmod(0o755)
+    monkeypatch.setenv("CXX", str(other))
+    assert usual == JailCell(tmp_path, modes=("fast",))._prepared
+    assert usual != list(prepared("fast"))
