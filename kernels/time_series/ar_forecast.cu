@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(256)
         if (left % 2 > 0) multiply(result, power);
         multiply(power, power);
     }
-    for (int i = threadIdx.x; i < WARP * WARP; i += blockDim.x) power[i] = result[i];
+    for (int i = threadIdx.x; i < size * WARP; i += blockDim.x) power[i] = result[i];
     __syncthreads();
     for (int i = 0; i < DOUBLINGS; ++i) multiply(power, power);
     const int strides = (chunks + STRIDE - 1) / STRIDE;

@@ -292,6 +292,7 @@ spec = KernelSpec(
                 Workload(series=7, length=9, lags=4, horizon=0), Workload(series=0, length=9, lags=4, horizon=3),
                 Workload(series=1, length=1, lags=1, horizon=1), Workload(series=3, length=40, lags=31, horizon=1000),
                 Workload(series=2, length=5, lags=5, horizon=10_001, intercept=0.0),
+                Workload(series=2, length=9, lags=4, horizon=1210),
             ),
             golden=(GUIDED,), peers={}, traffic_factor=None, budgets=(),
         ),
