@@ -9,6 +9,7 @@ import pytest
 from prism_bench.backends.emulator import ORDERS, EmulatorBackend
 from prism_bench.emulator.compiler import sanitizer_library
 from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.extensions.judge.hidden import hidden_cases
 from prism_bench.run.verification import KnownReference, complaint, passed, verify
 from prism_bench.spec_parts import CUDA
 from tests.built_in import CATALOGUE
@@ -16,6 +17,7 @@ from tests.built_in import CATALOGUE
 S0_COST = 4_000_000  # bytes and operations of an S0 case up to which it runs here too: some tenths of a second
 SANITIZED_BYTES = 1 << 19  # an edge that moves more is left to the other passes
 DRAWN = range(100, 130)  # seeds that no author has seen
+SECRETS = range(5)  # that sizes are drawn by, two each
 DRAWN_COST = 400_000  # of a case that is drawn for each of them
 SANITIZED_LARGE = 3  # edges of each kernel in the sanitizers' pass, the largest first; the smallest comes besides
 
@@ -123,6 +125,14 @@ def test_its_edges_are_right_in_every_input_regime(watched, name):
 @by_source(S0)
 def test_its_documents_size_is_right_on_the_emulator(watched, name):
     assert [] == watched(S0[name])
+
+
+@pytest.mark.thorough
+@by_source(EDGES)
+def test_it_is_right_without_a_race_at_sizes_that_are_drawn(watched, name):
+    """Edges are what an author thought of: a branch that none of them takes may race, or read what nothing wrote."""
+    known = [case for case in (*EDGES[name], *S0.get(name, ())) if not case.golden]
+    assert [] == watched([case for secret in SECRETS for case in hidden_cases(EDGES[name][0].spec, known, secret)])
 
 
 @pytest.mark.thorough
