@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import le
+from time import monotonic
 
 import numpy as np
 
@@ -21,6 +22,7 @@ HIDDEN = "hidden"  # label of a case whose size was drawn
 # A kernel that has inputs of a secret of 32 bits could try all within a launch; 53 are what every reader of JSON keeps.
 SECRET_BITS = 53
 _TRIES = 60  # draws; a task's rules refuse some
+_MORE, _AT_ONCE, _MORE_SECONDS = 20, 8, 10.0  # inputs with which a size is tried where a submission was wrong
 
 
 def drawn_secret() -> int:
@@ -56,15 +58,25 @@ def hidden_cases(spec: KernelSpec, known: Sequence[Case], secret: int, count: in
 
 
 def is_no_size(task: KernelSpec, case: Case, seeds: Sequence[int]) -> bool:
-    """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task."""
+    """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task.
+
+    It is tried with further inputs, too, as long as that takes seconds: where some of them are beyond the tolerance,
+    another right kernel may miss it with inputs that this one passes.
+    """
+    rng, end = random.Random(f"more than {list(seeds)}"), monotonic() + _MORE_SECONDS
     try:
-        own = Case(task, case.workload, case.label)
+        own, backend = Case(task, case.workload, case.label), EmulatorBackend(isolate=True)
         with own_children():
-            return not passed(verify(EmulatorBackend(isolate=True), own, seeds))
+            for tried in (seeds, *([rng.getrandbits(31) for _ in range(_AT_ONCE)] for _ in range(_MORE))):
+                if not passed(verify(backend, own, tried)):
+                    return True
+                if monotonic() > end:
+                    break
     except BackendUnavailable:
         return False
     except PrismBenchError:
         return True
+    return False
 
 
 def changed_inputs(case: Case, inputs: dict[str, InputArray], secret: int) -> dict[str, InputArray] | None:

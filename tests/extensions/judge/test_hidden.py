@@ -9,7 +9,7 @@ import pytest
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.extensions.judge.hidden import changed_inputs, drawn_secret, hidden_cases
+from prism_bench.extensions.judge.hidden import changed_inputs, drawn_secret, hidden_cases, is_no_size
 from prism_bench.kernel import KernelSpec, Rule
 from prism_bench.workload import Workload
 
@@ -35,6 +35,18 @@ def test_a_size_that_breaks_a_rule_of_the_task_is_not_drawn() -> None:
     assert all(
         case.workload["n"] % 3 for secret in range(9) for case in hidden_cases(spec, known(spec, 257, 601), secret)
     )
+
+
+def test_a_size_is_none_of_the_task_where_its_own_kernel_misses_the_tolerance_now_and_then() -> None:
+    """Another right kernel may miss it with the inputs of a judgement that this one passes."""
+    case = known(TASK, 300)[0]
+
+    def sometimes_another(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a + b + (a[0] > 1.5)  # of 7 in 100 draws
+
+    assert not is_no_size(TASK, case, (1, 2))
+    assert is_no_size(replace(TASK, reference=lambda a, b: a + b + 1), case, (1, 2))
+    assert is_no_size(replace(TASK, reference=sometimes_another), case, (1, 2))
 
 
 def test_a_secret_cannot_be_tried_out_and_survives_every_reader_of_json() -> None:
