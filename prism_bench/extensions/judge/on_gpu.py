@@ -119,11 +119,7 @@ class OnGpu:
         findings = self._session.findings
         if not contestant.cases or findings.objections:
             return
-        try:
-            with self._session.clock.phase("GPU, sanitizer"):
-                self._session.watch(contestant, self._watch())
-        except ProfilerError as error:
-            findings.unjudged.append(f"{UNWATCHED}: {error}")
+        self._under_sanitizer(self._session.watch, contestant, UNWATCHED)
         if not findings.watched:
             findings.times[:] = [one for one in findings.times if one.kind != "submission"]
             findings.unjudged.append(f"times of the submission: none, since nobody has looked for {UNWATCHED}")
@@ -131,13 +127,18 @@ class OnGpu:
     def _watch_larger(self, contestant: Contestant) -> None:
         """Look for the same at larger sizes, of which a card may launch other kernels."""
         findings = self._session.findings
-        if not contestant.cases or findings.objections or not any(one.kind == "submission" for one in findings.times):
-            return
+        is_timed = any(one.kind == "submission" for one in findings.times)
+        if contestant.cases and is_timed and not findings.objections:
+            self._under_sanitizer(self._session.watch_larger, contestant, f"{BEYOND}: {UNWATCHED}")
+
+    def _under_sanitizer(
+        self, watch: Callable[[Contestant, LaunchWatch], None], contestant: Contestant, looked_for: str
+    ) -> None:
         try:
             with self._session.clock.phase("GPU, sanitizer"):
-                self._session.watch_larger(contestant, self._watch())
+                watch(contestant, self._watch())
         except ProfilerError as error:
-            findings.unjudged.append(f"{BEYOND}: {UNWATCHED}: {error}")
+            self._session.findings.unjudged.append(f"{looked_for}: {error}")
 
     def _timed_own(self, task: KernelSpec, cases: Sequence[Case]) -> Mapping[Workload, bool]:
         """Time the task's own kernel; return by workload whether it is right, nothing where it cannot be launched."""
