@@ -1,7 +1,7 @@
-// What stands around a timed launch's outputs: spoil a few places, make all random, compare, digest, nudge an input.
+// For a timed launch's outputs: spoil a few places, make all random, compare, digest, nudge an input.
 // An output is `count` elements of `size` bytes; of `pool` places in it, one in each of as many equal parts, `want`
 // has what the verified launch left there.
-// Beside it stands what puts an input together from a block.
+// For its inputs: put one together from a block.
 
 using u64 = unsigned long long;
 

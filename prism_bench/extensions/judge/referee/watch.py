@@ -124,7 +124,7 @@ class LaunchWatch:
         Races in code that `has_memory_barriers` are in doubt. `larger` cases are of sizes beyond S0.
         """
         checks, rules = (self._of_larger(), self._larger) if larger else (self._checks, self._rules)
-        found, runs = WatchFindings(), _Launches([(one, seed) for one in cases], turn, rules)
+        found, runs = WatchFindings(), _Launches(cases, seed, turn, rules)
         with ThreadPoolExecutor(max(1, len(checks))) as pool:
             for run in pool.map(lambda check: self._run(check, runs), checks):
                 _note(run, [one.plan.name for one in cases], found, has_memory_barriers=has_memory_barriers)
@@ -155,20 +155,21 @@ class LaunchWatch:
 
 @dataclass(frozen=True)
 class _Launches:
-    """Launches under a check: cases with the seeds of their inputs, each within a `turn` on the device."""
+    """Launches under a check: cases on the inputs of a seed, each within a `turn` on the device."""
 
-    cases: Sequence[tuple[RefereedCase, int]]
+    cases: Sequence[RefereedCase]
+    seed: int
     turn: Turn
     rules: WatchRules
 
     def launch_all(self, run: WatchRun, runner: WatchedRunner, client: RunnerClient) -> None:
         """Launch each case until the time is over, and note in `run` what ended and where the log was then."""
         spent = 0.0  # without what others had the device for
-        for case, seed in self.cases:
+        for case in self.cases:
             if spent > self.rules.check_seconds:
                 run.why = f"{self.rules.check_seconds:.0f} s were over"
                 break
-            inputs = case.inputs(seed)  # before its turn: others wait for the device
+            inputs = case.inputs(self.seed)  # before its turn: others wait for the device
             run.marks.append((runner.written(), f"{BEGIN}{case.plan.name}"))
             with self.turn():
                 begin = time.monotonic()
