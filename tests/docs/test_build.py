@@ -9,13 +9,21 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.screenshots import PICTURED, README, screenshots, without_missing
+from docs.screenshots import PICTURED, README, installed, screenshots, without_missing
 from prism_bench import store
 from prism_bench.report.site.page import Page as SitePage
 from prism_bench.report.site.search import FILE as SITE_INDEX
 from prism_bench.report.site.search import search_file
 from tests.docs.blocks import ROOT
-from tests.report.site.browser import ALL_BUT_CONTRAST, ALL_RULES, installed, opened, rules_of, violations, window
+from tests.report.site.browser import (
+    ALL_BUT_CONTRAST,
+    ALL_RULES,
+    opened,
+    rules_of,
+    started_or_skipped,
+    violations,
+    window,
+)
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import case_result, gpu_record, record_of
 
@@ -60,15 +68,7 @@ def site(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     pytest.importorskip("axe_playwright_python", reason="it brings axe-core")
-    program = installed()
-    if program is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    yield from started_or_skipped()
 
 
 def found_by_axe(site, browser, wanted, dark=False, rules=ALL_RULES):

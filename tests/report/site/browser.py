@@ -2,13 +2,14 @@
 
 import importlib.resources
 import os
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
-CHROMIUM = "PRISM_BENCH_CHROMIUM"  # names the browser where it has another name
+import pytest
+
+from docs.screenshots import installed, started
+
 SCREENSHOTS = "PRISM_BENCH_SCREENSHOTS"  # a folder to keep a picture of every page in
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HERE = Path(__file__).parent
 # The rules of axe-core that a page is held against: the contrasts of its texts take most of the time.
 ALL_RULES = {}
@@ -17,10 +18,13 @@ ALL_BUT_CONTRAST = {"rules": {"color-contrast": {"enabled": False}}}
 OVERLAPS, CONTRASTS = ((HERE / name).read_text("utf-8") for name in ("overlaps.js", "contrasts.js"))
 
 
-def installed() -> str | None:
-    """The path of a Chromium, None where there is none."""
-    named = os.environ.get(CHROMIUM)
-    return named or next(filter(None, map(shutil.which, _NAMES)), None)
+def started_or_skipped():
+    """Yield the Chromium that is installed, for a fixture; without one the tests are skipped."""
+    program = installed()
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    with started(program) as browser:
+        yield browser
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.report.site.browser import installed, window
+from tests.report.site.browser import started_or_skipped, window
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import gpu_record
 
@@ -15,17 +15,7 @@ def site(tmp_path_factory):
     patch.undo()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    program = installed()
-    if program is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+browser = pytest.fixture(scope="module")(started_or_skipped)
 
 
 @pytest.fixture

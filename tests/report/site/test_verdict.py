@@ -9,6 +9,7 @@ from importlib.resources import files
 
 import pytest
 
+from docs.screenshots import installed
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.noise import Floor, Noise
 from prism_bench.report.site.pages.compare import RULES_SHOWN
@@ -16,7 +17,6 @@ from prism_bench.report.site.series_data import noise_data
 from prism_bench.report.site.sides import side_of
 from prism_bench.report.terminal.comparison import comparison_json
 from prism_bench.run_record import decode, encode
-from tests.report.site.browser import installed
 from tests.report.site.pages import nights
 from tests.report.synthetic import MACHINE, SOFTWARE, case_result, cpu_record, gpu_record, measurement, record_of
 
