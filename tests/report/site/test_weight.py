@@ -96,8 +96,7 @@ def pills_open_little(browser, site):
         assert links.count() > 3
         for link in links.all():
             link.click()
-            target = page.locator(page.evaluate("location.hash"))
-            assert target.is_visible()
+            page.locator(page.evaluate("location.hash")).wait_for(state="visible")
             settled(page)
         assert ELEMENTS >= page.evaluate("document.querySelectorAll('*').length")
         assert SHEETS >= len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True)))
