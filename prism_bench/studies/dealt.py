@@ -53,9 +53,11 @@ def _dealt(groups: Mapping[str, tuple[Medians, Medians | None]], rng: Random, fl
         order = orders.setdefault(count, rng.sample(range(count), count))
         side = min(SIDE, (count - 3) // 2) if floors and count >= 7 else min(SIDE, count // 2)
         first, second, rest = order[:side], order[side : 2 * side], order[2 * side :]
-        known = pooled(seconds.only(rest)) if floors and len(rest) > 2 else None
+        is_known = floors and len(rest) > 2
+        known = pooled(seconds.only(rest)) if is_known else None
         in_cycles = (clocked.only(first), clocked.only(second)) if clocked else None
-        found[name] = Pair(seconds.only(first), seconds.only(second), in_cycles, known)
+        known_cycles = pooled(clocked.only(rest)) if clocked and is_known else None
+        found[name] = Pair(seconds.only(first), seconds.only(second), in_cycles, known, known_cycles)
     return found
 
 

@@ -172,13 +172,13 @@ class Design:
 class Suite:
     """One pair of runs: both sides' medians in seconds and cycles with all processes that may be measured.
 
-    `known` are the stored spreads, `identical` and `planted` the positions of cases of identical code and of planted
-    changes, `truth` is the true ratio as it is printed.
+    `known` are the stored spreads in time and in cycles, `identical` and `planted` the positions of cases of identical
+    code and of planted changes, `truth` is the true ratio as it is printed.
     """
 
     seconds: tuple[Sequence[Medians], Sequence[Medians]]
     cycles: tuple[Sequence[Medians], Sequence[Medians]]
-    known: Sequence[Spread | None]
+    known: Sequence[tuple[Spread, Spread]]
     identical: frozenset[int]
     planted: frozenset[int]
     truth: Floats
@@ -208,11 +208,16 @@ def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, 
     seconds = medians_of_rows(samples[0]), medians_of_rows(samples[1])
     cycles = medians_of_rows(clocked[0]), medians_of_rows(clocked[1])
     # The spread of a build against itself, measured on another day in half as many pairs of processes.
-    other = form.levels(rng, natures, STORED // 2).times
-    other = other + _strays(rng, other.shape, form.memory).mean(axis=-1)
-    rows = zip(*other.tolist(), strict=True)
-    stored = [pooled(*(Medians(tuple(row), (0.0,) * len(row)) for row in sides)) for sides in rows]
+    other = form.levels(rng, natures, STORED // 2)
+    measured = other.times + _strays(rng, other.times.shape, form.memory).mean(axis=-1)
+    stored = list(zip(_spreads(measured), _spreads(measured + other.clocks), strict=True))
     return Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
+
+
+def _spreads(logs: Floats) -> list[Spread]:
+    """Return the spread of each case's processes, of logs by side, case and process."""
+    rows = zip(*logs.tolist(), strict=True)
+    return [pooled(*(Medians(tuple(row), (0.0,) * len(row)) for row in sides)) for sides in rows]
 
 
 def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> Floats:
@@ -243,7 +248,7 @@ def _look(suite: Suite, counts: Sequence[int], stored: bool, rules: VerdictRules
     pairs = []
     for case, count in enumerate(counts):
         a, b, *clocked = suite.first(case, count)
-        pairs.append(Pair(a, b, (clocked[0], clocked[1]), suite.known[case] if stored else None))
+        pairs.append(Pair(a, b, (clocked[0], clocked[1]), *(suite.known[case] if stored else ())))
     control = control_of({str(case): pairs[case] for case in suite.identical})
     shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs]
     return judged(pairs, rules, control.widening, shifts)

@@ -183,7 +183,8 @@ def on_device(metric: str) -> bool:
 def _pair(row: ComparedCase, both: _Cases, noise: Noise | None) -> Pair:
     a, b = (valid(case, row.metric) for case in both)
     assert a and b, "only cases with times on both sides are judged"
-    return pair_of(a, b, noise.spread(row.case, row.metric) if noise else None)
+    key = row.case, row.metric
+    return pair_of(a, b, noise.spread(*key) if noise else None, noise.spread_in_cycles(*key) if noise else None)
 
 
 def _judged(

@@ -31,9 +31,10 @@ class Floor:
     """Noise of one metric of one case.
 
     `between` and `within` are relative standard deviations of a process's median: what processes differ by, and what
-    their own samples leave open. `processes` were measured on each side. `smallest_change` is what so many a side can
-    distinguish from none. The processes were dealt anew into two sides `repaired` times; `false_verdicts` of those were
-    called slower or faster, without the help of this noise floor.
+    their own samples leave open; `cycles_between` and `cycles_within` are the same in cycles of the SM clock.
+    `processes` were measured on each side. `smallest_change` is what that number a side can distinguish from none. The
+    processes were dealt anew into two sides `repaired` times; `false_verdicts` of those were called slower or faster,
+    without the help of this noise floor.
     """
 
     seconds: float
@@ -46,11 +47,20 @@ class Floor:
     repaired: int
     created: str
     commit: str | None = None
+    cycles_between: float | None = None
+    cycles_within: float | None = None
 
     @property
     def spread(self) -> Spread:
         """The spread that an estimate weighs in."""
         return Spread(self.between**2 + self.within**2, self.freedom, self.within**2)
+
+    @property
+    def spread_in_cycles(self) -> Spread | None:
+        """The same of the process's median in cycles; None where samples carried no clock."""
+        if self.cycles_between is None or self.cycles_within is None:
+            return None
+        return Spread(self.cycles_between**2 + self.cycles_within**2, self.freedom, self.cycles_within**2)
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,11 @@ class Noise:
         """Return the known spread of the case's metric, or None."""
         floor = self.floors.get((case, metric))
         return floor.spread if floor else None
+
+    def spread_in_cycles(self, case: str, metric: str) -> Spread | None:
+        """Return the known spread of the case's metric in cycles of the SM clock, or None."""
+        floor = self.floors.get((case, metric))
+        return floor.spread_in_cycles if floor else None
 
     def misfit(self, record: RunRecord) -> str | None:
         """Return why this noise does not apply to the record's times; None where it does."""
@@ -114,6 +129,7 @@ def _measured(a: RunRecord, b: RunRecord) -> dict[tuple[str, str], Pair]:
 
 def _floor(pair: Pair, false: int, record: RunRecord) -> Floor:
     spread, count = pooled(pair.a, pair.b), min(len(pair.a.logs), len(pair.b.logs))
+    in_cycles = pooled(*pair.cycles) if pair.cycles else None
     return Floor(
         seconds=pair.a.typical,
         between=spread.between**0.5,
@@ -125,6 +141,8 @@ def _floor(pair: Pair, false: int, record: RunRecord) -> Floor:
         repaired=REPAIRINGS,
         created=record.created,
         commit=record.commit,
+        cycles_between=in_cycles.between**0.5 if in_cycles else None,
+        cycles_within=min(in_cycles.within, in_cycles.variance) ** 0.5 if in_cycles else None,
     )
 
 
@@ -209,7 +227,8 @@ def _decoded_floor(plain: object, where: str) -> Floor:
         raise ResultsError(f"{where}: damaged ({error})") from error
     if unknown:
         raise ResultsError(f"{where}: damaged (unknown fields: {', '.join(sorted(unknown))})")
-    if min(floor.seconds, floor.between, floor.within, floor.freedom, floor.processes) < 0:
+    in_cycles = floor.cycles_between or 0.0, floor.cycles_within or 0.0
+    if min(floor.seconds, floor.between, floor.within, floor.freedom, floor.processes, *in_cycles) < 0:
         raise ResultsError(f"{where}: a negative spread or count")
     return floor
 

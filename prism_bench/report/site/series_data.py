@@ -37,10 +37,12 @@ def nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]
 
 
 def noise_data(noise: Noise) -> Data:
-    """Return the noise floors: whose they are, and `{case: {metric: [variance, freedom]}}`."""
-    floors: dict[str, dict[str, list[float]]] = {}
+    """Return the noise floors: whose they are, and `{case: {metric: [variance, freedom, variance in cycles]}}`."""
+    floors: dict[str, dict[str, list[float | None]]] = {}
     for (case, metric), floor in noise.floors.items():
-        floors.setdefault(case, {})[metric] = [floor.spread.variance, floor.freedom]
+        in_cycles = floor.spread_in_cycles
+        variances = floor.spread.variance, in_cycles.variance if in_cycles else None
+        floors.setdefault(case, {})[metric] = [variances[0], floor.freedom, variances[1]]
     plain = {"device": noise.device, "backend": noise.backend, "protocol": noise.protocol, "floors": floors}
     return _data("noise", 0, plain)
 

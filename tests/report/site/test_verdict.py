@@ -70,9 +70,24 @@ def varied(*factors, seed=1, processes=3, noise=0.004, sass="9f3c", clock=None):
     return record_of(*cases)
 
 
+def wandering(*factors, seed=1, lower=0.0):
+    """A record whose times follow an SM clock that differs by 2 % between processes."""
+    record = varied(*factors, seed=seed, sass=f"code of {seed}")
+    clocks = (1.98e9, 1.96e9, 1.94e9)
+    cases = []
+    for case in record.cases:
+        (time,) = case.measurements
+        groups = tuple(tuple(1.98e9 / clock * sample for sample in group)
+                       for clock, group in zip(clocks, time.processes, strict=True))  # fmt: skip
+        each = tuple(((1 - lower) * clock,) * len(group) for clock, group in zip(clocks, groups, strict=True))
+        cases.append(replace(case, measurements=(replace(time, processes=groups, clocks=each),)))
+    return replace(record, cases=tuple(cases))
+
+
 def floors_of(record, between=0.003, within=0.001, **changes):
     """A noise floor for every case of the record."""
-    floor = Floor(2e-5, between, within, 8, 5, 0.01, 0, 20, record.created)
+    in_cycles = changes.pop("in_cycles", None)
+    floor = Floor(2e-5, between, within, 8, 5, 0.01, 0, 20, record.created, None, in_cycles, in_cycles)
     fields = {"machine": MACHINE["id"], "device": MACHINE["device"], "backend": "cuda", "protocol": 1}
     return Noise(**{**fields, **changes}, floors={(case.name, "cold_time"): floor for case in record.cases})
 
@@ -166,6 +181,10 @@ PAIRS = {
         varied(*[1.1] * 9, seed=3, sass="b", clock=1.8e9),
         None,
     ),
+    "clocks that the times follow": lambda: (
+        wandering(*MANY), wandering(*[1.0] * 25, seed=7), floors_of(plain(), between=0.02, in_cycles=0.001)),
+    "a clock that explains a part": lambda: (
+        wandering(*MANY), wandering(*[1.0] * 25, seed=7, lower=0.02), floors_of(plain(), in_cycles=0.01)),
     "one process a side": lambda: (varied(1, 1.2, processes=1), varied(1, 1, processes=1, sass="b"), None),
     "one process a side, known noise": lambda: (
         (one := varied(1, 1.2, processes=1)),

@@ -39,7 +39,7 @@
   function medians([logs, variances], rules) {
     const count = logs.length, centre = mean(logs), own = mean(variances);
     const total = count > 1 ? sum(logs.map((log) => (log - centre) ** 2)) / (count - 1) : NaN;
-    return { count, centre, total, spread: Math.max(...logs) - Math.min(...logs),
+    return { logs, count, centre, total, spread: Math.max(...logs) - Math.min(...logs),
       variance: count > 1 ? Math.max(total, rules.sampled * own) / count : NaN };
   }
 
@@ -69,12 +69,16 @@
     return [Math.exp(log - half), Math.exp(log + half)];
   }
 
-  function floor([a, b], spread, resolution, shift, rules, widening) {
+  // The spread that a floor is from: `[variance, freedom]`.
+  function pooled([a, b]) {
     const squares = sum([a, b].filter((side) => side.count > 1).map((side) => side.total * (side.count - 1)));
-    const [variance, freedom] = spread || [squares / (a.count + b.count - 2), a.count + b.count - 2];
+    return [squares / (a.count + b.count - 2), a.count + b.count - 2];
+  }
+
+  function seen([variance, freedom], [a, b], shift, rules, widening) {
     const reach = freedom && quantile(1 - rules.alpha / 2, freedom) + quantile(rules.power, freedom);
-    const seen = freedom ? widening * reach * Math.sqrt(variance * (1 / a.count + 1 / b.count)) : Infinity;
-    return Math.max(rules.least, Math.expm1(Math.hypot(seen, reach * shift.error)), rules.ticks * resolution);
+    const change = freedom ? widening * Math.log1p(Math.expm1(reach * Math.sqrt(variance * (1 / a + 1 / b)))) : Infinity;
+    return Math.expm1(shift.error ? Math.hypot(change, reach * shift.error) : change);
   }
 
   // Whether so many processes a side exclude that they were dealt into two sides by chance.
@@ -99,53 +103,114 @@
     return found;
   }
 
-  // The same of cases of known noise, where it no longer holds for more than a few.
+  // Whether A/A measurement showed that cycles vary less than times.
+  const isQuieter = ({ cycles, spread, cyclesSpread }) => Boolean(cycles && spread && cyclesSpread && cyclesSpread[0] < spread[0]);
+
+  // The same of cases of known noise, each in its quieter measure, where it no longer holds for more than a few.
   function stale(pairs, rules) {
-    const known = pairs.filter((pair) => pair.spread), alone = Math.floor(rules.trimmed * known.length);
+    const known = pairs.filter((pair) => pair.spread).map((pair) => isQuieter(pair) ? { a: pair.cycles[0], b: pair.cycles[1], spread: pair.cyclesSpread } : pair);
+    const alone = Math.floor(rules.trimmed * known.length);
     const factor = ({ a, b, spread }) => {
-      const freedom = a.count + b.count - 2, squares = sum([a, b].filter((side) => side.count > 1).map((side) => side.total * (side.count - 1)));
-      return freedom && spread[0] ? squares / freedom / spread[0] : 1;
+      const [variance, freedom] = pooled([a, b]);
+      return freedom && spread[0] ? variance / spread[0] : 1;
     };
     const spreads = known.filter((pair) => factor(pair) > rules.stale).map(({ a, b }) => Math.max(a.spread, b.spread)).sort((x, y) => y - x);
     return spreads.length > alone ? spreads[alone] : 0;
   }
 
+  // The ratio of B's SM clock to A's; null where the sides do not differ in it.
+  function clockChange(pair, rules) {
+    const [a, b] = [pair.a, pair.b].map((side, index) => medians([side.logs.map((log, k) => pair.cycles[index].logs[k] - log), side.logs.map(() => 0)], rules));
+    const clocks = estimate(a, b, null, rules);
+    return Math.abs(clocks.log) < rules.least_clock || clocks.freedom && chance(clocks) > rules.clock_level ? null : clocks;
+  }
+
+  // How much of the log `change` in time a change of the clock explains at most; 0 if it works against it.
+  function explained(clocks, change, rules) {
+    if (clocks.log * change >= 0) return 0;
+    return clocks.freedom ? Math.abs(clocks.log) + quantile(1 - rules.clock_level / 2, clocks.freedom) * clocks.error : Infinity;
+  }
+
+  // The p-value of a change that the clock does not explain, by cycles or by the rest of the time.
+  function beyond(time, cycles, most) {
+    const change = time.estimate.log, rest = { ...time.estimate, log: change - Math.sign(change) * most };
+    const shown = [[cycles.estimate, cycles.floor], [rest, time.floor]].filter(([one, least]) => one.log * change > 0 && Math.abs(one.log) > Math.log1p(least));
+    return Math.min(1, 2 * Math.min(1, ...shown.map(([one]) => chance(one))));
+  }
+
+  function evidence(pair, shift, rules, widening, levels) {
+    const counts = [pair.a.count, pair.b.count], least = Math.max(rules.least, rules.ticks * pair.resolution);
+    const level = supported(...counts, rules) ? 0 : levels[pair.spread ? 1 : 0];
+    const measure = (sides, spread) => {
+      const used = spread || pooled(sides);
+      return { estimate: divided(estimate(...sides, spread, rules), shift, widening), spread: used, known: Boolean(spread),
+        floor: Math.max(least, seen(used, counts, shift, rules, widening)) };
+    };
+    const time = measure([pair.a, pair.b], pair.spread), base = { time, counts, least, levels: level, shift, widening };
+    if (!pair.cycles) return { ...base, cycles: null, deciding: time, clock: null, beyond: 0 };
+    const cycles = measure(pair.cycles, pair.cyclesSpread || pair.spread), clocks = clockChange(pair, rules), change = time.estimate.log;
+    const most = clocks ? explained(clocks, change, rules) : 0, out = most ? beyond(time, cycles, most) : 0;
+    const alike = clocks === null && cycles.estimate.log * change > 0;
+    const quiet = isQuieter(pair) && cycles.estimate.freedom > counts[0] + counts[1] - 2;
+    return { ...base, cycles, deciding: quiet && alike ? cycles : time, clock: most ? clocks.log : null, beyond: out };
+  }
+
   function withheld(one, confirmed, word, size, rules) {
-    const [found, cycles] = one.estimates;
-    if (cycles && (!confirmed || cycles.log * found.log <= 0 || Math.abs(cycles.log) <= Math.log1p(one.floors[1])))
-      return `${word} in time and not in cycles: the SM clock differed`;
-    if (Math.abs(found.log) <= one.levels)
-      return `${size} ${word}, but processes of one side differ by ${share(Math.expm1(one.levels))} here, and ${one.few} a side do not exclude that: ${rules.needed} do, or a noise floor`;
+    const ratio = one.deciding.estimate;
+    if (one.clock !== null && !confirmed)
+      return `${size} ${word} in time and ${one.cycles.estimate.ratio.toFixed(3)}x in cycles: the SM clock was ${share(Math.abs(Math.expm1(one.clock)))} ${one.clock < 0 ? "lower" : "higher"}`;
+    if (Math.abs(ratio.log) <= one.levels)
+      return `${size} ${word}, but processes of one side differ by ${share(Math.expm1(one.levels))} here, and ${Math.min(...one.counts)} a side do not exclude that: ${rules.needed} do, or a noise floor`;
     return null;
   }
 
-  function worded(one, significant, confirmed, rules) {
-    const found = one.estimates[0], seen = one.floors[0];
-    if (!found.freedom) return ["inconclusive", "one process a side does not show the spread between processes"];
-    const word = found.log > 0 ? "slower" : "faster", [low, high] = interval(found, rules.confidence), size = share(Math.abs(found.ratio - 1));
-    if (significant && Math.abs(found.log) > Math.log1p(seen)) {
+  // How many processes a side would decide the case if they differed as these do.
+  function needed(one, suite, rules) {
+    const { estimate: ratio, spread, known } = one.deciding, [a, b] = one.counts;
+    const variance = Math.max(ratio.error ** 2 - one.shift.error ** 2, 0) / (1 / a + 1 / b), stored = ratio.freedom - (a + b - 2);
+    const least = rules.discoveries * (suite.shown + 1) / Math.max(suite.cases, 1);
+    for (const count of rules.named.filter((one) => one > Math.max(a, b))) {
+      const later = { log: ratio.log, error: Math.hypot(Math.sqrt(variance * 2 / count), one.shift.error), freedom: stored + 2 * count - 2 };
+      const change = seen([spread[0], known ? spread[1] : 2 * count - 2], [count, count], one.shift, rules, one.widening);
+      const [low, high] = interval(later, rules.confidence);
+      const same = Math.max(high, 1 / Math.max(low, 1e-9)) < 1 + rules.most && Math.max(low, 1 / high) <= 1 + rules.least;
+      if (same || chance(later) <= least && Math.abs(ratio.log) > Math.log1p(Math.max(one.least, change))) return `about ${count} processes a side would decide`;
+    }
+    return `more than ${Math.max(...rules.named, a, b)} processes a side are needed`;
+  }
+
+  function worded(one, significant, confirmed, suite, rules) {
+    const ratio = one.deciding.estimate, least = one.deciding.floor;
+    if (!ratio.freedom) return ["inconclusive", "one process a side does not show the spread between processes"];
+    const word = ratio.log > 0 ? "slower" : "faster", [low, high] = interval(ratio, rules.confidence), size = share(Math.abs(ratio.ratio - 1));
+    if (significant && Math.abs(ratio.log) > Math.log1p(least)) {
       const reason = withheld(one, confirmed, word, size, rules);
       return reason ? ["inconclusive", reason] : [word, null];
     }
     const within = Math.max(high, 1 / Math.max(low, 1e-9)) - 1, beyond = Math.max(low, 1 / high) > 1 + rules.least;
     if (within < rules.most && !beyond) return ["same", `within ${share(Math.max(1, Math.ceil(+(within * 1e3).toFixed(6))) / 1e3)}`];
-    if (significant) return ["inconclusive", `withheld: ${size} ${word} is below the noise floor of ${share(seen)}`];
-    return ["inconclusive", `${share(low - 1)} to ${share(high - 1)}: the interval neither shows nor excludes a change`];
+    const more = needed(one, suite, rules), ends = `${share(low - 1)} to ${share(high - 1)}`;
+    if (low <= 1 && 1 <= high) return ["inconclusive", `${ends}: the interval neither shows nor excludes a change; ${more}`];
+    if (Math.abs(ratio.log) <= Math.log1p(least)) return ["inconclusive", `withheld: ${size} ${word} is below the noise floor of ${share(least)}; ${more}`];
+    const among = suite.cases > 1 ? ` among ${suite.cases} cases` : "", few = Math.min(...one.counts);
+    return ["inconclusive", `${size} ${word} (${ends}), not proven${among} by ${few} process${few === 1 ? "" : "es"} a side; ${more}`];
   }
 
   const STILL = { log: 0, error: 0 };
   function judged(pairs, rules, widening = 1, shifts = pairs.map(() => STILL)) {
-    const unknown = pairs.filter((pair) => !pair.spread), level = levels(unknown.length >= rules.witnesses ? unknown : pairs, rules), gone = stale(pairs, rules);
-    const seen = pairs.map((pair, index) => {
-      const sides = [[pair.a, pair.b], ...(pair.cycles ? [pair.cycles] : [])], shift = shifts[index];
-      return { estimates: sides.map(([a, b]) => divided(estimate(a, b, pair.spread, rules), shift, widening)),
-        floors: sides.map((both) => floor(both, pair.spread, pair.resolution, shift, rules, widening)), few: Math.min(pair.a.count, pair.b.count),
-        levels: supported(pair.a.count, pair.b.count, rules) ? 0 : pair.spread ? gone : level };
-    });
-    const inTime = adjusted(seen.map((one) => chance(one.estimates[0]))), inAll = adjusted(seen.map((one) => Math.max(...one.estimates.map(chance))));
-    return seen.map((one, index) => {
-      const [verdict, reason] = worded(one, inTime[index] <= rules.discoveries, inAll[index] <= rules.discoveries, rules);
-      return { verdict, reason, estimate: one.estimates[0], cycles: one.estimates[1], floor: one.floors[0] };
+    const unknown = pairs.filter((pair) => !pair.spread), both = [levels(unknown.length >= rules.witnesses ? unknown : pairs, rules), stale(pairs, rules)];
+    const shown = pairs.map((pair, index) => evidence(pair, shifts[index], rules, widening, both));
+    const confirming = (one) => Math.max(chance(one.deciding.estimate), one.beyond);
+    const alone = adjusted(shown.map((one) => chance(one.deciding.estimate))), all = adjusted(shown.map(confirming));
+    const suite = { cases: pairs.length, shown: all.filter((p) => p <= rules.discoveries).length };
+    return shown.map((one, index) => {
+      let [verdict, reason] = worded(one, alone[index] <= rules.discoveries, all[index] <= rules.discoveries, suite, rules);
+      if (one.cycles && one.deciding === one.cycles && verdict !== "inconclusive") {
+        const [low, high] = interval(one.cycles.estimate, rules.confidence);
+        const words = `in cycles ${one.cycles.estimate.ratio.toFixed(3)}x (${low.toFixed(3)} to ${high.toFixed(3)}) at equal SM clocks`;
+        reason = reason ? `${reason} ${words}` : words;
+      }
+      return { verdict, reason, estimate: one.time.estimate, cycles: one.cycles?.estimate, floor: one.deciding.floor };
     });
   }
 
@@ -286,6 +351,9 @@
   const apart = (name, [a, b]) => ({ case: name, metric: `${a[0]} / ${b[0]}`, verdict: "no verdict", seconds: [a[1], b[1]], spreads: [a[2], b[2]],
     reason: `two clocks: ${named(a[0])} in one record, ${named(b[0])} in the other` });
 
+  // The known spread in cycles of a floor `[variance, freedom, variance in cycles]`; null where it has none.
+  const clocked = (floor) => floor && floor[2] != null ? [floor[2], floor[1]] : null;
+
   function row(name, pair, names, noise, why, rules) {
     const metric = pair[0][0] ?? pair[1][0] ?? "wall_time", reason = missing(pair, names);
     if (why && pair.every((side) => side.length > 2) && pair[0][0] !== pair[1][0]) return apart(name, pair);
@@ -294,7 +362,7 @@
     const [a, b] = pair.map((side) => medians([side[3], side[4]], rules));
     const cycles = firstCycles && secondCycles ? [medians(firstCycles, rules), medians(secondCycles, rules)] : null;
     return { case: name, metric, seconds: [pair[0][1], pair[1][1]], spreads: [pair[0][2], pair[1][2]], identical: same(firstCode, secondCode), build: built(firstBuild, secondBuild),
-      pair: { a, b, cycles, spread: noise?.floors[name]?.[metric], resolution: Math.max(firstStep, secondStep) } };
+      pair: { a, b, cycles, spread: noise?.floors[name]?.[metric], cyclesSpread: cycles && clocked(noise?.floors[name]?.[metric]), resolution: Math.max(firstStep, secondStep) } };
   }
 
   // The versions of driver and toolkit that differ, and whether two units measured the case.

@@ -20,8 +20,10 @@ _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
 _UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a case that could not be compared
 # The rules as the verdict's script gets them, so that each of their figures is in one place.
 RULES_SHOWN = {
-    **asdict(verdict.RULES), "ticks": verdict.TICKS, "alpha": estimate.ALPHA, "power": estimate.POWER,
-    "outgrown": estimate.OUTGROWN, "sampled": medians.SAMPLED, "supported": placements.SUPPORTED,
+    **asdict(verdict.RULES), "ticks": verdict.TICKS, "least_clock": verdict.LEAST_CLOCK,
+    "clock_level": verdict.CLOCK_LEVEL, "named": verdict.NAMED, "alpha": estimate.ALPHA,
+    "power": estimate.POWER, "outgrown": estimate.OUTGROWN, "sampled": medians.SAMPLED,
+    "supported": placements.SUPPORTED,
     "trimmed": placements.TRIMMED, "few": placements.FEW, "witnesses": placements.WITNESSES,
     "needed": placements.NEEDED, "stale": placements.STALE, "changed": verdict.CHANGED, "enough": control.ENOUGH,
     "by_chance": control.BY_CHANCE, "outer": control.OUTER, "halvings": control.HALVINGS, "turns": control.TURNS,
