@@ -89,7 +89,7 @@ class ExtraMissing(BackendUnavailable):
     """A library is not installed that only some commands or kernels need; the message has its extra.
 
     Cause: the default installation is light: SciPy, Matplotlib, asv and others come with extras.
-    Cure: the `pip install` of the message, or `pip install 'prism-bench[all]'` for all that needs no GPU.
+    Cure: the `pip install` of the message, or the same with the extra `all` for all that needs no GPU.
     """
 
 

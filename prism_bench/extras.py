@@ -1,5 +1,6 @@
 """Extras: libraries that the default installation leaves out, each with the extra that brings it."""
 
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -7,6 +8,7 @@ from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
 
 from prism_bench.errors import ExtraMissing
+from prism_bench.installation import pip_install
 
 # What is imported, and the extra of this package that installs it.
 EXTRAS: Mapping[str, str] = MappingProxyType({
@@ -15,11 +17,11 @@ EXTRAS: Mapping[str, str] = MappingProxyType({
     "dask_jobqueue": "fleet-slurm", "asyncssh": "fleet-ssh",
 })  # fmt: skip
 
-NOT_INSTALLED = "is not installed; pip install 'prism-bench["
+NOT_INSTALLED = re.compile(r"is not installed; pip install [^;]*\[")
 
 
 @contextmanager
-def extras_named() -> Generator[None]:
+def extras_named(*, anywhere: bool = False) -> Generator[None]:
     """Raise an ExtraMissing, which names the extra, where a library of an extra cannot be imported."""
     try:
         yield
@@ -27,7 +29,7 @@ def extras_named() -> Generator[None]:
         name = (error.name or "").partition(".")[0]
         if name not in EXTRAS:
             raise
-        raise ExtraMissing(without(name)) from error
+        raise ExtraMissing(without(name, anywhere=anywhere)) from error
 
 
 def is_installed(module: str) -> bool:
@@ -38,9 +40,9 @@ def is_installed(module: str) -> bool:
         return False
 
 
-def without(module: str) -> str:
+def without(module: str, *, anywhere: bool = False) -> str:
     """Return that the library is not installed, and how to get it."""
-    return f"{module} {NOT_INSTALLED}{EXTRAS[module]}]'"
+    return f"{module} is not installed; {pip_install(EXTRAS[module], anywhere=anywhere)}"
 
 
 class _LateModule(ModuleType):
@@ -49,7 +51,7 @@ class _LateModule(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        with extras_named():
+        with extras_named(anywhere=True):  # a reference asks: the reason is kept in a record
             return getattr(import_module(self.__name__), name)
 
 

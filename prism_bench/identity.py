@@ -10,11 +10,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import prism_bench
 from prism_bench import project
 
 MACHINE = "PRISM_BENCH_MACHINE"
 COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history
-_PACKAGES = ("prism-bench", "numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x")
+_PACKAGES = ("numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x")
 
 
 def machine(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def software(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _installed() -> dict[str, str]:
-    found: dict[str, str] = {}
+    found = {"prism-bench": prism_bench.__version__}
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)

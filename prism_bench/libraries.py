@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from importlib.util import find_spec
 from typing import Literal
 
+from prism_bench.installation import pip_install
+
 ArrayPackage = Literal["torch", "cupy", "jax"]
 
 
@@ -47,7 +49,7 @@ class Library:
     @property
     def why_absent(self) -> str:
         """Why a peer of it has no time where it is not installed."""
-        return f"{self.distribution} is not installed (pip install 'prism-bench[{self.extra}]')"
+        return f"{self.distribution} is not installed ({pip_install(self.extra, anywhere=True)})"
 
 
 LIBRARIES: Mapping[str, Library] = {

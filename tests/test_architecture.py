@@ -22,7 +22,7 @@ NOUNS = """
     project precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant raw_source boards deviation
     interrupts saving temporaries locks regimes libraries peer peer_cache notebook record_samples result_views extras
-    visible_gpu""".split()
+    visible_gpu installation""".split()
 FLOORS = [
     ["errors", "units"],
     NOUNS,

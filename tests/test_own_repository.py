@@ -80,7 +80,7 @@ def test_the_verdict_takes_six_commands_the_change_included(user):
         ["sed", "-i"],
         ["prism-bench", "compare"],
     ] == words
-    assert re.match(r"pip install 'prism-bench\[\w+\]'", install)
+    assert re.match(r"pip install 'prism-gpu-bench\[\w+\]'", install)
     done = [run_line(user, line, code) for line, code in rest][-1]
     assert 1 == done.returncode
     assert re.search(SLOWER, done.stdout, re.MULTILINE), done.stdout

@@ -8,6 +8,7 @@ import pytest
 from prism_bench import byname
 from prism_bench.case import Case
 from prism_bench.errors import SpecError
+from prism_bench.installation import pip_install
 from prism_bench.libraries import LIBRARIES, Library
 from prism_bench.peer import Peer, PeerFacts, as_peer
 from prism_bench.run_record import decode_case, encode_case
@@ -43,7 +44,7 @@ def test_a_plain_function_is_a_peer_that_is_timed_as_it_is() -> None:
 def test_an_absent_library_says_how_to_install_it() -> None:
     absent = Library("absent", "absent_library.part", "absent-library", "torch")
     assert (False, None) == (absent.is_installed(), absent.installed_version())
-    assert "absent-library is not installed (pip install 'prism-bench[peers-strong]')" == absent.why_absent
+    assert f"absent-library is not installed ({pip_install('peers-strong', anywhere=True)})" == absent.why_absent
 
 
 def test_the_registry_names_libraries_by_their_own_names() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from prism_bench.installation import published_source
 from prism_bench.scaffold.parts import ProjectFacts, part_files
 from tests.workflow_rules import violations
 
@@ -35,7 +37,7 @@ def test_our_own_workflows_keep_the_rules_for_runners():
         assert not found, name
 
 
-PIP = "      - run: pip install prism-bench\n"
+PIP = f"      - run: pip install {shlex.quote(published_source()[0].requirement())}\n"
 PLANTED = [
     (GPU, "    environment: gpu\n", "", "without an environment that needs approval"),
     (GPU, "on:\n  workflow_run:\n    workflows: [prism-bench]\n    types: [completed]", "on: pull_request",
@@ -209,6 +211,7 @@ def test_the_action_puts_no_input_into_a_script():
             "compare --time-limit 600 --json --catalogue my kernels -- abc",
         ),
         (3, {"comment": "false"}, "compare --time-limit 600 --json"),
+        (0, {"version": "0.2.0"}, "compare --time-limit 600 --json"),
         (2, {"base": "--evil; rm x"}, "compare --time-limit 600 --json -- --evil; rm x"),
     ],
 )
@@ -219,7 +222,8 @@ def test_the_steps_of_the_action_compare_comment_and_end_as_the_comparison(tmp_p
     codes = [run_step(step, tmp_path, inputs).returncode for step in ACTION["runs"]["steps"] if applies(step, inputs)]
     lines = log.read_text().splitlines()
     assert code == codes[-1] and not any(codes[:-1])
-    assert "python3 -m pip install --quiet prism-bench[cuda13]" == lines[0]
+    place = f"=={inputs['version']}" if "version" in inputs else f" @ file://{HOUSE}"  # the commit of the action itself
+    assert f"python3 -m pip install --quiet prism-gpu-bench[cuda13]{place}" == lines[0]
     assert expected == lines[1]
     assert ("comment comparison.json --post" in lines) == (inputs.get("comment") != "false")
 
@@ -239,6 +243,7 @@ def run_step(step, folder, inputs):
     }
     values = {name: re.sub(r"\$\{\{ steps\.compare\.outputs\.exit-code \}\}", outputs.get("exit-code", ""), text)
               for name, text in values.items()}  # fmt: skip
+    values["GITHUB_ACTION_PATH"] = str(HOUSE / ".github" / "actions" / "prism-bench")
     return shell(step["run"], folder, GITHUB_OUTPUT=str(output), GITHUB_STEP_SUMMARY=str(folder / "summary"), **values)
 
 

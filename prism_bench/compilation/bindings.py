@@ -5,15 +5,18 @@ from functools import cache
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable
-
-MISSING = (
-    "NVRTC is not installed; install prism-bench[compile] (no GPU needed) or prism-bench[cuda13]. "
-    "References, stored records and reports work without it"
-)
-
+from prism_bench.installation import pip_install
 
 # Machine code or PTX (None if the compiler refused), mangled names by entry, and the compiler's log.
 Compilation = tuple[bytes | None, dict[str, str], str]
+
+
+def missing() -> str:
+    """Return that NVRTC is missing, what installs it, and what works without it."""
+    return (
+        f"NVRTC is not installed; {pip_install('compile')} (no GPU needed), or cuda13. "
+        "References, stored records and reports work without it"
+    )
 
 
 class Bindings:
@@ -50,7 +53,7 @@ def load() -> Bindings:
             return kind()
         except (ImportError, OSError, RuntimeError):
             continue
-    raise BackendUnavailable(MISSING)
+    raise BackendUnavailable(missing())
 
 
 class _CupyBindings(Bindings):

@@ -10,13 +10,17 @@ from prism_bench.compilation.code_difference import CodeFacts, EntryDifference, 
 from prism_bench.compilation.listing import FunctionListing, read_listing
 from prism_bench.compilation.tools import tool
 from prism_bench.errors import BackendUnavailable
+from prism_bench.installation import pip_install
 
 PROGRAM = "nvdisasm"
-MISSING = (
-    "no nvdisasm is installed, so that instructions are not listed: install prism-bench[compile], or set CUDA_HOME to "
-    "a toolkit"
-)
 _SECONDS = 60
+
+
+def missing() -> str:
+    """Return why no instructions are listed where nvdisasm is missing, and what installs it."""
+    return (
+        f"no nvdisasm is installed: no listing of instructions; {pip_install('compile')}, or set CUDA_HOME to a toolkit"
+    )
 
 
 def listing_of(cubin: Path) -> dict[str, FunctionListing]:
@@ -27,7 +31,7 @@ def listing_of(cubin: Path) -> dict[str, FunctionListing]:
     """
     program = tool(PROGRAM)
     if program is None:
-        raise BackendUnavailable(MISSING)
+        raise BackendUnavailable(missing())
     try:
         done = subprocess.run([program, "-c", str(cubin)], capture_output=True, text=True, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:

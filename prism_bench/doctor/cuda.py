@@ -9,6 +9,7 @@ from prism_bench.compilation.headers import include_folders
 from prism_bench.doctor.check import Check, broken, missing, works
 from prism_bench.doctor.device import NODES
 from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.installation import pip_install
 
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x")
 HEADERS = {
@@ -30,7 +31,7 @@ def _cupy() -> Check:
     found = installed(*_CUPY)
     if not found:
         return missing(
-            "CuPy", "the package is not installed", "install prism-bench[cuda13], or [cuda12] for an older driver"
+            "CuPy", "the package is not installed", f"{pip_install('cuda13')}, or cuda12 for an older driver"
         )
     if len(found) > 1:
         return broken("CuPy", ", ".join(found), "two builds overwrite each other's files", "uninstall all, install one")
@@ -54,7 +55,7 @@ def _nvrtc() -> Check:
 
         return works("NVRTC", nvrtc_version())
     except (PrismBenchError, ImportError, OSError, RuntimeError) as error:
-        return missing("NVRTC", _first_line(error), "install prism-bench[compile], or [cuda13] where there is a GPU")
+        return missing("NVRTC", _first_line(error), f"{pip_install('compile')}, or cuda13 with a GPU")
 
 
 def _headers() -> Iterator[Check]:

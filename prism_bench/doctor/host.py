@@ -9,6 +9,7 @@ from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.emulator.compiler import find_compiler, sanitizer_library
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
 from prism_bench.files import cache_folder, writable_cache
+from prism_bench.installation import pip_install, source, strangers
 from prism_bench.units import count_text
 
 _BUSY = 0.5  # of the cores
@@ -17,6 +18,7 @@ _BUSY = 0.5  # of the cores
 def checks() -> Iterator[Check]:
     """From the interpreter to the load."""
     yield works("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield _package()
     yield from _compiler()
     yield (
         works("git", shutil.which("git"))
@@ -25,6 +27,16 @@ def checks() -> Iterator[Check]:
     )
     yield _cache()
     yield _load()
+
+
+def _package() -> Check:
+    """Check that no other project's package is in the place of this one: the index has one called `prism-bench`."""
+    others = ", ".join(strangers())
+    if others:
+        cause = f"{others} installs the same folder, prism_bench: its code may run in the place of this program's"
+        names = " ".join(name.partition(" ")[0] for name in strangers())
+        return broken("package", others, cause, f"pip uninstall {names}, then {pip_install()} --force-reinstall")
+    return works("package", source().requirement())
 
 
 def _compiler() -> Iterator[Check]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from prism_bench.card import LaunchCard
 from prism_bench.errors import BackendUnavailable, SpecError, unknown
+from prism_bench.installation import pip_install
 from prism_bench.instance import Constant, Instance
 from prism_bench.libraries import Library
 
@@ -111,7 +112,7 @@ class Language(ABC):
 
     @property
     def _command(self) -> str:
-        return f"pip install 'prism-bench[{self.library.extra}]'"
+        return pip_install(self.library.extra, anywhere=True)
 
     def function_of(self, module: ModuleType, name: str) -> Any:
         """Return the kernel function called `name`; a SpecError where the module has none."""

@@ -21,6 +21,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIServer
 
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.installation import pip_install
 from prism_bench.monitor import export
 from prism_bench.monitor.executions import Executions
 from prism_bench.monitor.quantities import QUANTITIES
@@ -136,7 +137,7 @@ def serve(collector: MetricsCollector, port: int = PORT, address: str = LOOPBACK
         from prometheus_client import start_http_server
         from prometheus_client.registry import CollectorRegistry
     except ImportError as error:
-        raise BackendUnavailable(f"prometheus-client is missing ({error}); install prism-bench[monitor]") from None
+        raise BackendUnavailable(f"prometheus-client is missing ({error}); {pip_install('monitor')}") from None
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
     try:

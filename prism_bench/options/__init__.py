@@ -150,7 +150,7 @@ def show(plain: Callable[[], object], view: Callable[[], RenderableType], *, jso
 def was_hindered(record: RunRecord) -> bool:
     """Return whether a case was skipped because the cache took no more, or an extra is missing: no kernel's fault."""
     reasons = [case.reason or "" for case in record.cases if case.status == "skipped"]
-    return any(reason.startswith(CACHE_REFUSED) or NOT_INSTALLED in reason for reason in reasons)
+    return any(reason.startswith(CACHE_REFUSED) or NOT_INSTALLED.search(reason) for reason in reasons)
 
 
 def choose_backend(name: str | None, quiet: bool) -> "Backend":

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
+from prism_bench.installation import pip_install
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
 from prism_bench.units import count_text
 
@@ -158,7 +159,7 @@ def _load() -> Any:
         from cupti import cupti  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module without stubs
     except ImportError as error:
         raise BackendUnavailable(
-            f"CUPTI is not there ({error}); 'pip install prism-bench[cupti]' on a machine with an NVIDIA driver; "
+            f"CUPTI is not there ({error}); {pip_install('cupti')} on a machine with an NVIDIA driver; "
             "'prism-bench ledger --from FILE' reads captures of nsys without it"
         ) from None
     return cupti

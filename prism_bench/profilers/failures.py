@@ -69,7 +69,7 @@ EMPTY = Failure(
 )  # fmt: skip
 MISSING = Failure(
     "not_installed", "", "the tool is not on this machine.",
-    "ncu, nsys and compute-sanitizer come with the CUDA toolkit; 'pip install prism-bench[cupti]' needs none of them.",
+    "ncu, nsys and compute-sanitizer come with the CUDA toolkit; --tool cupti needs none of them.",
 )  # fmt: skip
 TIMED_OUT = Failure(
     "timed_out", "", "it took longer than its limit and was ended.",

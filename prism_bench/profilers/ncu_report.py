@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable, ResultsError
+from prism_bench.installation import pip_install
 from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue, ProfilerAdvice
 from prism_bench.profilers.numbers import to_si
 
@@ -18,7 +19,7 @@ def read(path: Path | str) -> list[ProfiledLaunch]:
         import ncu_report
     except ImportError:
         raise BackendUnavailable(
-            "reading .ncu-rep takes the package ncu-report ('pip install prism-bench[ncu]'); without it, export the "
+            f"reading .ncu-rep takes the package ncu-report ({pip_install('ncu')}); without it, export the "
             "report: ncu --import FILE --csv --page raw"
         ) from None
     if not Path(path).is_file():

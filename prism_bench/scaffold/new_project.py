@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import UsageError
-from prism_bench.scaffold.parts import ProjectFacts, configuration_file, example_files, part_files
+from prism_bench.installation import published_source
+from prism_bench.scaffold.parts import REMOTE, ProjectFacts, configuration_file, example_files, part_files
 from prism_bench.scaffold.skeletons import FoundFiles, skeleton_files
 from prism_bench.scaffold.writing import LeftFile, PlannedFile, WrittenFiles, write
 
@@ -18,6 +19,7 @@ class NewProject:
     catalogue: str
     written: WrittenFiles
     found: FoundFiles | None = None
+    note: str | None = None  # what workflows install where this installation is of this machine only
 
     @property
     def kernel_files(self) -> tuple[Path, ...]:
@@ -40,7 +42,8 @@ def new_project(root: Path, parts: Sequence[str] = (), source: Path | None = Non
     already = (configuration,) if isinstance(configuration, LeftFile) else ()
     planned = [*([configuration] if isinstance(configuration, PlannedFile) else []), *files]
     written = write(root, planned)
-    return NewProject(root, facts.catalogue, WrittenFiles(written.wrote, (*already, *written.left)), found)
+    note = published_source()[1] if set(parts) & set(REMOTE) else None
+    return NewProject(root, facts.catalogue, WrittenFiles(written.wrote, (*already, *written.left)), found, note)
 
 
 def _files(root: Path, facts: ProjectFacts, parts: Sequence[str], found: FoundFiles | None) -> Iterable[PlannedFile]:

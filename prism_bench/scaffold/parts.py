@@ -1,6 +1,8 @@
 """Parts of a project: its configuration, an example, and what continuous integration and other tools need."""
 
+import json
 import platform
+import shlex
 import subprocess
 import tomllib
 from dataclasses import asdict, dataclass
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from prism_bench import project
 from prism_bench.errors import UsageError
+from prism_bench.installation import pip_install, published_source
 from prism_bench.scaffold.writing import LeftFile, PlannedFile
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ _SUITES = ("__init__.py", "listing.py", "measured.py", "times.py")
 _EXAMPLE, _CATALOGUE, _TEXT = "example", "catalogue", "configuration.toml"
 PARTS = tuple(sorted(one.name for one in _TEMPLATES.iterdir() if one.is_dir() and one.name != _EXAMPLE))
 CONFIGURED = "is configured already"
+REMOTE = ("github", "gitlab", "nightly")  # parts whose files install this package on other machines
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,13 @@ def _branch(root: Path) -> str | None:
 
 
 def _rendered(name: str, facts: ProjectFacts) -> str:
-    return _environment().get_template(name).render(asdict(facts))
+    """Return the text of a template. asv runs on this machine, runners of a workflow elsewhere."""
+    command = f"in-dir={{env_dir}} python -m {pip_install('asv').replace('{', '{{').replace('}', '}}')}"
+
+    def published(extra: str = "") -> str:
+        return shlex.quote(published_source()[0].requirement(extra))
+
+    return _environment().get_template(name).render(asdict(facts), published=published, asv_install=json.dumps(command))
 
 
 @cache

@@ -18,6 +18,7 @@ from math import fsum, log1p
 import numpy as np
 
 from prism_bench import __version__
+from prism_bench.installation import DISTRIBUTION
 from prism_bench.studies.bisecting import Logs, SearchLimits, bisected
 from prism_bench.studies.case_code import CaseCode
 from prism_bench.studies.history_nodes import HistoryNode
@@ -97,7 +98,7 @@ def _mean(logs: Logs) -> float:
 
 
 METHODS: dict[str, tuple[Search, str]] = {
-    "ours": (ours, "prism-bench"),
+    "ours": (ours, DISTRIBUTION),
     "git bisect run, 2 processes": (partial(git_bisect, processes=2), ""),
     "git bisect run, 8 processes": (partial(git_bisect, processes=8), ""),
     "git-bayesect": (git_bayesect, "git-bayesect"),

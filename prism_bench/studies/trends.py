@@ -23,6 +23,7 @@ import numpy
 from prism_bench import __version__
 from prism_bench.analysis.trend.detection import level_changes
 from prism_bench.analysis.trend.series import visiting
+from prism_bench.installation import DISTRIBUTION
 
 RUNS, CLOCK, SLOW_CLOCK = 120, 1.98e9, 1.83e9
 SLOW_SHARE, OUTLIER_SHARE, QUANTUM = 0.15, 0.05, 0.05
@@ -126,7 +127,7 @@ def otava(values: numpy.ndarray, clocks: numpy.ndarray, step: float, magnitude: 
 
 
 DETECTORS: dict[str, tuple[Detector, str]] = {
-    "ours": (ours, "prism-bench"), "ours, ever": (ours_ever, "prism-bench"), "asv": (asv, "asv"),
+    "ours": (ours, DISTRIBUTION), "ours, ever": (ours_ever, DISTRIBUTION), "asv": (asv, "asv"),
     "otava": (otava, "apache-otava"), "otava 2 %": (partial(otava, magnitude=0.02), "apache-otava"),
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable
+from prism_bench.installation import pip_install
 
 SEED = 0
 WRONG = 1e6  # seconds: the time of a configuration without one, so that no strategy stays near it
@@ -49,7 +50,7 @@ def _library() -> tuple[Any, Any, Any]:
         from kernel_tuner import interface, searchspace, util
     except ImportError as error:
         raise BackendUnavailable(
-            f"kernel_tuner is not installed ({error}); install prism-bench[tune], or search with --strategy exhaustive"
+            f"kernel_tuner is not installed ({error}); {pip_install('tune')}, or search with --strategy exhaustive"
         ) from None
     return interface, searchspace, util
 

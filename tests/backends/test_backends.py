@@ -1,6 +1,7 @@
 """Backends are found by file name, opened by name, and say in one sentence what is missing."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ from prism_bench.backends.cuda import device
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.installation import pip_install
 from tests.built_in import CATALOGUE
 
 VECTOR = CATALOGUE.case("vector_add[n=100000]")
@@ -56,7 +58,7 @@ def test_without_a_device_the_default_is_numpy_and_the_sentence_says_why(monkeyp
 def test_without_cupy_the_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(
-        BackendUnavailable, match=r"CuPy is not installed .*install prism-bench\[cuda13\]; .* work without it"
+        BackendUnavailable, match=rf"CuPy is not installed .*{re.escape(pip_install('cuda13'))}; .* work without it"
     ):
         device.open_cupy()
 

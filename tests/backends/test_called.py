@@ -1,5 +1,6 @@
 """A kernel that a callable does, on a device that is played: what it is offered and may return, what is refused."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from prism_bench.called import KernelCall
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
+from prism_bench.installation import pip_install
 from prism_bench.run.verification import passed, verify, verify_prepared
 from prism_bench.spec_parts import no_launch
 from prism_bench.tuning.launched import launched
@@ -100,7 +102,9 @@ def test_a_call_that_cannot_be_timed_honestly_is_refused_with_the_reason(monkeyp
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr("prism_bench.libraries.Library.is_installed", lambda self: False)
-    with pytest.raises(BackendUnavailable, match=r"torch is not installed \(pip install 'prism-bench\[peers\]'\)"):
+    with pytest.raises(
+        BackendUnavailable, match=re.escape(f"torch is not installed ({pip_install('peers', anywhere=True)})")
+    ):
         prepared(lambda torch, x: x)
 
 

@@ -10,6 +10,7 @@ import pytest
 from prism_bench import store
 from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.errors import BackendUnavailable
+from prism_bench.installation import pip_install
 from prism_bench.libraries import Library
 from prism_bench.studies.compile_table import ARCHITECTURES, read_table, write_table
 from tests.report.synthetic import case_result, record_of
@@ -87,12 +88,12 @@ def test_a_mistake_ends_with_2_and_one_line(shell, toys, words):
 
 def test_without_a_compiler_it_says_what_to_install(shell, toys, monkeypatch):
     def missing():
-        raise BackendUnavailable(bindings.MISSING)
+        raise BackendUnavailable(bindings.missing())
 
     monkeypatch.setattr(bindings, "load", missing)
     found = shell("compile", *toys)
     assert 0 != found.code
-    assert "install prism-bench[compile]" in found.err
+    assert pip_install("compile") in found.err
 
 
 @pytest.fixture
@@ -137,11 +138,11 @@ def test_a_language_that_is_not_installed_is_one_line_and_its_kernels_are_listed
     monkeypatch.setattr(Library, "is_installed", lambda self: False)
     languages = Path(__file__).parents[1] / "languages"
     found = shell("compile", "--catalogue", languages / "catalogue", *HOPPER)
-    assert (0, 1) == (found.code, found.out.count("Triton is not installed (pip install 'prism-bench[triton]')"))
+    assert (0, 1) == (found.code, found.out.count(f"Triton is not installed ({pip_install('triton', anywhere=True)})"))
     more = shell("compile", "--catalogue", languages / "more", *HOPPER, "--against", "HEAD", "--json")
     left = {one["kernel"]: one["message"] for one in more.json["left_out"]}
     assert {"scaled:cute", "scaled:numba", "scaled:tile", "scaled:warp"} == set(left)
-    assert "prism-bench[tile]" in left["scaled:tile"]
+    assert pip_install("tile", anywhere=True) in left["scaled:tile"]
 
 
 def test_spills_that_grew_end_with_1(nvrtc, shell, history):

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from prism_bench import options, store
 from prism_bench.fleet import BoardState, FleetProgress, cluster
+from prism_bench.installation import pip_install
 from prism_bench.options import fleet
 from prism_bench.options.progress import SECONDS
 
@@ -43,7 +44,7 @@ def test_a_missing_extra_is_named(shell, toys, monkeypatch):
     monkeypatch.setattr(cluster, "import_module", missing)
     found = shell("run", *NULL, *toys, "--fleet", "local")
     assert 2 == found.code
-    assert "dask is not installed; pip install 'prism-bench[fleet]'" in found.err
+    assert f"dask is not installed; {pip_install('fleet')}" in found.err
 
 
 def test_ctrl_c_while_jobs_of_slurm_wait_takes_them_back_and_ends_at_once(shell, toys, monkeypatch):

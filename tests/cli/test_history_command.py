@@ -16,7 +16,7 @@ PLACES = ("runs/box/new.json.gz", "nights/box.jsonl", "asv-nights/box/a.json", "
 def address(request, tmp_path):
     """Every kind of place."""
     if request.param == "memory":
-        fsspec = pytest.importorskip("fsspec", reason="fsspec is an extra: pip install 'prism-bench[history]'")
+        fsspec = pytest.importorskip("fsspec", reason="fsspec is an extra: pip install 'prism-gpu-bench[history]'")
         fsspec.filesystem("memory").store.clear()
         return "memory://bucket/prefix"
     return str(tmp_path / "kept") if request.param == "folder" else request.param

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from prism_bench.installation import pip_install
 from prism_bench.studies.keeping.storage import UrlStorage
 from tests.cli.clones import alerts, git, remote_project  # noqa: F401
 
@@ -108,7 +109,7 @@ class TestBadInput:
 
     def test_a_bucket_without_its_package(self, shell, monkeypatch):
         monkeypatch.setitem(sys.modules, "fsspec", None)
-        self.refused(shell("history", "keep", "--to", "s3://bucket/x"), "pip install 'prism-bench[history]'")
+        self.refused(shell("history", "keep", "--to", "s3://bucket/x"), pip_install("history"))
 
     def test_a_bucket_that_does_not_answer(self, shell, monkeypatch, tmp_path):
         memory = pytest.importorskip("fsspec.implementations.memory")

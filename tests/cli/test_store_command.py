@@ -5,7 +5,7 @@ import pytest
 from prism_bench.store import records_in, save
 from tests.report.synthetic import case_result, record_of
 
-pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-bench[parquet]'")
+pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-gpu-bench[parquet]'")
 
 
 @pytest.fixture

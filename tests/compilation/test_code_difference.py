@@ -1,6 +1,7 @@
 """Differences of machine code: counts by kind, resources, and the first block that differs; JSON and words."""
 
 import json
+import re
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -14,6 +15,7 @@ from prism_bench.compilation.code_difference import CodeFacts, differences, entr
 from prism_bench.compilation.disassembly import CompiledEntry
 from prism_bench.compilation.listing import read_listing
 from prism_bench.errors import BackendUnavailable
+from prism_bench.installation import pip_install
 from prism_bench.report.code_difference import changes_of, code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
 
@@ -129,7 +131,7 @@ def test_two_compiled_sources_differ_by_their_instructions(tmp_path):
 
 def test_without_a_disassembler_it_is_said_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(disassembly, "tool", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"install prism-bench\[compile\]"):
+    with pytest.raises(BackendUnavailable, match=re.escape(pip_install("compile"))):
         disassembly.listing_of(tmp_path / "x.cubin")
 
 

@@ -11,6 +11,7 @@ from prism_bench.compilation import bindings, compile_source, include_folders, n
 from prism_bench.compilation.code import data_hash
 from prism_bench.compilation.program import content_hash
 from prism_bench.errors import BackendUnavailable, CompilationFailed
+from prism_bench.installation import pip_install
 
 SOURCES = Path(__file__).parent / "sources"
 
@@ -54,7 +55,7 @@ def test_without_nvrtc_the_sentence_says_what_to_install_and_what_works(folder, 
     finally:
         bindings.load.cache_clear()
     words = str(caught.value)
-    assert "NVRTC is not installed; install prism-bench[compile]" in words
+    assert f"NVRTC is not installed; {pip_install('compile')}" in words
     assert "work without it" in words
     assert "\n" not in words
 

@@ -16,6 +16,7 @@ from prism_bench.doctor.fitness.judge import judged_fitness
 from prism_bench.doctor.fitness.noise_rules import figures
 from prism_bench.doctor.fitness.probe import BLOCK, PROBED, ColdProbe, probed_cases
 from prism_bench.errors import BackendUnavailable
+from prism_bench.installation import pip_install
 from prism_bench.workload import Workload
 
 QUIET = {"utilization": 0}
@@ -153,7 +154,7 @@ def test_without_a_gpu_there_is_one_sentence(answering, monkeypatch):
         examine.examine_gpu()
     assert (
         "no GPU to examine here: NVML does not answer: NVML Shared Library Not Found, and no NVIDIA driver answers; "
-        "install NVIDIA's driver (containers: --gpus all) and pip install 'prism-bench[cuda13]'; what works without a "
+        f"install NVIDIA's driver (containers: --gpus all), then {pip_install('cuda13')}; what works without a "
         "GPU is listed by 'prism-bench doctor'" == str(error.value)
     )
     assert 2 == error.value.exit_code

@@ -7,6 +7,7 @@ from prism_bench.doctor import cuda, host, libraries, profiling
 from prism_bench.doctor.check import STATES
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extension import installed
+from prism_bench.installation import pip_install
 from prism_bench.libraries import Library
 
 
@@ -75,7 +76,7 @@ def test_each_library_says_what_it_is_for(monkeypatch):
     monkeypatch.setattr(libraries, "find_spec", lambda module: None if module == "torch" else object())
     found = by_name(libraries.checks())
     assert ["torch"] == [name for name, check in found.items() if check.state == "missing"]
-    assert ("install prism-bench[peers]", True) == (found["torch"].cure, "peers" in found["torch"].cause)
+    assert (pip_install("peers"), True) == (found["torch"].cure, "peers" in found["torch"].cause)
 
 
 def test_strong_libraries_are_checked_by_version_and_their_absence_is_a_note(monkeypatch):
@@ -83,7 +84,7 @@ def test_strong_libraries_are_checked_by_version_and_their_absence_is_a_note(mon
     monkeypatch.setattr(Library, "installed_version", lambda library: "0.6.5")
     found = by_name(libraries.checks())
     assert ("works", "0.6.5") == (found["quack-kernels"].state, found["quack-kernels"].found)
-    assert ("note", "install prism-bench[peers-strong]") == (found["flash-attn-4"].state, found["flash-attn-4"].cure)
+    assert ("note", pip_install("peers-strong")) == (found["flash-attn-4"].state, found["flash-attn-4"].cure)
 
 
 def test_a_build_of_torch_without_cuda_is_a_fault(monkeypatch):

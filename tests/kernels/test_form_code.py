@@ -5,7 +5,7 @@ import re
 import pytest
 
 from prism_bench.case import Device
-from prism_bench.compilation.disassembly import MISSING, listing_of
+from prism_bench.compilation.disassembly import listing_of, missing
 from prism_bench.compilation.tools import tool
 from prism_bench.errors import BackendUnavailable
 from prism_bench.languages import build, build_request, language
@@ -22,7 +22,7 @@ def instructions(name: str) -> list[str]:
     except BackendUnavailable as error:
         pytest.skip(str(error))
     if tool("nvdisasm") is None:
-        pytest.skip(MISSING)
+        pytest.skip(missing())
     request = build_request(case, H200)
     assert request is not None
     built = build(request)

@@ -32,7 +32,7 @@ def languages_record():
 def _form(own, variant, seconds):
     name = own.name.replace("vector_add[", f"vector_add:{variant}[") if variant else own.name
     if seconds is None:
-        reason = "CuTe DSL is not installed (pip install 'prism-bench[cute]')"
+        reason = "CuTe DSL is not installed (pip install 'prism-gpu-bench[cute]==0.2.0')"
         return replace(own, name=name, variant=variant, status="skipped", reason=reason, measurements=(), code={})
     code = {
         **own.code, "language": variant or "cuda", "compiler": COMPILERS[variant], "sass": f"{variant}",

@@ -15,7 +15,7 @@ FACTS = {
               "launches": 1, "work": "writes the sum as well"},
     "cdist": {**TORCH, "form": "library", "kind": "library kernel", "poor": "cdist(p=inf) has no fast kernel"},
 }  # fmt: skip
-ABSENT = "flash-attn-4 is not installed (pip install prism-bench[peers-strong])"
+ABSENT = "flash-attn-4 is not installed (pip install prism-gpu-bench[peers-strong]==0.2.0)"
 
 
 def timed(name, seconds):

@@ -126,7 +126,7 @@ def test_peers_of_an_old_record_have_no_class_and_no_mean():
 
 
 def test_cases_that_were_skipped_for_one_reason_are_one_line():
-    why = "not emulated: Triton is not installed (pip install 'prism-bench[triton]')"
+    why = "not emulated: Triton is not installed (pip install 'prism-gpu-bench[triton]==0.2.0')"
     names = [f"{kernel}:triton[n={n}]" for kernel in ("add", "scale") for n in (1, 2)]
     cases = [replace(case_result("add"), name=name, status="skipped", reason=f"{name}: {why}") for name in names]
     other = replace(case_result("add"), name="add[n=3]", status="skipped", reason="out of memory")

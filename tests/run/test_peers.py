@@ -9,6 +9,7 @@ import pytest
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
+from prism_bench.installation import pip_install
 from prism_bench.libraries import LIBRARIES
 from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
@@ -219,7 +220,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr("prism_bench.backends.cuda.library_state.LIBRARIES", {"torch": absent})
     monkeypatch.setattr("prism_bench.run.peers.PeerTurn.library", lambda self: "torch")
     (cell,) = taken({"torch": GOOD}).measurements
-    assert "torch is not installed (pip install 'prism-bench[peers]')" == cell.reason
+    assert f"torch is not installed ({pip_install('peers', anywhere=True)})" == cell.reason
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from prism_bench.store.upkeep import add_record, compact, migrate
 from tests.report.synthetic import MACHINE, case_result, record_of
 from tests.store.test_shards import CASES, RUNS, run
 
-pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-bench[parquet]'")
+pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-gpu-bench[parquet]'")
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from prism_bench.studies.keeping.base import Base
 from prism_bench.studies.raw_samples import KeptRaw, prune
 from tests.report.synthetic import case_result, record_of
 
-pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-bench[parquet]'")
+pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-gpu-bench[parquet]'")
 RUNS, CASES = 30, 5
 
 

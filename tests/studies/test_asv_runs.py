@@ -1,6 +1,7 @@
 """A commit for every nightly run: the ledger, the repository made from it, and asv's configuration."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.installation import pip_install
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.handover import AsvProject, configuration, project_at
 from prism_bench.studies.asv_runs.ledger import NightlyRun, entered, read
@@ -110,5 +112,5 @@ class TestWhoseProject:
 
     def test_without_asv(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "asv.util", None)
-        with pytest.raises(UsageError, match=r"needs asv: pip install 'prism-bench\[asv\]'"):
+        with pytest.raises(UsageError, match=re.escape(f"needs asv: {pip_install('asv')}")):
             self.found(tmp_path, "{}")

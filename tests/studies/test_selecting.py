@@ -155,7 +155,7 @@ def test_code_of_the_control_is_compiled_ahead_where_it_is_launched(two, monkeyp
 
 def test_code_is_known_by_its_source_where_there_is_no_compiler(monkeypatch):
     def missing():
-        raise BackendUnavailable(bindings.MISSING)
+        raise BackendUnavailable(bindings.missing())
 
     assert "source text" == identity_on("emulator")
     monkeypatch.setattr(bindings, "load", missing)

@@ -9,6 +9,7 @@ from prism_bench.backends.cuda.clock import bound
 from prism_bench.backends.cuda.driver import UUID_BYTES, device_uuids
 from prism_bench.case import Device
 from prism_bench.errors import BackendUnavailable
+from prism_bench.installation import pip_install
 
 WITHOUT = "references, the emulator, stored records and reports work without it"
 _OLDEST_DRIVER = 12000
@@ -29,7 +30,7 @@ def open_cupy() -> ModuleType:
     try:
         import cupy
     except ImportError as error:
-        raise BackendUnavailable(f"CuPy is not installed ({error}); install prism-bench[cuda13]; {WITHOUT}") from None
+        raise BackendUnavailable(f"CuPy is not installed ({error}); {pip_install('cuda13')}; {WITHOUT}") from None
     driver = _driver_version(cupy)
     if driver == 0:
         raise BackendUnavailable(f"no NVIDIA driver answers; {WITHOUT}")

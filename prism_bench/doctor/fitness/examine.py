@@ -8,15 +8,12 @@ from prism_bench.doctor.fitness.facts import FitnessFacts, GpuReading
 from prism_bench.doctor.fitness.judge import Fitness, judged_fitness
 from prism_bench.doctor.fitness.probe import SECONDS, ColdProbe, NoiseProbe, Progress, probed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.installation import pip_install
 from prism_bench.monitor.devices import devices, visible
 from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.watching import watched
 
 Opener = Callable[[str], Backend]
-_CURE = (
-    "install NVIDIA's driver (containers: --gpus all) and pip install 'prism-bench[cuda13]'; what works without a GPU "
-    "is listed by 'prism-bench doctor'"
-)
 
 
 def examine_gpu(
@@ -32,7 +29,7 @@ def examine_gpu(
     except PrismBenchError as error:
         if isinstance(reading, str):
             why = f"{reading.partition(';')[0]}, and {str(error).partition(';')[0]}"
-            raise BackendUnavailable(f"no GPU to examine here: {why}; {_CURE}") from None
+            raise BackendUnavailable(f"no GPU to examine here: {why}; {_cure()}") from None
         return judged_fitness(FitnessFacts(reading, unprobed=str(error)))
     facts = backend.facts()
     uuid = str(facts.get("uuid") or "")
@@ -59,3 +56,10 @@ def _read() -> GpuReading | str:
             return read_gpu(pynvml, found[0]) if found else "NVML lists no visible GPU"
     except BackendUnavailable as error:
         return str(error)
+
+
+def _cure() -> str:
+    return (
+        f"install NVIDIA's driver (containers: --gpus all), then {pip_install('cuda13')}; what works without a GPU is "
+        "listed by 'prism-bench doctor'"
+    )

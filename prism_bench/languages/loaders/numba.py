@@ -81,7 +81,7 @@ class NumbaCuda(Language):
     def not_emulated(self) -> str | None:
         """Return why Numba's simulator cannot run here, or None."""
         if not self.library.is_installed():
-            return "its simulator comes with Numba-CUDA, which is not installed (pip install 'prism-bench[numba]')"
+            return f"its simulator comes with Numba-CUDA, which is not installed ({self._command})"
         return None
 
     def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:

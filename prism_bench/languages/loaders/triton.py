@@ -101,7 +101,7 @@ class Triton(Language):
     def not_emulated(self) -> str | None:
         """Return why Triton's interpreter cannot run here, or None."""
         if not self.library.is_installed():
-            return "its interpreter comes with Triton, which is not installed (pip install 'prism-bench[triton]')"
+            return f"its interpreter comes with Triton, which is not installed ({self._command})"
         own, arrays = version("triton"), np.__version__
         if _release(own) < _SQUEEZES and _release(arrays) >= _STRICT:
             return f"the interpreter of Triton {own} takes arrays for numbers, which NumPy {arrays} refuses"

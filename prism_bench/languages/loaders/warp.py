@@ -94,7 +94,7 @@ class Warp(Language):
     def not_emulated(self) -> str | None:
         """Return why Warp's CPU device cannot run here, or None."""
         if not self.library.is_installed():
-            return "its CPU device comes with Warp, which is not installed (pip install 'prism-bench[warp]')"
+            return f"its CPU device comes with Warp, which is not installed ({self._command})"
         return None
 
     def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:

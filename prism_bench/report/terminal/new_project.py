@@ -30,7 +30,7 @@ class SpecJson(TypedDict):
 
 
 class NewProjectJson(TypedDict):
-    """What was written and left, the specs, what has no spec and why, and the next commands."""
+    """What was written and left, the specs, what has no spec and why, a note, and the next commands."""
 
     root: str
     catalogue: str
@@ -38,6 +38,7 @@ class NewProjectJson(TypedDict):
     left: list[LeftJson]
     specs: list[SpecJson]
     without: list[str]
+    note: str | None
     next: list[str]
 
 
@@ -50,6 +51,7 @@ def new_project_json(made: NewProject) -> NewProjectJson:
         "left": [{"path": one.path.as_posix(), "reason": one.reason} for one in made.written.left],
         "specs": [_spec(one) for one in made.found.specs] if made.found else [],
         "without": list(made.found.without) if made.found else [],
+        "note": made.note,
         "next": next_commands(made),
     }
 
@@ -74,6 +76,7 @@ def new_project_view(made: NewProject) -> RenderableType:
     ]
     if made.found:
         lines += [Text(), *_open(made.found.specs, made), *_without(made.found.without)]
+    lines += [Text.assemble(("note   ", "yellow"), made.note)] if made.note else []
     return Group(*lines, Text(), *_next(made))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from prism_bench import store
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import path_part, write_atomically
+from prism_bench.installation import pip_install
 from prism_bench.strict_json import json_text
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.ledger import entered, read
@@ -47,7 +48,7 @@ def project_at(folder: Path, home: Path, site: Path) -> AsvProject | None:
     try:
         from asv.util import load_json
     except ImportError:
-        raise UsageError(f"{folder / CONFIGURATION} needs asv: pip install 'prism-bench[asv]'") from None
+        raise UsageError(f"{folder / CONFIGURATION} needs asv: {pip_install('asv')}") from None
     try:
         given = load_json(str(folder / CONFIGURATION), js_comments=True)
     except Exception as error:  # asv has own errors for what is no JSON

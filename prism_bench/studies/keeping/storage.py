@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import confined, create_file
+from prism_bench.installation import pip_install
 from prism_bench.temporaries import ENDING
 
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
@@ -114,12 +115,12 @@ def url_storage(address: str, options: Mapping[str, object]) -> UrlStorage:
     try:
         import fsspec
     except ImportError:
-        raise UsageError(f"--to {address} needs fsspec: pip install 'prism-bench[history]'") from None
+        raise UsageError(f"--to {address} needs fsspec: {pip_install('history')}") from None
     defaults = _S3 if address.startswith(("s3://", "s3a://")) else {}
     try:
         files, root = fsspec.core.url_to_fs(address, **{**defaults, **options})
     except ImportError as error:
-        raise UsageError(f"--to {address}: {error}; for s3: pip install 'prism-bench[history]'") from None
+        raise UsageError(f"--to {address}: {error}; for s3: {pip_install('history')}") from None
     except (ValueError, TypeError) as error:
         raise UsageError(f"--to {address}: fsspec does not take it ({error})") from None
     return UrlStorage(address, files, root)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from prism_bench.installation import DISTRIBUTION
 from prism_bench.studies import planted_causes, trends
 from prism_bench.studies.trends import NOISES, generated
 
@@ -83,6 +84,6 @@ def test_every_detector_sees_the_same_series():
         seen[name] = []
         with pytest.MonkeyPatch.context() as patch:
             spy = lambda values, clocks, step, name=name: seen[name].append(values.tolist()) or []  # noqa: E731
-            patch.setitem(trends.DETECTORS, name, (spy, "prism-bench"))
+            patch.setitem(trends.DETECTORS, name, (spy, DISTRIBUTION))
             trends.row(trends.StepCell("drift", name, "up, up", 0.05, 0, 3))
     assert seen["first"] == seen["second"] != []

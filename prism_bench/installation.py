@@ -1,0 +1,126 @@
+"""Installation of this package: where pip got it from, and the command that adds an extra from the same source.
+
+`prism-bench` on the package index is another project, with our import name. Its name is in no command that this program
+prints or writes: `pip_install` and `Source` make all of them.
+"""
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import prism_bench
+
+DISTRIBUTION = "prism-gpu-bench"
+TAKEN = "prism-bench"  # the distribution of another project, which installs the folder prism_bench, too
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where this package comes from: a `url` of pip, a `folder` of this machine, or else the package index."""
+
+    version: str
+    url: str = ""
+    folder: Path | None = None
+    is_editable: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether other machines cannot install from it."""
+        return self.folder is not None or urlsplit(self.url).scheme.endswith("file")
+
+    def requirement(self, extra: str = "") -> str:
+        """Return what a requirements file names: `prism-gpu-bench[asv] @ git+https://...@commit`."""
+        name = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
+        url = self.folder.as_uri() if self.folder else self.url
+        return f"{name} @ {url}" if url else f"{name}=={self.version}"
+
+    def pip_words(self, extra: str = "") -> list[str]:
+        """Return the arguments of `pip install`; an editable folder stays editable."""
+        if self.folder and self.is_editable:
+            return ["-e", f"{self.folder}[{extra}]" if extra else str(self.folder)]
+        return [self.requirement(extra)]
+
+    def anywhere(self) -> "Source":
+        """Return the source that another machine can install from: the exact version for a local one."""
+        return Source(self.version) if self.is_local else self
+
+
+@cache
+def source() -> Source:
+    """Return where this installation came from, by the `direct_url.json` that pip keeps (PEP 610)."""
+    version = prism_bench.__version__
+    with suppress(metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
+        return source_of(version, json.loads(metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}"))
+    return Source(version)
+
+
+def source_of(version: str, facts: Mapping[str, Any]) -> Source:
+    """Return the source that a `direct_url.json` describes; the version on the index where it is gone."""
+    url = str(facts.get("url", ""))
+    local = Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
+    if "vcs_info" in facts:
+        below = f"#subdirectory={facts['subdirectory']}" if "subdirectory" in facts else ""
+        return Source(version, f"{facts['vcs_info']['vcs']}+{url}@{facts['vcs_info']['commit_id']}{below}")
+    if not url or (local and not local.exists()):
+        return Source(version)
+    if "dir_info" in facts and local:
+        return Source(version, folder=local, is_editable=bool(facts["dir_info"].get("editable")))
+    digests: Mapping[str, str] = facts.get("archive_info", {}).get("hashes", {})
+    digest = f"#sha256={digests['sha256']}" if "sha256" in digests else ""
+    return Source(version, f"{url}{digest}")
+
+
+def pip_install(extra: str = "", *, anywhere: bool = False) -> str:
+    """Return the command that installs this package with an extra from where it came from.
+
+    `anywhere` gives the one for other machines, for what is kept in records and holds no path of this machine.
+    """
+    here = source().anywhere() if anywhere else source()
+    return shlex.join(["pip", "install", *here.pip_words(extra)])
+
+
+def published_source() -> tuple[Source, str | None]:
+    """Return the source that a file for other machines names, and why it is not the one of this installation.
+
+    A local checkout gives the commit at its remote `origin` where that has it, else the exact version.
+    """
+    here = source()
+    if not here.is_local:
+        return here, None
+    place, address, pushed, commit = here.folder or here.url, "", "", ""
+    if here.folder and (here.folder / ".git").exists():
+        address = re.sub(r"^([\w.-]+@[\w.-]+):(?!/)", r"ssh://\1/", _git(here.folder, "remote", "get-url", "origin"))
+        commit = _git(here.folder, "rev-parse", "HEAD")
+        pushed = _git(here.folder, "branch", "--remotes", "--list", "origin/*", "--contains", "HEAD")
+    if pushed and address.startswith(("https://", "ssh://")):
+        parts = urlsplit(address)
+        host = parts.netloc.rpartition("@")[2] if parts.scheme == "https" else parts.netloc  # no password in a file
+        shared = replace(here.anywhere(), url=f"git+{parts._replace(netloc=host).geturl()}@{commit}")
+    else:
+        shared = here.anywhere()
+    return shared, f"{place} is on this machine only: what was written installs {shared.requirement()}"
+
+
+def strangers() -> list[str]:
+    """Return the installed distributions that put files into our package's folder, or have its old name."""
+    names = {name.lower().replace("_", "-") for name in metadata.packages_distributions().get("prism_bench", ())}
+    with suppress(metadata.PackageNotFoundError):
+        names.add(metadata.distribution(TAKEN).name.lower().replace("_", "-"))
+    return sorted(f"{name} {metadata.version(name)}" for name in names - {DISTRIBUTION})
+
+
+def _git(folder: Path, *words: str) -> str:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    return ""
