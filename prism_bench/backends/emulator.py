@@ -114,7 +114,7 @@ class EmulatorRunnable(HostRunnable):
         chosen = shared if set(own) <= set(shared) else own
         try:
             return self._compiled_with(chosen)
-        except CompilationFailed:
+        except (BackendUnavailable, CompilationFailed):
             if chosen == own:
                 raise
             return self._compiled_with(own)  # what another variant gets wrong is no fault of this one

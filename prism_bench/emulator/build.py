@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +25,11 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.locks import lock
 
 _PRELUDE = "cuda_on_cpu.h"
+# What g++, its assembler and clang++ say of inline PTX that no reader of the source saw: a macro pasted the word.
+_OF_ASSEMBLY = re.compile(
+    r"Assembler messages:|[‘'`]asm[’']|inline a(?:sm|ssembly)\b|\bin asm\b"
+    r"|\b(?:impossible|(?:in|out)put|operand) constraints?\b"
+)
 
 
 def cache_folder() -> Path:
@@ -35,7 +41,10 @@ def cache_folder() -> Path:
 
 
 def build(text: str, mode: str, defines: tuple[str, ...] = ()) -> Path:
-    """Return the shared library of a host source; it is compiled only if no build of the same content is cached."""
+    """Return the shared library of a host source; it is compiled only if no build of the same content is cached.
+
+    CompilationFailed has the compiler's message; BackendUnavailable where it cannot assemble inline PTX.
+    """
     compiler = find_compiler()
     options = [*compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
     library = cache_folder() / f"{_digest(text, *options, compiler.version, _own_content())}.so"
@@ -79,6 +88,8 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
         source.unlink(missing_ok=True)
         code.unlink(missing_ok=True)
     _refuse_full(words, library.parent)
+    if _OF_ASSEMBLY.search(words):
+        raise BackendUnavailable(f"not emulated: inline PTX, which {compiler.command} cannot assemble:\n{words}")
     if words:
         raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{words}")
 

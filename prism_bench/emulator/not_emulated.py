@@ -19,9 +19,10 @@ _REASONS = (
     ("8-bit and smaller floating types", r"\b__nv_fp[468]\w*|\bcuda_fp[468]\.h\b"),
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
-    ("inline PTX", r"\basm\s*(?:volatile\s*)?\("),
+    ("inline PTX", r"\b(?:asm|__asm|__asm__)\b"),  # the word alone: a macro may end, or be, the rest
 )  # fmt: skip
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
+_CONTINUED = re.compile(r"\\\r?\n")  # a line that goes on in the next one, within a word too
 _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
 
 
@@ -63,7 +64,7 @@ def _seen_by_cpu(code: str) -> str:
     """Return the lines outside the device's branches."""
     open_branches: list[bool | None] = []
     kept: list[str] = []
-    for line in code.split("\n"):
+    for line in _CONTINUED.sub("", code).split("\n"):
         condition = _CONDITION.match(line)
         if condition:
             _follow(open_branches, condition[1], condition[2])

@@ -100,10 +100,10 @@ def _body(flat: _Flat) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def without_comments(code: str) -> str:
-    """Return the code without comments and without the contents of string literals; newlines stay."""
+    """Return the code without the contents of string literals, and a blank or newlines for each comment."""
 
     def blank(match: re.Match[str]) -> str:
-        return '""' if match[0].startswith('"') else "\n" * match[0].count("\n")
+        return '""' if match[0].startswith('"') else "\n" * match[0].count("\n") or " "
 
     return _COMMENT.sub(blank, code)
 

@@ -5,7 +5,7 @@ import pytest
 
 from prism_bench.emulator import compile_source, entry_not_emulated, not_emulated
 from prism_bench.emulator.source import host_source
-from prism_bench.errors import CompilationFailed, SpecError
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 
 
 def launch_one(source, entry="k", **options):
@@ -142,6 +142,25 @@ NOT_EMULATED = {
 @pytest.mark.parametrize("reason", NOT_EMULATED)
 def test_source_that_cannot_be_emulated_says_why(reason):
     assert not_emulated(f"__global__ void k() {{ {NOT_EMULATED[reason]} }}\n") == reason
+
+
+@pytest.mark.parametrize(
+    "code",
+    ['asm __volatile__("bar.sync 0;");', '__asm__ __volatile__("x");', '__asm("x");', 'asm/**/volatile ("x");',
+     "\n#define PTX asm volatile\n PTX(\"x\");", "\n#define PTX(text) __asm__ \\\n  volatile(text)\n PTX(\"x\");",
+     'as\\\nm("x");'],
+)  # fmt: skip
+def test_inline_ptx_is_found_by_its_word_however_it_is_written(code: str) -> None:
+    assert not_emulated(f"__global__ void k() {{ {code} }}\n") == "inline PTX"
+
+
+@pytest.mark.parametrize("text", ['"bar.sync 0;"', '"mov.u32 %0, %laneid;" : "=r"(y)', '"x" : "=f"(y)'])
+def test_what_the_assembler_refuses_is_not_emulated(text: str) -> None:
+    """No reader of the source sees a word that the preprocessor pastes together."""
+    code = f"#define PASTE(a, b) a##b\n__global__ void k(float* x) {{ int y; PASTE(as, m)({text}); *x = y; }}\n"
+    assert not_emulated(code) is None
+    with pytest.raises(BackendUnavailable, match="not emulated: inline PTX"):
+        compile_source(code, entries=["k"])
 
 
 @pytest.mark.parametrize("source", [

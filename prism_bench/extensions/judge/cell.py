@@ -50,7 +50,7 @@ class JailCell:
         jail = Jail.over(root.resolve(), *self._prepared) if jailed else None
         self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=COMPILERS_THREADS)
         self._worker: FrameWorker | None = None
-        self._builds: dict[HostCodeQuestion, int] = {}
+        self._builds: dict[HostCodeQuestion, int | str] = {}  # a number, or why there is no build
         self._lacking: dict[LackingQuestion, dict[str, str]] = {}
 
     def __enter__(self) -> "JailCell":
@@ -92,11 +92,22 @@ class JailCell:
         return self._lacking[question]
 
     def build(self, source: Path, entries: Sequence[str], mode: str, options: Sequence[str] = ()) -> int:
-        """Return the number of the build of a source for the emulator in a mode; it is built once."""
+        """Return the number of the build of a source for the emulator in a mode; it is built, or refused, once.
+
+        BackendUnavailable where the host compiler takes it not: it is no compiler of CUDA, so that is nobody's fault.
+        """
         question = HostCodeQuestion(str(source), tuple(entries), mode, tuple(options))
         if question not in self._builds:
-            self._builds[question] = self._compiling(question, HostCodeAnswer).message.build
-        return self._builds[question]
+            try:
+                self._builds[question] = self._compiling(question, HostCodeAnswer).message.build
+            except BackendUnavailable as error:
+                self._builds[question] = str(error)
+            except CompilationFailed as error:
+                self._builds[question] = f"not emulated: {error}"
+        built = self._builds[question]
+        if isinstance(built, str):
+            raise BackendUnavailable(built)
+        return built
 
     def launch(self, question: HostLaunchQuestion, arrays: Sequence[np.ndarray]) -> Frame[HostLaunchAnswer]:
         """Return the report of a launch and its arrays; VerificationFailed where the process dies or never answers."""

@@ -168,7 +168,12 @@ def row(entry: Entry, gpu: str, honest: dict[str, float], architecture: str = "9
 
 
 def _is_as_demanded(entry: Entry, ruling: str, words: str, relative: float) -> bool:
-    """Return whether the ruling is the card's, by the sanitizer where that alone shows it, and no time is flattered."""
+    """Return whether the ruling is the card's, by the sanitizer where that alone shows it, and no time is flattered.
+
+    A GPU decides what is `unchecked` without one: its code for a GPU is right.
+    """
+    if entry.ruling == "unchecked":
+        return ruling == "right"
     if entry.needs == "gpu" and entry.ruling == "right" and relative < FASTER:
         return False
     return ruling == entry.ruling and (entry.needs != TOOL or entry.words in words)

@@ -81,6 +81,36 @@ def test_what_the_emulator_lacks_is_named_and_unchecked_without_a_gpu() -> None:
     assert "not judged anywhere" in words
 
 
+SUM = """
+__global__ void attack(const float* a, const float* b, float* c, long long n) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    float sum;
+    if (i < n) { %s c[i] = sum; }
+}
+"""
+IN_PTX = '("add.f32 %0, %1, %2;" : "=f"(sum) : "f"(a[i]), "f"(b[i]));'
+
+
+@pytest.mark.parametrize(
+    ("before", "sum_", "words"),
+    [("", f"asm __volatile__{IN_PTX}", "inline PTX"),
+     ("#define PTX(a, b) a##b\n", f"PTX(as, m){IN_PTX}", "inline PTX, which"),
+     ("#ifdef CPU_CUDA\n#error no such instruction\n#endif\n", "sum = a[i] + b[i];", "no such instruction")],
+    ids=["by its word", "by a macro", "refused by the host compiler"],
+)  # fmt: skip
+def test_what_the_host_compiler_does_not_take_is_not_emulated_and_not_wrong(
+    before: str, sum_: str, words: str, tmp_path: Path
+) -> None:
+    """The compiler of CUDA has taken it."""
+    (tmp_path / "honest.cu").write_text(before + SUM % sum_)
+    (tmp_path / "honest.toml").write_text((HERE / "museum" / "honest.toml").read_text())
+    catalogue = discover(HERE / "tasks")
+    task = JudgeTask(catalogue.kernel("add"), catalogue)
+    verdict = SubmissionTrial(read_submission(tmp_path), task, jailed=False, secret=20261123).verdict()
+    assert ("unchecked", ()) == (verdict.ruling, verdict.objections)
+    assert [one for one in verdict.unjudged if "not judged on the emulator" in one and words in one]
+
+
 def test_a_gpu_launches_all_that_the_emulator_lacks() -> None:
     gpu = SeeingGpu()
     verdict = judged(gpu)
