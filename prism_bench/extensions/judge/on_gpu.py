@@ -1,7 +1,7 @@
 """A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache, partial
 from random import Random
@@ -69,15 +69,12 @@ class OnGpu:
             started.enter_context(self._session.ready(_RUNNERS if self._rivals else _RUNNERS - 1))
             yield
 
-    def judge(
-        self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode,
-        unwatched: Collection[str] = (),
-    ) -> RefereeFindings:  # fmt: skip
+    def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
         """Judge the submission's cases, and time the task's own kernel and its peers at the same workloads.
 
         A hidden size at which the task's own kernel is wrong is none of the task, and left out. What was right is
-        launched under compute-sanitizer at cases whose names are in `unwatched`: no emulator has watched them. Where no
-        check could do that, the submission has no time. Then it is launched so at all sizes beyond S0.
+        launched under compute-sanitizer, whatever an emulator has watched: a source can be another on a GPU without
+        any sign of it in its text. Where no check could see the small cases, the submission has no time.
         """
         session, phase = self._session, self._session.clock.phase
         with phase("GPU"), closing(session):
@@ -87,9 +84,9 @@ class OnGpu:
             right = self._timed_own(task, own) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
             shown = session.run(Contestant(spec.name, "submission", chosen, code))
-            small = [case for case in chosen if case.name in unwatched]
+            small = [case for case in chosen if case.label not in LARGER]
             self._watch_launches(Contestant(spec.name, "submission", small, code))
-            larger = [case for case in shown if case.label in LARGER and case.name not in unwatched]
+            larger = [case for case in shown if case.label in LARGER]
             self._watch_larger(Contestant(spec.name, "submission", larger, code))
             if session.findings.objections:
                 session.findings.times.clear()  # of the task's own kernel alone

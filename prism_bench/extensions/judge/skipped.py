@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from prism_bench.case import Case, Device
-from prism_bench.extensions.judge.referee.session import TIMED, WHERE, WHERE_UNTIMED
+from prism_bench.case import Case
+from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
 from prism_bench.extensions.judge.verdict import CheckedCase
 from prism_bench.units import count_text
 
@@ -30,17 +30,6 @@ class SkippedCases:
             by_reason.setdefault(reason, []).append(name)
         lines = [f"{_listed(names)}: not judged on the emulator: {why}" for why, names in by_reason.items()]
         return [*lines, *([f"{_listed(unseen)}: not judged anywhere: no GPU launched it either"] if unseen else ())]
-
-    def unwatched(self, launched: Sequence[Case], device: Device, *, is_emulated: bool) -> set[str]:
-        """Return the names of those that no emulator watched, without large sizes where it watched none.
-
-        A card knows the device: what it launches there may be another kernel than on the emulator.
-        """
-        small = [case for case in launched if case.label not in TIMED or case.label == "S0"]
-        if is_emulated:
-            others = [case for case in small if not {*case.plan.entries(device)} <= {*case.plan.entries(Device())}]
-            return {*self.cases, *(case.name for case in others)}
-        return {case.name for case in small}
 
     def besides(self, launched: Sequence[Case]) -> list[Case]:
         """Return those that a GPU does not launch anyway."""

@@ -45,12 +45,6 @@ LONGEST_ENTRY = 4000  # characters
 MOST_DOTS = 200  # of a line: Python's reader takes hours for a key of very many parts
 LONGEST_WORDS = 1000  # characters of what is wrong with a card, in which its own words may be
 IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
-# What may be another text, or another number, where the emulator's compiler reads it.
-_KNOWS_ITS_COMPILER = re.compile(
-    rb"##|%:%:|\?\?=\?\?=|\b(?:CPU_CUDA|__(?:CUDA|NV|GNU|GXX|clang|has_|builtin_)\w*"
-    rb"|__(?:FILE|BASE_FILE|COUNTER|INCLUDE_LEVEL|TIMESTAMP|VERSION)__)"
-)
-_CONDITIONAL = re.compile(rb"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:if|elif)", re.DOTALL)
 Extents = int | str | tuple[int | str, ...]
 
 
@@ -135,12 +129,6 @@ class Submission(msgspec.Struct, frozen=True):
     file: Path
     is_cubin: bool
     content: bytes
-
-    @property
-    def has_branches(self) -> bool:
-        """Whether a GPU may run other code than the emulator: by the preprocessor, or by what names its compiler."""
-        text = self.content.replace(b"\\\r\n", b"").replace(b"\\\n", b"")
-        return any(one.search(text) for one in (_CONDITIONAL, _KNOWS_ITS_COMPILER))
 
     @property
     def language(self) -> str:

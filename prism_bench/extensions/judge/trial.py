@@ -209,6 +209,9 @@ class SubmissionTrial:
         """Launch and time the cases that count on the GPU, if there is one, and take over what was found."""
         if self.gpu is None or self.gpu.architecture not in self.built:
             self.unjudged.append("times, and outputs on a GPU: --gpu launches it there")
+            if self.checked:
+                words = "which may be another than the emulator's: --gpu launches and watches it there"
+                self.unjudged.append(f"its code for a GPU, {words}")
             if not self.is_emulated:
                 kind = "machine code" if self.submission.is_cubin else f"a kernel in {self.submission.language}"
                 self.unjudged.append(f"{UNWATCHED}: only a GPU runs {kind}")
@@ -218,10 +221,8 @@ class SubmissionTrial:
             cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
             cases += self._skipped_cases(cases)
             code = self.built[self.gpu.architecture]
-            is_watched = self.is_emulated and not self.submission.has_branches
-            unwatched = self.skipped.unwatched(cases, self.gpu.device, is_emulated=is_watched)
         self.report("GPU")
-        self.timed = self.gpu.judge(spec, self.task.spec, cases, code, unwatched)
+        self.timed = self.gpu.judge(spec, self.task.spec, cases, code)
         self.seconds |= self.timed.seconds
         self.checked += self.timed.checked
         self.objections += self.timed.objections
