@@ -25,13 +25,17 @@ class HostModule(Protocol):
         ...
 
 
-def host_module(source: Path, entries: tuple[str, ...], mode: str, options: tuple[str, ...]) -> Module:
+def host_module(
+    source: Path, entries: tuple[str, ...], mode: str, options: tuple[str, ...], *, only_kernels: bool = False
+) -> Module:
     """Return a source's code for the CPU: its device side where it holds host code, too.
 
     `entries` are those that may be launched, `options` the spec's, of which definitions and folders matter here.
+    With `only_kernels` a SpecError refuses code that runs when it is loaded.
     """
     code, folders = code_of(source, entries, options)
-    return compile_source(code, folders, tuple(dict.fromkeys(map(function_of, entries))), mode, defines_of(options))
+    functions = tuple(dict.fromkeys(map(function_of, entries)))
+    return compile_source(code, folders, functions, mode, defines_of(options), only_kernels=only_kernels)
 
 
 def code_of(source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> tuple[Path | str, tuple[Path, ...]]:

@@ -2,12 +2,14 @@
 
 import errno
 import hashlib
+import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from prism_bench import files
 from prism_bench.emulator.compiler import (
@@ -21,10 +23,14 @@ from prism_bench.emulator.compiler import (
     link_options,
     runtime_options,
 )
-from prism_bench.errors import BackendUnavailable, CompilationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.locks import lock
 
 _PRELUDE = "cuda_on_cpu.h"
+# What a loader calls, or runs: by the types of sections, and by the names that linkers gather.
+_CALLED_BY_LOADERS = ("SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY")
+_CALLED = re.compile(r"\.(?:preinit_array|init_array|fini_array|ctors|dtors|init|fini)(?:\.|$)")
+_CALLS_OF_MODE = {"fast": 0, "race": 1, "address": 2}  # that the sanitizer itself has in each object file
 # What g++, its assembler and clang++ say of inline PTX that no reader of the source saw: a macro pasted the word.
 _OF_ASSEMBLY = re.compile(
     r"Assembler messages:|[‘'`]asm[’']|inline a(?:sm|ssembly)\b|\bin asm\b"
@@ -40,15 +46,21 @@ def cache_folder() -> Path:
     return folder
 
 
-def build(text: str, mode: str, defines: tuple[str, ...] = ()) -> Path:
+class RunsWhenLoaded(SpecError):
+    """A source has code that runs when its library is loaded, or unloaded, not when a kernel is launched."""
+
+
+def build(text: str, mode: str, defines: tuple[str, ...] = (), *, only_kernels: bool = False) -> Path:
     """Return the shared library of a host source; it is compiled only if no build of the same content is cached.
 
-    CompilationFailed has the compiler's message; BackendUnavailable where it cannot assemble inline PTX.
+    CompilationFailed has the compiler's message; BackendUnavailable where it cannot assemble inline PTX. A source of
+    `only_kernels` has no constructors and the like: RunsWhenLoaded names them, and no library is made.
     """
     compiler = find_compiler()
     options = [*compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
-    library = cache_folder() / f"{_digest(text, *options, compiler.version, _own_content())}.so"
-    return _once(library, lambda unit: _build(compiler, text, options, mode, unit))
+    parts = (text, *options, compiler.version, _own_content(), *(["only kernels"] if only_kernels else []))
+    library = cache_folder() / f"{_digest(*parts)}.so"
+    return _once(library, lambda unit: _build(compiler, text, options, mode, unit, only_kernels))
 
 
 def _once(built: Path, make: Callable[[Path], None]) -> Path:
@@ -77,13 +89,16 @@ def _locked(path: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path) -> None:
+def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path, only_kernels: bool) -> None:
     runtime = _runtime(compiler, mode)
     source, code = library.with_suffix(".cpp"), library.with_suffix(".o")
     source.write_text(text, encoding="utf-8")
     link = [compiler.command, *link_options(compiler, mode), str(code), str(runtime), "-lm", "-lrt", "-o", str(library)]
     try:
-        words = _compile(compiler, mode, options, source, code) or complaint(link)
+        words = _compile(compiler, mode, options, source, code)
+        if only_kernels and not words:
+            _refuse_running(code.read_bytes(), mode)
+        words = words or complaint(link)
     finally:
         source.unlink(missing_ok=True)
         code.unlink(missing_ok=True)
@@ -92,6 +107,27 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
         raise BackendUnavailable(f"not emulated: inline PTX, which {compiler.command} cannot assemble:\n{words}")
     if words:
         raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{words}")
+
+
+def _refuse_running(code: bytes, mode: str) -> None:
+    """Raise RunsWhenLoaded where an object file has code that a loader calls; a sanitizer's one call is its mode's."""
+    from elftools.elf.elffile import ELFFile
+
+    file: Any = ELFFile(io.BytesIO(code))
+    sections: dict[str, int] = {}
+    for section in file.iter_sections():
+        if section["sh_type"] in _CALLED_BY_LOADERS or _CALLED.match(section.name):
+            sections[section.name] = sections.get(section.name, 0) + section["sh_size"]
+    resolved = [
+        symbol for table in file.iter_sections("SHT_SYMTAB") for symbol in table.iter_symbols()
+        if symbol["st_info"]["type"] in ("STT_LOOS", "STT_GNU_IFUNC")
+    ]  # fmt: skip
+    if resolved or sum(sections.values()) > _CALLS_OF_MODE[mode] * file.elfclass // 8:
+        what = ", ".join([*sections, *(["indirect functions"] if resolved else [])])
+        raise RunsWhenLoaded(
+            "it has host code that would run when it is loaded, before any launch: constructors or destructors, or "
+            f"variables that only code can initialize ({what}); a kernel's source has none"
+        )
 
 
 def _refuse_full(words: str, folder: Path) -> None:

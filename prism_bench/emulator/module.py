@@ -27,12 +27,15 @@ def compile_source(
     entries: Iterable[str] = (),
     mode: str = "fast",
     defines: Iterable[str] | Mapping[str, object] = (),
+    *,
+    only_kernels: bool = False,
 ) -> "Module":
     """Compile a CUDA source for the CPU, or find it in the cache.
 
     `path_or_text` is a path, or source text (which has a newline). `entries` are names of kernels or template
     instantiations (`softmax<256, float>`). `defines` are `NAME` or `NAME=VALUE`, or a dictionary of them.
-    CompilationFailed has the compiler's message, BackendUnavailable names a missing compiler.
+    CompilationFailed has the compiler's message, BackendUnavailable names a missing compiler. With `only_kernels` a
+    source whose constructors would run when it is loaded is refused with a SpecError.
     """
     if mode not in MODES:
         raise SpecError(f"mode '{mode}' is none of {', '.join(MODES)}")
@@ -41,7 +44,7 @@ def compile_source(
     folders, entries = tuple(Path(folder) for folder in include_dirs), tuple(entries)
     source = host_source(path_or_text, folders, entries)
     try:
-        return Module(build(source.text, mode, names), mode)
+        return Module(build(source.text, mode, names, only_kernels=only_kernels), mode)
     except CompilationFailed as error:
         name = "the source" if isinstance(path_or_text, str) and "\n" in path_or_text else str(path_or_text)
         missing = missing_entry(entries, flat_code(path_or_text, folders), name)

@@ -216,18 +216,25 @@ def _symbols(text: str) -> Iterator[str]:
 
 
 def _tables(entries: tuple[str, ...], symbols: tuple[str, ...]) -> str:
-    """Return launch table and symbol table; inside the namespace, where a kernel named `fma` hides the host's."""
-    kernels = "".join(f'    ::cuda_cpu::make_entry("{entry}", {entry}),\n' for entry in entries)
+    """Return launch table and symbol table; inside the namespace, where a kernel named `fma` hides the host's.
+
+    The launch table is a function, so that nothing of an honest source runs when its library is loaded.
+    """
+    kernels = "".join(
+        f'    case {number}: return ::cuda_cpu::make_entry("{entry}", {entry});\n'
+        for number, entry in enumerate(entries)
+    )
     variables = "".join(
         f'    {{"{name}", const_cast<void*>(static_cast<const volatile void*>(&{name})), sizeof({name})}},\n'
         for name in symbols
     )
     return (
-        f'#line 1 "launch table"\nconst ::cuda_cpu::Entry cuda_cpu_entries[] = {{\n{kernels}    {{}}}};\n'
+        '#line 1 "launch table"\nCUDA_CPU_UNCHECKED ::cuda_cpu::Entry cuda_cpu_entry_of(size_t cuda_cpu_number) {\n'
+        f"    switch (cuda_cpu_number) {{\n{kernels}    default: return {{}};\n    }}\n}}\n"
         f"const ::cuda_cpu::Symbol cuda_cpu_symbols[] = {{\n{variables}    {{}}}};\n"
         "}  // namespace\n"
         "namespace cuda_cpu {\n"
-        "extern const Entry* const entries = ::cuda_cpu_entries;\n"
+        "Entry entry_of(size_t number) { return ::cuda_cpu_entry_of(number); }\n"
         f"extern const size_t entry_count = {len(entries)};\n"
         "extern const Symbol* const symbols = ::cuda_cpu_symbols;\n"
         f"extern const size_t symbol_count = {len(symbols)};\n"

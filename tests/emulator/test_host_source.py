@@ -205,3 +205,26 @@ def test_an_entry_that_only_devices_have_is_not_emulated() -> None:
     assert entry_not_emulated("k<Both>", code) is None
     assert entry_not_emulated("k<true>", code) is None
     assert entry_not_emulated("k<Unknown>", code) is None, "what is nowhere is the card's fault"
+
+
+RUN_WHEN_LOADED = {
+    "constructor": "__attribute__((constructor)) static void f() { volatile int a = 1; }",
+    "early constructor": "__attribute__((constructor(99))) static void f() { volatile int a = 1; }",
+    "destructor": "__attribute__((destructor)) static void f() { volatile int a = 1; }",
+    "object": "volatile int g; struct Before { Before() { g = 1; } }; static Before before;",
+    "variable": "int f(); volatile int v = 1; int f() { return v; } __device__ int g = f();",
+    "list of a section": 'void f() {}\n__attribute__((section(".ctors"), used)) void (*const p)() = f;',
+    "code of a section": '__attribute__((section(".init"), used)) void f() {}',
+    "indirect function": "static int a() { return 1; }\nstatic int (*f())() { return a; }\n"
+    '__attribute__((ifunc("_ZN12_GLOBAL__N_1L1fEv"), used)) int g();',
+}
+
+
+@pytest.mark.parametrize("mode", ["fast", "race"])
+@pytest.mark.parametrize("kind", RUN_WHEN_LOADED)
+def test_code_that_a_loader_would_run_is_refused_where_only_kernels_may_be(kind: str, mode: str) -> None:
+    kernel = "\n__constant__ float table[2] = {1, 2};\n__global__ void k(float* y) { y[0] = table[1]; }\n"
+    if kind == "constructor":
+        compile_source(kernel, entries=["k"], mode=mode, only_kernels=True)
+    with pytest.raises(SpecError, match=r"host code that would run when it is loaded"):
+        compile_source(f"{RUN_WHEN_LOADED[kind]}{kernel}", entries=["k"], mode=mode, only_kernels=True)

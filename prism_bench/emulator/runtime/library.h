@@ -14,9 +14,10 @@ volatile int uninterruptible = 1;
 alignas(4096) char dynamic_shared[dynamic_shared_limit + 4096];
 Scheduler scheduler;
 std::vector<Finding> findings;
+Entry shown_entry;  // until the next one is asked for
 
 // Made at the end of each kernel's source.
-extern const Entry* const entries;
+Entry entry_of(size_t number);
 extern const size_t entry_count;
 extern const Symbol* const symbols;
 extern const size_t symbol_count;
@@ -64,7 +65,7 @@ void leave_early() { scheduler.current->returned = true; }
 
 static void begin(const Request& request) {
     scheduler.request = request;
-    scheduler.entry = entries[request.entry];
+    scheduler.entry = entry_of(static_cast<size_t>(request.entry));
     scheduler.random = request.seed * 0x9E3779B97F4A7C15ull | 1;
     scheduler.stopped = false;
     findings.clear();
@@ -106,7 +107,7 @@ CUDA_CPU_EXPORT int cuda_cpu_launch(const cuda_cpu::Request* request) {
 
 CUDA_CPU_EXPORT const cuda_cpu::Finding* cuda_cpu_finding(int which) { return &cuda_cpu::findings[static_cast<size_t>(which)]; }
 CUDA_CPU_EXPORT size_t cuda_cpu_entry_count() { return cuda_cpu::entry_count; }
-CUDA_CPU_EXPORT const cuda_cpu::Entry* cuda_cpu_entry(size_t which) { return &cuda_cpu::entries[which]; }
+CUDA_CPU_EXPORT const cuda_cpu::Entry* cuda_cpu_entry(size_t which) { return &(cuda_cpu::shown_entry = cuda_cpu::entry_of(which)); }
 CUDA_CPU_EXPORT size_t cuda_cpu_symbol_count() { return cuda_cpu::symbol_count; }
 CUDA_CPU_EXPORT const cuda_cpu::Symbol* cuda_cpu_symbol(size_t which) { return &cuda_cpu::symbols[which]; }
 CUDA_CPU_EXPORT size_t cuda_cpu_static_shared() { return cuda_cpu::static_shared_bytes(); }

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from prism_bench.emulator.build import prepared
-from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import (
     ANSWERS,
@@ -35,6 +35,10 @@ from prism_bench.workers.refusal import Refusal
 COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
 _FINDINGS = (BackendUnavailable, CompilationFailed, SpecError, VerificationFailed)
 _Expected = TypeVar("_Expected", bound=JailAnswer)
+
+
+class HostCodeRefused(PrismBenchError):
+    """A submission has host code that would run when its code for the emulator is loaded."""
 
 
 class JailCell:
@@ -94,7 +98,8 @@ class JailCell:
     def build(self, source: Path, entries: Sequence[str], mode: str, options: Sequence[str] = ()) -> int:
         """Return the number of the build of a source for the emulator in a mode; it is built, or refused, once.
 
-        BackendUnavailable where the host compiler takes it not: it is no compiler of CUDA, so that is nobody's fault.
+        BackendUnavailable where the host compiler does not take it: it is no compiler of CUDA, so that is nobody's
+        fault. HostCodeRefused for constructors.
         """
         question = HostCodeQuestion(str(source), tuple(entries), mode, tuple(options))
         if question not in self._builds:
@@ -102,6 +107,8 @@ class JailCell:
                 self._builds[question] = self._compiling(question, HostCodeAnswer).message.build
             except BackendUnavailable as error:
                 self._builds[question] = str(error)
+            except SpecError as error:
+                raise HostCodeRefused(str(error)) from None
             except CompilationFailed as error:
                 self._builds[question] = f"not emulated: {error}"
         built = self._builds[question]

@@ -92,12 +92,12 @@ def _lacking(question: LackingQuestion) -> dict[str, str]:
 
 
 def _host_module(question: HostCodeQuestion) -> Module:
-    """Build for the emulator; BackendUnavailable for what it does not claim to run."""
+    """Build for the emulator; BackendUnavailable for what it does not claim to run, SpecError for host code."""
     source = Path(question.source)
     reason = not_emulated(*code_of(source, question.entries, question.options))
     if reason:
         raise BackendUnavailable(f"not emulated: {reason}")
-    return host_module(source, question.entries, question.mode, question.options)
+    return host_module(source, question.entries, question.mode, question.options, only_kernels=True)
 
 
 def _machine_code(question: MachineCodeQuestion) -> _Reply:

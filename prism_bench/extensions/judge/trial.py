@@ -16,7 +16,7 @@ from prism_bench.compilation.tools import tool
 from prism_bench.emulator import ORDERS
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.case_check import CaseCheck, all_cases, host_cases
-from prism_bench.extensions.judge.cell import JailCell
+from prism_bench.extensions.judge.cell import HostCodeRefused, JailCell
 from prism_bench.extensions.judge.compiling import compiled_parts, contestant_code
 from prism_bench.extensions.judge.defences import in_force
 from prism_bench.extensions.judge.degenerate import passing_idlers
@@ -268,6 +268,9 @@ class SubmissionTrial:
         except BackendUnavailable as error:
             self.skipped.add(case, plain_words(error, case.spec.source_file))
             return True
+        except HostCodeRefused as error:
+            self.objections.append(Objection("form", plain_words(error, case.spec.source_file)))
+            return False
         except (VerificationFailed, CompilationFailed, SpecError) as error:
             words, ended = plain_words(error, case.spec.source_file), False
         if words and case.label == HIDDEN and is_no_size(self.task.spec, case, self.seeds()):
