@@ -78,7 +78,7 @@ def _require_sound(found: RecordFile, origin: str) -> None:
     if not found.cases:
         raise ResultsError(f"{origin}: a run record without cases: nothing was measured; remove the file")
     parts = [(f"parts[{i}].created", part.created) for i, part in enumerate(found.parts) if part.created]
-    times = [("created", found.created), *parts]
+    times = [("created", found.created), *([("committed", found.committed)] if found.committed else []), *parts]
     for place, text in times:
         if not _is_time(text):
             raise ResultsError(f"{origin}: damaged run record ({place}: {text!r:.40} is no time of ISO 8601)")

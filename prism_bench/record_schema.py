@@ -262,6 +262,8 @@ class RecordFile(Struct, frozen=True, gc=False):
     parts: list[PartFile] = []
     spent: dict[Name, Seconds] = {}
     boards: list[BoardFile] = []
+    committed: Name | None = None
+    guessed: list[Name] = []
 
 
 class OpenCase(Struct, frozen=True, gc=False):

@@ -5,6 +5,9 @@ A record is one JSON object (stored compressed, see `store/`):
     schema        1; a newer one is refused
     created       UTC time the run began, ISO 8601
     commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
+    committed     UTC time of the commit, ISO 8601; absent where it is not known
+    guessed       names of fields that the source of an imported record does not have, such as "created", so that their
+                  values are guesses; absent where there is none. A record with a guessed time enters no trend
     backend       name of the backend;  catalogue: "built-in" or the folder
     machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, ...);
                   what limits every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
@@ -158,6 +161,8 @@ class RunRecord:
     parts: tuple[JsonTable, ...] = ()
     spent: Mapping[str, float] = field(default_factory=dict[str, float])
     boards: tuple[JsonTable, ...] = ()
+    committed: str | None = None
+    guessed: tuple[str, ...] = ()
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -190,8 +195,9 @@ class RunRecord:
 
 def encode(record: RunRecord) -> JsonTable:
     """Return the record as plain JSON values."""
-    plain = {key: value for key, value in vars(record).items() if value or key not in ("parts", "spent", "boards")}
-    plain |= {key: list(plain[key]) for key in ("monitor", "parts", "boards") if key in plain}
+    absent = ("parts", "spent", "boards", "committed", "guessed")
+    plain = {key: value for key, value in vars(record).items() if value or key not in absent}
+    plain |= {key: list(plain[key]) for key in ("monitor", "parts", "boards", "guessed") if key in plain}
     cases = [encode_case(case) for case in record.cases]
     return {"schema": SCHEMA, **plain, "cases": cases}
 
@@ -262,6 +268,8 @@ def _record(file: RecordFile, tables: OpenRecord, *, edges: bool) -> RunRecord:
         parts=tuple(tables.parts),
         spent=file.spent,
         boards=tuple(tables.boards),
+        committed=file.committed,
+        guessed=tuple(file.guessed),
     )
 
 

@@ -79,13 +79,24 @@ def _record(data: dict[str, Any], path: Path, cases: list[CaseResult]) -> RunRec
     columns = data["result_columns"]
     index = columns.index("started_at") if "started_at" in columns else len(columns)
     began = [row[index] for row in data["results"].values() if len(row) > index and row[index]]
-    created = _moment(min(began, default=field(data, "date", (int, float), str(path))), f"{path}: started_at or date")
-    versions = {name: str(value) for name, value in params.items() if name not in _MACHINE and value}
+    committed = _moment(field(data, "date", (int, float), str(path)), f"{path}: date")
+    created = _moment(min(began), f"{path}: started_at") if began else committed
     facts = {"device": str(params.get("cpu", "")), "host": {name: params.get(name) for name in ("os", "arch", "ram")}}
-    software = {"python": str(data.get("python", "")), **versions}
     commit = field(data, "commit_hash", str, str(path)) if data.get("commit_hash") is not None else None
     machine = field(params, "machine", str, f"{path}: params")
-    return record(BACKEND, machine, created, cases, commit, **facts, software=software, version=VERSION)
+    facts |= {"software": _environment(data, params, str(path)), "committed": committed}
+    return record(BACKEND, machine, created, cases, commit, **facts, version=VERSION)
+
+
+def _environment(data: dict[str, Any], params: dict[str, Any], place: str) -> dict[str, str]:
+    """Return what of asv's environment may change a time: its name, Python, requirements and variables.
+
+    asv has the requirements and variables of its matrix among the `params`, too; a pip requirement begins with `pip+`.
+    """
+    tables = [field(data, name, dict, place) for name in ("requirements", "env_vars") if data.get(name) is not None]
+    named = {name: value for table in (params, *tables) for name, value in table.items() if name not in _MACHINE}
+    versions = {str(name).removeprefix("pip+"): str(value) for name, value in named.items() if value}
+    return {"python": str(data.get("python", "")), "env_name": str(data.get("env_name", "")), **versions}
 
 
 def _moment(milliseconds: object, place: str) -> datetime:

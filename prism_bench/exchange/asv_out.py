@@ -71,7 +71,8 @@ def _results(record: RunRecord, environment: str) -> dict[str, Any]:
     python = record.software.get("python", "")
     rows = {name: _row(record, metric, began) for metric, name in BENCHMARKS.items() if _measured(record.cases, metric)}
     return {
-        "commit_hash": record.commit, "env_name": environment, "date": began,
+        "commit_hash": record.commit, "env_name": environment,
+        "date": _milliseconds(record.committed or record.created),
         "params": {**_machine(record), "python": python}, "python": python, "requirements": {}, "env_vars": {},
         "result_columns": COLUMNS, "results": rows, "durations": {},
     }  # fmt: skip

@@ -88,11 +88,15 @@ def field(plain: object, name: str, kind: type | tuple[type, ...], place: str) -
 def record(
     backend: str, machine: str, created: datetime, cases: Iterable[CaseResult], commit: str | None = None, **facts: Any
 ) -> RunRecord:
-    """Return a record of another tool's results; `facts` are facts of the machine, `software` and `version`."""
-    software, version = facts.pop("software", {}), facts.pop("version")
+    """Return a record of another tool's results; `facts` are facts of the machine, `software` and `version`.
+
+    `committed`, a datetime, is when the commit was made.
+    """
+    software, version, committed = facts.pop("software", {}), facts.pop("version"), facts.pop("committed", None)
     return RunRecord(
         created=timestamp(created), backend=backend, machine={"id": slug(machine), **facts}, software=software,
         protocol={"version": f"{backend} {version}"}, cases=tuple(cases), commit=commit, catalogue=backend,
+        committed=timestamp(committed) if committed else None,
     )  # fmt: skip
 
 

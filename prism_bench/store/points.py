@@ -33,6 +33,7 @@ class Facts:
 
     `boards` are the record's entries of its GPUs (see `boards`). `anchors` are what several GPUs measured for
     themselves, of which the points have what they have in common: {UUID: {case: {metric: median in seconds}}}.
+    `committed` is the commit's time in ISO 8601; `guessed` names the facts that an imported file does not have.
     """
 
     file: str
@@ -47,6 +48,8 @@ class Facts:
     protocol: dict[str, Any]
     boards: list[BoardTable] = field(default_factory=list[BoardTable])
     anchors: Anchors = field(default_factory=Anchors)
+    committed: str | None = None
+    guessed: list[str] = field(default_factory=list[str])
 
 
 def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
@@ -75,6 +78,8 @@ def _facts(record: RecordFile, file: str) -> Facts:
         protocol=record.protocol,
         boards=[one.known() for one in record.boards],
         anchors=_anchors(record),
+        committed=utc(record.committed) if record.committed else None,
+        guessed=record.guessed,
     )
 
 

@@ -84,7 +84,8 @@ def test_asv_gives_our_own_cases_back_and_others_as_wall_times(tmp_path):
     assert ("asv", "bench-1", "0123456789abcdef", "2025-11-21T04:40:00") == (
         record.backend, record.machine["id"], record.commit, record.created,
     )  # fmt: skip
-    assert {"python": "3.12", "numpy": "2.4"} == record.software
+    assert {"python": "3.12", "env_name": "existing-py", "numpy": "2.4"} == record.software
+    assert "2025-11-20T00:53:20" == record.committed
     assert {
         ("k[n=1]", "cold_time"): (1e-3, 1.1e-3, 9e-4),
         ("sorting.time_sort[n=100,kind=quick]", "wall_time"): (0.5,),
