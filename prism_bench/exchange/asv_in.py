@@ -1,12 +1,15 @@
 """asv's results (version 2) as records, one for each result file.
 
-What our own suites measured comes back under its own case and metric. Of other benchmarks those in seconds come as wall
-times of the CPU; the rest is left out, because the meaning of its numbers is unknown. A series must not be joined
-across versions of a benchmark, so the version is part of a foreign case's name unless it is the one that is listed now.
+What our own suites measured comes back under its own case and metric. Of other benchmarks those in a unit of time come
+as wall times of the CPU, and those in a unit per time, of which more is better, as the wall time of one unit: 4 GB/s
+are 0.25 s, so that a slowdown has one direction. The rest is left out, because the meaning of its numbers is unknown.
+A series must not be joined across versions of a benchmark, so the version is part of a foreign case's name unless it is
+the one that is listed now.
 """
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
@@ -15,7 +18,18 @@ from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.exchange.asv_names import METRICS, value_of
-from prism_bench.exchange.foreign import Imported, case, field, json_object, read_json, record, timing
+from prism_bench.exchange.foreign import (
+    SECONDS,
+    Imported,
+    ImportedRows,
+    axes_of,
+    case,
+    field,
+    json_object,
+    read_json,
+    record,
+    timing,
+)
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
@@ -24,6 +38,9 @@ BACKEND = "asv"
 VERSION = 2
 _LATEST = 253_402_300_800_000  # the end of the year 9999
 _MOST_COMBINATIONS = 100_000
+_RATE = re.compile(r"(?P<what>.*\S)?\s*(?:/|\bper\b)\s*(?P<time>\S+)", re.IGNORECASE)
+_FLOPS = re.compile(r"[kmgtp]?flops", re.IGNORECASE)
+_SKIPPED = "asv has no number of it (NaN): its setup skipped it, or its times were not trusted"
 _MACHINE = ("machine", "python", "cpu", "os", "arch", "num_cpu", "ram")
 
 
@@ -38,17 +55,29 @@ def read(path: Path) -> Imported:
     if data.get("version") != VERSION:
         raise ResultsError(f"{path}: version {data.get('version')} of asv's results; {VERSION} is known here")
     columns = _columns(data, path)
-    left_out: list[str] = []
-    cases: dict[str, list[CaseResult]] = {}
+    rows = ImportedRows(path)
+    ours: dict[str, list[CaseResult]] = {}
+    began: list[datetime] = []
     for name, values in field(data, "results", dict, str(path)).items():
         place = f"{path}: results: {name:.80}"
-        row, known = _row(columns, values, place), _known(listed, name, path)
-        if name not in METRICS and known.get("unit") != "seconds":
-            left_out.append(f"{name} is left out: its unit is {known.get('unit') or 'not listed in benchmarks.json'}")
-            continue
-        for one in _cases(name, row, known, place):
-            cases.setdefault(one.name, []).append(one)
-    return Imported((_record(data, path, [_merged(ones) for ones in cases.values()]),), tuple(left_out))
+        with rows.row(place):
+            row, known = _row(columns, values, place), _known(listed, name, path)
+            if row.get("started_at"):
+                began.append(_moment(row["started_at"], f"{place}: started_at"))
+            seconds = float if name in METRICS else _seconds(known.get("unit"))
+            if seconds is None:
+                unit = known.get("unit") or "not listed in benchmarks.json"
+                raise ResultsError(f"{name} is left out: its unit is {unit}")
+            for index, parameters in enumerate(_combinations(row, place)):
+                with rows.row(place):
+                    result = _case(name, row, known, index, parameters, seconds, place)
+                    if name in METRICS:
+                        ours.setdefault(result.name, []).append(result)
+                    else:
+                        rows.add(result)
+    for results in ours.values():
+        rows.add(_merged(results))
+    return Imported((_record(data, path, rows.cases(), began),), tuple(rows.left_out))
 
 
 def _columns(data: object, path: Path) -> list[str]:
@@ -73,14 +102,11 @@ def _known(listed: object, name: str, path: Path) -> dict[str, Any]:
     return listed.get(name, {})
 
 
-def _record(data: dict[str, Any], path: Path, cases: list[CaseResult]) -> RunRecord:
+def _record(data: dict[str, Any], path: Path, cases: list[CaseResult], began: list[datetime]) -> RunRecord:
     """Return the record; its time is that of the first benchmark, or of the commit where that is missing."""
     params = field(data, "params", dict, str(path))
-    columns = data["result_columns"]
-    index = columns.index("started_at") if "started_at" in columns else len(columns)
-    began = [row[index] for row in data["results"].values() if len(row) > index and row[index]]
     committed = _moment(field(data, "date", (int, float), str(path)), f"{path}: date")
-    created = _moment(min(began), f"{path}: started_at") if began else committed
+    created = min(began, default=committed)
     facts = {"device": str(params.get("cpu", "")), "host": {name: params.get(name) for name in ("os", "arch", "ram")}}
     commit = field(data, "commit_hash", str, str(path)) if data.get("commit_hash") is not None else None
     machine = field(params, "machine", str, f"{path}: params")
@@ -106,24 +132,47 @@ def _moment(milliseconds: object, place: str) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1e3, UTC)
 
 
-def _cases(name: str, row: dict[str, Any], known: dict[str, Any], place: str) -> Iterator[CaseResult]:
-    """Yield one case of one metric for every combination of parameters."""
-    combinations = _combinations(row, place)
-    axes = known.get("param_names") or [f"param{index}" for index in range(len(row.get("params") or ()))]
+def _seconds(unit: object) -> Callable[[float], float] | None:
+    """Return the function that makes seconds of a value in the unit; None where the unit is none of time.
+
+    A rate, such as `GB/s`, becomes the seconds that one of its units takes.
+    """
+    text = unit.strip() if isinstance(unit, str) else ""
+    if text in SECONDS:
+        return lambda value: value * SECONDS[text]
+    rate = _RATE.fullmatch(text)
+    if rate and rate["time"] in SECONDS:
+        return lambda value: SECONDS[rate["time"]] / value
+    return (lambda value: 1 / value) if _FLOPS.fullmatch(text) else None
+
+
+def _case(
+    name: str, row: dict[str, Any], known: dict[str, Any], index: int, parameters: tuple[object, ...],
+    seconds: Callable[[float], float], place: str,
+) -> CaseResult:  # fmt: skip
+    """Return the case of one combination of parameters, the `index`-th, in the benchmark's metric."""
+    axes = known.get("param_names") or []
     if not isinstance(axes, list) or not all(isinstance(axis, str) for axis in axes):
         raise ResultsError(f"{place}: 'param_names' in benchmarks.json is {axes!r:.40}, not a list of names")
-    for index, values in enumerate(combinations):
-        result, samples = (_at(row.get(column), index) for column in ("result", "samples"))
-        metric = METRICS.get(name, "wall_time")
-        one = _measured(metric, samples or ([] if result is None else [result]), place)
-        plain = [value_of(value) for value in values]
-        changes = {} if result is not None else {"status": "failed", "reason": "asv could not measure it"}
-        if name in METRICS and len(plain) != 1:
-            raise ResultsError(f"{place}: {count_text(len(plain), 'parameter')}; our own benchmarks have one, the case")
-        if name in METRICS:
-            yield _own(str(plain[0]), one, changes)
-        else:
-            yield case(_kernel(name, row, known), dict(zip(axes, plain, strict=True)), one, **changes)
+    if len(axes) != len(parameters):  # an older version of the benchmark had others
+        axes = [f"param{number}" for number in range(len(parameters))]
+    result, samples = (_at(row.get(column), index) for column in ("result", "samples"))
+    values = _values(samples or ([] if result is None else [result]), place)
+    metric = METRICS.get(name, "wall_time")
+    unit = str(known.get("unit"))
+    notes = () if name in METRICS or unit in SECONDS else (f"one over a rate in {unit}",)
+    times = (timing(metric, map(seconds, values), notes),) if values else ()
+    changes: dict[str, Any] = {}
+    if result is None:
+        changes = {"status": "failed", "reason": "asv could not measure it"}
+    elif not values:
+        changes = {"status": "skipped", "reason": _SKIPPED}
+    plain = [value_of(value) for value in parameters]
+    if name not in METRICS:
+        return case(_kernel(name, row, known), axes_of(zip(axes, plain, strict=True)), times, **changes)
+    if len(plain) != 1:
+        raise ResultsError(f"{place}: {count_text(len(plain), 'parameter')}; our own benchmarks have one, the case")
+    return _own(str(plain[0]), times, changes)
 
 
 def _combinations(row: dict[str, Any], place: str) -> list[tuple[object, ...]]:
@@ -152,15 +201,14 @@ def _at(column: Any, index: int) -> Any:
     return column[index] if isinstance(column, list) else column
 
 
-def _measured(metric: str, samples: object, place: str) -> tuple[Measurement, ...]:
-    """Return the measurement, or none where asv has no value (`NaN`)."""
+def _values(samples: object, place: str) -> list[float]:
+    """Return the numbers among the samples, without asv's `NaN` for no value."""
     if not isinstance(samples, list):
         raise ResultsError(f"{place}: samples are {samples!r:.40}, not a list")
     for sample in samples:
         if isinstance(sample, bool) or not isinstance(sample, int | float):
             raise ResultsError(f"{place}: a sample is {sample!r:.40}, not a number of seconds")
-    known = [sample for sample in samples if not math.isnan(sample)]
-    return (timing(metric, known),) if known else ()
+    return [sample for sample in samples if not math.isnan(sample)]
 
 
 def _kernel(name: str, row: dict[str, Any], known: dict[str, Any]) -> str:
@@ -168,16 +216,16 @@ def _kernel(name: str, row: dict[str, Any], known: dict[str, Any]) -> str:
     return name if version in (None, known.get("version")) else f"{name}@{str(version)[:8]}"
 
 
-def _own(name: str, one: tuple[Measurement, ...], changes: dict[str, Any]) -> CaseResult:
+def _own(name: str, times: tuple[Measurement, ...], changes: dict[str, Any]) -> CaseResult:
     """Return a case of the catalogue, whose name contains its axes."""
     kernel, _, inside = name.partition("[")
     axes = dict(part.split("=", 1) for part in inside.rstrip("]").split(",") if "=" in part)
     kernel, _, variant = kernel.partition(":")
-    return case(kernel, axes, one, name=name, variant=variant or None, **changes)
+    return case(kernel, axes, times, name=name, variant=variant or None, **changes)
 
 
-def _merged(ones: list[CaseResult]) -> CaseResult:
+def _merged(results: list[CaseResult]) -> CaseResult:
     """Return one case made of the same one under several metrics; it has failed only if all have."""
-    times = tuple(one for case in ones for one in case.measurements)
-    best = next((one for one in ones if one.status == "ok"), ones[0])
+    times = tuple(time for result in results for time in result.measurements)
+    best = next((result for result in results if result.status == "ok"), results[0])
     return replace(best, measurements=times)

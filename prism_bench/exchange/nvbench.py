@@ -1,29 +1,41 @@
 """nvbench's JSON (`--json`, `--jsonbin`) as one record for each device: cold times, and batches as hot times.
 
+What runs on the CPU only has its CPU time as wall time; without a device it is in a record of an unknown machine.
 `--jsonbin` keeps every sample in a file next to the JSON; without one a cold time is the one number that the JSON has,
 the median where there is one, else the mean.
 """
 
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import ResultsError
-from prism_bench.exchange.foreign import Imported, case, field, json_object, number, record, timing, within
+from prism_bench.exchange.foreign import (
+    Imported,
+    ImportedRows,
+    case,
+    field,
+    json_object,
+    number,
+    record,
+    timing,
+    within,
+)
 from prism_bench.foreign_files import bytes_of, whole_number
 from prism_bench.measurement import Measurement
-from prism_bench.run_record import CaseResult
+from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
 
 BACKEND = "nvbench"
 _COLD = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/q2", "nv/cold/time/gpu/mean")
+_CPU = ("nv/cpu_only/time/cpu/median", "nv/cpu_only/time/cpu/q2", "nv/cpu_only/time/cpu/mean")
+_CPU_SAMPLES = "nv/json/bin:nv/cpu_only/sample_times"
 _HOT = ("nv/batch/time/gpu/mean",)
 _SAMPLES = "nv/json/bin:nv/cold/sample_times"
 _HIGHEST_CLOCK = 1e11
+_NO_DEVICE = ""
 _CLOCKS = "nv/json/freqs-bin:nv/cold/sample_freqs"
 
 
@@ -33,68 +45,75 @@ def recognised(data: object) -> bool:
 
 
 def read(path: Path) -> Imported:
-    """Return the records of the file. nvbench writes no time: the file's last change counts."""
+    """Return the records of the file. nvbench writes no time: the file's last change is the guess."""
     data = json_object(path)
     devices, benchmarks = (field(data, name, list, str(path)) for name in ("devices", "benchmarks"))
-    created = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    versions = data.get("meta", {}).get("version", {})
-    schema, own = (versions.get(name, {}).get("string", "unknown") for name in ("json", "nvbench"))
-    ids = [field(device, "id", int, f"{path}: devices") for device in devices]
-    if len(set(ids)) < len(ids):
-        raise ResultsError(f"{path}: devices: two have one id, of {ids}")
-    states = list(_states(benchmarks, path, ids))
-    found = []
-    for device, own_id in zip(devices, ids, strict=True):
-        name = field(device, "name", str, f"{path}: devices")
-        cases = [_case(state, path) for state in states if state.plain["device"] == own_id]
-        _refuse_doubles(cases, path)
-        facts = {"device": name, "sm_count": device.get("number_of_sms"), "l2_bytes": device.get("l2_cache_size")}
-        found.append(record(BACKEND, name, created, cases, **facts, software={BACKEND: own}, version=schema))
-    return Imported(tuple(one for one in found if one.cases))
+    rows = ImportedRows(path)
+    known: dict[str, dict[str, Any]] = {_NO_DEVICE: {}}
+    for device in devices:
+        number = str(field(device, "id", int, f"{path}: devices"))
+        if number in known:
+            raise ResultsError(f"{path}: devices: two have the id {number}")
+        known[number] = {**device, "name": field(device, "name", str, f"{path}: devices")}
+    for index, benchmark in enumerate(benchmarks):
+        with rows.row(f"{path}: benchmarks[{index}]"):
+            name = field(benchmark, "name", str, f"{path}: benchmarks[{index}]")
+            for number, state in enumerate(field(benchmark, "states", list, f"{path}: {name}")):
+                place = f"{path}: {name}: states[{number}]"
+                with rows.row(place):
+                    owner = _device(state, list(known), place)
+                    rows.add(_case(name, state, path, place), index, owner)
+    versions = _versions(data)
+    return Imported(tuple(_record(known[owner], path, rows.cases(owner), versions) for owner in rows.owners),
+                    tuple(rows.left_out))  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _NvbenchState:
-    """One measurement of a benchmark as the file has it, and where it is in the file."""
-
-    benchmark: str
-    plain: dict[str, Any]
-    place: str
-
-
-def _states(benchmarks: list[Any], path: Path, devices: list[int]) -> Iterator[_NvbenchState]:
-    for benchmark in benchmarks:
-        name = field(benchmark, "name", str, f"{path}: benchmarks")
-        for index, state in enumerate(field(benchmark, "states", list, f"{path}: {name}")):
-            place = f"{path}: {name}: states[{index}]"
-            device = field(state, "device", int, place)
-            if device not in devices:
-                raise ResultsError(f"{place}: device {device} is none of the file's: {devices}")
-            yield _NvbenchState(name, state, place)
+def _versions(data: dict[str, Any]) -> tuple[str, str]:
+    """Return the versions of the JSON and of nvbench; `unknown` where the file has none."""
+    versions = data["meta"].get("version") if isinstance(data.get("meta"), dict) else None
+    tables = [versions.get(name) if isinstance(versions, dict) else None for name in ("json", "nvbench")]
+    schema, nvbench = (
+        str(table.get("string", "unknown")) if isinstance(table, dict) else "unknown" for table in tables
+    )
+    return schema, nvbench
 
 
-def _refuse_doubles(cases: list[CaseResult], path: Path) -> None:
-    twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
-    if twice:
-        raise ResultsError(f"{path}: {twice[0]:.80} is there twice on one device")
+def _record(device: dict[str, Any], path: Path, cases: list[CaseResult], versions: tuple[str, str]) -> RunRecord:
+    facts = {"sm_count": device.get("number_of_sms"), "l2_bytes": device.get("l2_cache_size")}
+    software = {BACKEND: versions[1]}
+    name = device.get("name")
+    return record(BACKEND, name, path, cases, device=name, **facts, software=software, version=versions[0])
 
 
-def _case(found: _NvbenchState, path: Path) -> CaseResult:
-    state, place = found.plain, found.place
+def _device(state: dict[str, Any], known: list[str], place: str) -> str:
+    """Return the id of the state's device as text; _NO_DEVICE where it ran on the CPU only and names none."""
+    if isinstance(state, dict) and "device" in state and state["device"] is None:
+        return _NO_DEVICE
+    device = str(field(state, "device", int, place))
+    if device not in known:
+        raise ResultsError(f"{place}: device {device} is none of the file's: {', '.join(known[1:])}")
+    return device
+
+
+def _case(benchmark: str, state: dict[str, Any], path: Path, place: str) -> CaseResult:
     axes = _fields(state.get("axis_values") or (), "name", place)
     axes = {name: axis["value"] for name, axis in axes.items()}
     if state.get("is_skipped", False) not in (True, False):
         raise ResultsError(f"{place}: 'is_skipped' is {state['is_skipped']!r:.40}, not true or false")
     if state.get("is_skipped"):
         reason = str(state.get("skip_reason") or "the file gives no reason")
-        return case(found.benchmark, axes, (), status="skipped", reason=reason)
-    listed = _fields(field(state, "summaries", list, place), "tag", place)
+        return case(benchmark, axes, (), status="skipped", reason=reason)
+    listed = _fields(field(state, "summaries", (list, type(None)), place) or (), "tag", place)
     summaries = {
-        tag: {name: item.get("value") for name, item in _fields(one["data"], "name", f"{place}: {tag}").items()}
-        for tag, one in listed.items()
+        tag: {name: item.get("value") for name, item in _fields(summary["data"], "name", f"{place}: {tag}").items()}
+        for tag, summary in listed.items()
     }
-    times = [_cold(summaries, path, place), _single("hot_time", _HOT, summaries, place)]
-    return case(found.benchmark, axes, [time for time in times if time])
+    times = [
+        _times("cold_time", summaries, path, place),
+        _single("hot_time", _HOT, summaries, place),
+        _times("wall_time", summaries, path, place),
+    ]
+    return case(benchmark, axes, [time for time in times if time])
 
 
 def _fields(plain: Iterable[dict[str, Any]], key: str, place: str) -> dict[str, dict[str, Any]]:
@@ -108,16 +127,18 @@ def _fields(plain: Iterable[dict[str, Any]], key: str, place: str) -> dict[str, 
     return named
 
 
-def _cold(summaries: dict[str, dict[str, Any]], path: Path, place: str) -> Measurement | None:
-    samples = _numbers(summaries.get(_SAMPLES), path, place)
+def _times(metric: str, summaries: dict[str, dict[str, Any]], path: Path, place: str) -> Measurement | None:
+    """Return the samples of cold times, or of wall times of the CPU; without their file the one number there is."""
+    is_cold = metric == "cold_time"
+    samples = _numbers(summaries.get(_SAMPLES if is_cold else _CPU_SAMPLES), path, place)
     if not samples:
-        return _single("cold_time", _COLD, summaries, place)
-    clocks = _numbers(summaries.get(_CLOCKS), path, place)
+        return _single(metric, _COLD if is_cold else _CPU, summaries, place)
+    clocks = _numbers(summaries.get(_CLOCKS), path, place) if is_cold else []
     if clocks and len(clocks) != len(samples):
         raise ResultsError(f"{place}: {count_text(len(clocks), 'clock')} of {count_text(len(samples), 'sample')}")
     if not all(0 < clock < _HIGHEST_CLOCK for clock in clocks):
         raise ResultsError(f"{place}: a clock is outside of 0 to {_HIGHEST_CLOCK:.0e} Hz")
-    return replace(timing("cold_time", samples), clocks=(tuple(clocks),) if clocks else ())
+    return replace(timing(metric, samples), clocks=(tuple(clocks),) if clocks else ())
 
 
 def _single(metric: str, tags: Iterable[str], summaries: dict[str, dict[str, Any]], place: str) -> Measurement | None:

@@ -134,11 +134,19 @@ def test_an_imported_record_is_a_record_like_any_other(tmp_path, make):
     assert len(store.load(saved)) == sum(len(samples) for samples in times(record).values())
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("inf")])
-def test_a_time_that_is_none_makes_the_measurement_invalid(tmp_path, value):
-    path = google_benchmark(tmp_path, repetition("BM", 1.0), repetition("BM", value, 1))
-    (time,) = one(path).cases[0].measurements
-    assert (False, "1 of 2 samples are no times above zero", (1e-6,)) == (time.valid, time.reason, time.samples)
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), 1e-9])
+def test_a_repetition_without_a_possible_time_costs_itself(tmp_path, value):
+    found = read_foreign(google_benchmark(tmp_path, repetition("BM", 1.0), repetition("BM", value, 1)))
+    (time,) = found.records[0].cases[0].measurements
+    assert (True, (1e-6,)) == (time.valid, time.samples)
+    assert found.left_out[0].endswith("BM: 1 of 2 repetitions are left out: no time above zero")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), 1e-9])
+def test_a_case_without_a_possible_time_is_never_ok(tmp_path, value):
+    (case,) = one(google_benchmark(tmp_path, repetition("BM", value))).cases
+    assert ("failed", ()) == (case.status, case.measurements)
+    assert "no times above zero" in case.reason
 
 
 BROKEN = {
@@ -156,7 +164,6 @@ BROKEN = {
     "an old version": lambda folder: asv(folder, version=1),
     "params in words": lambda folder: asv(folder, params="many"),
     "results in words": lambda folder: asv(folder, rows={"times.Cold.track_cold_time": "fast"}),
-    "samples that are cut": lambda folder: cut_samples(folder),
 }
 
 
@@ -165,11 +172,13 @@ def cut(path):
     return path
 
 
-def cut_samples(folder):
-    path = nvbench(folder)
-    beside = folder / "out.json-bin" / "0.bin"
+def test_samples_that_are_cut_cost_their_state(tmp_path):
+    path = nvbench(tmp_path)
+    beside = tmp_path / "out.json-bin" / "0.bin"
     beside.write_bytes(beside.read_bytes()[:-1])
-    return path
+    found = read_foreign(path)
+    assert ["copy[n=2048,T=F32]", "copy[n=4096,T=F32]"] == [case.name for case in found.records[0].cases]
+    assert [f"{beside}: 11 bytes; 3 samples of 4 bytes were promised"] == list(found.left_out)
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -177,7 +186,7 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path, name):
     path = BROKEN[name](tmp_path)
     with pytest.raises(ResultsError) as caught:
         read_foreign(path)
-    assert str(caught.value).startswith((str(path), str(tmp_path / "out.json-bin")))
+    assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
 
 
