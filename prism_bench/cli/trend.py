@@ -67,9 +67,9 @@ def _read(runs: Path, asv: Path | None) -> "History":
     with options.err().status("reading records") as status:
         show = lambda done, total: status.update(f"reading records: {done} of {total} new")  # noqa: E731
         history = store.read_history(runs, show, foreign.records if foreign else ())
+    for reason in foreign.left_out if foreign else ():
+        options.remark(reason, "yellow")
     if not history.records:
         store.newest(runs)
         raise ResultsError(history.problems[0].reason)
-    for reason in foreign.left_out if foreign else ():
-        options.remark(reason, "yellow")
     return history

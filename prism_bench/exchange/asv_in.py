@@ -38,6 +38,7 @@ BACKEND = "asv"
 VERSION = 2
 _LATEST = 253_402_300_800_000  # the end of the year 9999
 _MOST_COMBINATIONS = 100_000
+_TIMES = {**SECONDS, "second": 1.0, "sec": 1.0}
 _RATE = re.compile(r"(?P<what>.*\S)?\s*(?:/|\bper\b)\s*(?P<time>\S+)", re.IGNORECASE)
 _FLOPS = re.compile(r"[kmgtp]?flops", re.IGNORECASE)
 _SKIPPED = "asv has no number of it (NaN): its setup skipped it, or its times were not trusted"
@@ -105,8 +106,8 @@ def _known(listed: object, name: str, path: Path) -> dict[str, Any]:
 def _record(data: dict[str, Any], path: Path, cases: list[CaseResult], began: list[datetime]) -> RunRecord:
     """Return the record; its time is that of the first benchmark, or of the commit where that is missing."""
     params = field(data, "params", dict, str(path))
-    committed = _moment(field(data, "date", (int, float), str(path)), f"{path}: date")
-    created = min(began, default=committed)
+    committed = _moment(data["date"], f"{path}: date") if data.get("date") is not None else None
+    created = min(began, default=committed or path)
     facts = {"device": str(params.get("cpu", "")), "host": {name: params.get(name) for name in ("os", "arch", "ram")}}
     commit = field(data, "commit_hash", str, str(path)) if data.get("commit_hash") is not None else None
     machine = field(params, "machine", str, f"{path}: params")
@@ -138,11 +139,11 @@ def _seconds(unit: object) -> Callable[[float], float] | None:
     A rate, such as `GB/s`, becomes the seconds that one of its units takes.
     """
     text = unit.strip() if isinstance(unit, str) else ""
-    if text in SECONDS:
-        return lambda value: value * SECONDS[text]
+    if text in _TIMES:
+        return lambda value: value * _TIMES[text]
     rate = _RATE.fullmatch(text)
-    if rate and rate["time"] in SECONDS:
-        return lambda value: SECONDS[rate["time"]] / value
+    if rate and rate["time"] in _TIMES:
+        return lambda value: _TIMES[rate["time"]] / value
     return (lambda value: 1 / value) if _FLOPS.fullmatch(text) else None
 
 
@@ -160,7 +161,7 @@ def _case(
     values = _values(samples or ([] if result is None else [result]), place)
     metric = METRICS.get(name, "wall_time")
     unit = str(known.get("unit"))
-    notes = () if name in METRICS or unit in SECONDS else (f"one over a rate in {unit}",)
+    notes = () if name in METRICS or unit in _TIMES else (f"one over a rate in {unit}",)
     times = (timing(metric, map(seconds, values), notes),) if values else ()
     changes: dict[str, Any] = {}
     if result is None:

@@ -50,7 +50,8 @@ def read(path: Path) -> Imported:
     for key, repetitions in runs.items():
         place = f"{path}: {key[0]}"
         with rows.row(place):
-            rows.add(_case(str(key[0]), _repetitions(repetitions, rows, place), place, debug), key[1:])
+            if timed := _repetitions(repetitions, rows, place):
+                rows.add(_case(str(key[0]), timed, debug), key[1:])
     return Imported((_record(context, path, rows.cases()),), tuple(rows.left_out))
 
 
@@ -84,7 +85,8 @@ def _known(row: object, names: set[str], place: str) -> tuple[_Key, dict[str, An
 def _repetitions(rows: list[dict[str, Any]], left_out: ImportedRows, place: str) -> list[dict[str, Any]]:
     """Return the rows that make the time: repetitions, else the median or the mean of them; each with its `seconds`.
 
-    An odd repetition costs itself. Two of one index are no repetitions of one benchmark.
+    An odd repetition costs itself; where all are odd, the list is empty. Two of one index are no repetitions of one
+    benchmark.
     """
     kinds = [("run_type", "iteration"), ("aggregate_name", "median"), ("aggregate_name", "mean")]
     chosen = next((same for name, kind in kinds if (same := [row for row in rows if row.get(name) == kind])), [])
@@ -100,8 +102,6 @@ def _repetitions(rows: list[dict[str, Any]], left_out: ImportedRows, place: str)
         with left_out.row(place):
             without = row.get("error_occurred") or row.get("skipped")
             timed.append(row if without else {**row, "seconds": _seconds(row, place)})
-    if not timed:
-        raise ResultsError(f"{place}: no repetition with a time")
     sound = [row for row in timed if SHORTEST <= row.get("seconds", 0) <= LONGEST]
     if sound and len(sound) < len(timed) and all("seconds" in row for row in timed):
         count = count_text(len(timed), "repetition")
@@ -110,7 +110,7 @@ def _repetitions(rows: list[dict[str, Any]], left_out: ImportedRows, place: str)
     return timed
 
 
-def _case(name: str, rows: list[dict[str, Any]], place: str, notes: tuple[str, ...]) -> CaseResult:
+def _case(name: str, rows: list[dict[str, Any]], notes: tuple[str, ...]) -> CaseResult:
     kernel, *axes = name.split("/")
     workload = axes_of(_axis(index, text) for index, text in enumerate(axes))
     for status, flag, message in (

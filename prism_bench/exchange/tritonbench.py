@@ -10,11 +10,10 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.exchange.foreign import Imported, case, number, record, timing
+from prism_bench.exchange.foreign import Imported, ImportedRows, case, number, record, timing
 from prism_bench.foreign_files import bytes_of
 from prism_bench.run_record import CaseResult
 
@@ -35,22 +34,27 @@ def is_csv(path: Path) -> bool:
 
 
 def read(path: Path) -> Imported:
-    """Return the record of one file. TritonBench writes neither time nor device: the file's last change counts."""
+    """Return the record of one file. TritonBench writes neither time nor machine: the last change is the guess."""
     text = bytes_of(path, "CSV").decode("utf-8", "replace").lstrip("\ufeff")
     try:
-        header, *rows = [*_lines(text)] or [[]]
+        header, *lines = [*_lines(text)] or [[]]
     except csv.Error as error:
         raise ResultsError(f"{path}: no CSV: {error}") from None
     columns = {index: name.removesuffix(LATENCY) for index, name in enumerate(header) if name.endswith(LATENCY)}
     if not columns or 0 in columns:
         raise ResultsError(f"{path}: no CSV of TritonBench: its first column names the inputs, others end in {LATENCY}")
-    backends = _backends(header)
-    inputs = [(index, row) for index, row in enumerate(rows, 2) if row and row[0] not in _NO_INPUTS]
-    cases = [one for index, row in inputs for one in _cases(row, columns, backends, f"{path}:{index}")]
-    if not any(one.measurements for one in cases):
-        raise ResultsError(f"{path}: no latency of any input")
-    created = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return Imported((record(BACKEND, "unknown", created, cases, version="1"),))
+    backends, rows = _backends(header), ImportedRows(path)
+    for row, line in enumerate(lines, 2):
+        for index, name in columns.items() if line and line[0] not in _NO_INPUTS else ():
+            with rows.row(f"{path}:{row}"):
+                result = _case(line, index, name, backends[name], f"{path}:{row}")
+                if result:
+                    rows.add(result)
+    cases = rows.cases()
+    if not any(result.measurements for result in cases):
+        reasons = [result.reason for result in cases if result.reason] or [*rows.left_out, "no line of an input"]
+        raise ResultsError(f"{path}: no latency of any input: {reasons[0]}")
+    return Imported((record(BACKEND, None, path, cases, version="1"),), tuple(rows.left_out))
 
 
 def _lines(text: str) -> Iterator[list[str]]:
@@ -65,16 +69,15 @@ def _backends(header: list[str]) -> dict[str, int]:
     return found
 
 
-def _cases(row: list[str], columns: dict[int, str], backends: dict[str, int], place: str) -> list[CaseResult]:
-    found: list[CaseResult] = []
-    for index, name in columns.items():
-        first, text = (row[at] if at < len(row) else "" for at in (backends[name], index))
-        value = _VALUE.fullmatch(text)
-        if value:
-            seconds = number(value[1], f"{place}: {name}{LATENCY}") * 1e-3
-            note = ("one number: the median that TritonBench gives",)
-            found.append(case(name, {INPUT: row[0]}, [timing("cold_time", [seconds], note)]))
-        elif text.strip() or (first.strip() and not _VALUE.fullmatch(first)):
-            reason = f"TritonBench writes: {text.strip() or first.strip():.200}"
-            found.append(case(name, {INPUT: row[0]}, [], status="failed", reason=reason))
-    return found
+def _case(line: list[str], index: int, name: str, first: int, place: str) -> CaseResult | None:
+    """Return the case of one backend on one input, its latency at `index`; None where the backend did not run it."""
+    error, text = (line[at] if at < len(line) else "" for at in (first, index))
+    value = _VALUE.fullmatch(text)
+    if value:
+        seconds = number(value[1], f"{place}: {name}{LATENCY}") * 1e-3
+        note = ("one number: the median that TritonBench gives",)
+        return case(name, {INPUT: line[0]}, [timing("cold_time", [seconds], note)])
+    if text.strip() or (error.strip() and not _VALUE.fullmatch(error)):
+        reason = f"TritonBench writes: {text.strip() or error.strip():.200}"
+        return case(name, {INPUT: line[0]}, [], status="failed", reason=reason)
+    return None

@@ -58,7 +58,9 @@ def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
     Cases and measurements without samples are left out.
     """
     owners = _Owners(record)
-    rows = [row for case in record.cases for row in _rows(case, owners.of(case))]
+    options = " and ".join(f"--{name}" for name in record.guessed)
+    guess = f"imported without {options}, and its file does not have it" if options else ""
+    rows = [row for case in record.cases for row in _rows(case, owners.of(case), guess)]
     columns: list[list[Any]] = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in (*WORDS, *NUMBERS)]
     return _facts(record, file), dict(zip((*WORDS, *NUMBERS), columns, strict=True))
 
@@ -115,14 +117,14 @@ def utc(text: str) -> str:
     return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def _rows(case: CaseFile, board: str) -> Iterator[_Row]:
+def _rows(case: CaseFile, board: str, guess: str) -> Iterator[_Row]:
     code, build = _code(case.code), _build(case.code)
     for one in case.measurements:
         ordered = [(sorted(group.counts), group.unit) for group in one.processes if group.counts]
         if ordered:
             value = _median(sorted(_median(counts) * unit for counts, unit in ordered))
             yield (
-                case.name, one.metric, one.subject, code, build, _doubt(case, one, ordered), board,
+                case.name, one.metric, one.subject, code, build, guess or _doubt(case, one, ordered), board,
                 shown(value), _clock(one.clocks),
                 min(sum(len(counts) for counts, _ in ordered), _MOST), min(one.throttled, _MOST),
             )  # fmt: skip

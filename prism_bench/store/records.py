@@ -5,9 +5,11 @@ is for a file that its caller owns.
 """
 
 import gzip
+import hashlib
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -23,13 +25,20 @@ from prism_bench.strict_json import json_text
 if TYPE_CHECKING:
     import pandas
 
+_DIGITS = 16  # of a digest in a file's name
 _NUMBERED = re.compile(r"(?P<first>\d{8}T\d{6}Z-[^-]+(-dirty)?)-(?P<number>\d{1,9})")
 
 
 def path_for(record: RunRecord, root: Path) -> Path:
-    """Return `<root>/<machine>/<UTC>-<commit>.json.gz`; no value of the record is more than one part of it."""
+    """Return `<root>/<machine>/<UTC>-<commit>.json.gz`; no value of the record is more than one part of it.
+
+    A record whose time is a guess has a digest of its content behind the commit: that is what it is known by.
+    """
     stamp = record.created.replace("-", "").replace(":", "").split(".")[0].split("+")[0]
     commit = (record.commit or "nocommit")[:8]
+    if "created" in record.guessed:
+        text = json_text(encode(replace(record, created="")))
+        commit += f".{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
     name = path_part(f"{stamp}Z-{commit}{'-dirty' if record.dirty else ''}")
     return root / path_part(record.machine["id"]) / f"{name}.json.gz"
 
@@ -63,10 +72,19 @@ class RecordPlace:
 
 
 def add_once(record: RunRecord, root: Path) -> Path:
-    """Create a new file for the record below `root`, unless there is one with its content; return the path."""
+    """Create a new file for the record below `root`, unless there is one with its content; return the path.
+
+    A guessed time is no part of the content.
+    """
     first = path_for(record, root)
     data = packed(record, first)
     with _writing(first):
+        if "created" in record.guessed:
+            digest = first.name.removesuffix(".json.gz").rpartition(".")[2]
+            for path in sorted(first.parent.glob(f"*.{digest}.json.gz")):
+                with suppress(ResultsError):  # a damaged file is none of the record's
+                    read(path)
+                    return path
         for path in numbered(first):
             try:
                 create_file(path, data)

@@ -54,6 +54,50 @@ def test_two_files_of_one_second_are_two_records(shell, tmp_path):
     assert 2 == len(store.records_in(RUNS))
 
 
+def test_a_copy_of_a_file_without_a_time_is_the_same_record(shell, tmp_path):
+    path = nvbench(tmp_path)
+    first = shell("import", path)
+    os.utime(path, (1_763_700_000, 1_763_700_000))
+    assert (0, first.out) == (0, shell("import", path).out)
+    assert 1 == len(store.records_in(RUNS))
+    assert "a file does not say when it was measured: a record of it enters no trend without --created" in first.err
+
+
+def test_a_guessed_time_enters_no_trend(shell, tmp_path):
+    for day in range(1, 4):
+        path = nvbench(tmp_path / str(day), meta={"version": {"nvbench": {"string": f"0.{day}"}}})
+        os.utime(path, (1_763_700_000 + day, 1_763_700_000 + day))
+        assert 0 == shell("import", path).code
+    found = shell("trend", "--json").json
+    assert {"imported without --created, and its file does not have it": 9} == found["set_aside"]
+    stated = shell(
+        "import", path, "--created", "2026-11-20T10:00:00+01:00", "--commit", "f" * 40, "--machine", "host-7"
+    )
+    assert (0, "record: reports/runs/host-7/20261120T090000Z-ffffffff.json.gz\n") == (stated.code, stated.out)
+    assert 9 == sum(shell("trend", "--json").json["set_aside"].values())
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [(("--created", "yesterday"), "--created: 'yesterday' is no time of ISO 8601"),
+     (("--commit", "main"), "--commit 'main': it must be a hash"), (("--machine", "--"), "--machine '--': it must be")],
+)  # fmt: skip
+def test_a_stated_fact_that_is_no_fact_is_refused(shell, tmp_path, words, reason):
+    found = shell("import", nvbench(tmp_path), f"{words[0]}={words[1]}")
+    assert (2, True, []) == (found.code, reason in found.err, store.records_in(RUNS))
+
+
+def test_where_nothing_comes_in_the_reasons_are_printed(shell, tmp_path):
+    empty = asv(tmp_path / "a", rows={"sorting.peakmem_sort": [1e6, [], "bb"]})
+    found = shell("import", empty, tmp_path / "a", google_benchmark(tmp_path / "g", repetition("BM", 1.0)))
+    assert (2, 1) == (found.code, found.out.count("record: "))
+    reason = "sorting.peakmem_sort is left out: its unit is bytes"
+    assert [f"{empty}: nothing can be imported: {reason}", reason] == found.err.splitlines()
+    for words in (("import", tmp_path / "a"), ("trend", "--runs", tmp_path / "none", "--asv", tmp_path / "a")):
+        found = shell(*words)
+        assert (2, reason) == (found.code, found.err.splitlines()[0])
+
+
 def test_one_file_named_twice_is_told_once(shell, tmp_path):
     path = nvbench(tmp_path)
     assert 1 == len(shell("import", path, path, "--json").json["records"])

@@ -8,7 +8,17 @@ from prism_bench import store
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.exchange import read_foreign
 from prism_bench.run_record import decode, encode
-from tests.exchange.results import BENCHMARKS, ROWS, asv, google_benchmark, nvbench, repetition, written
+from tests.exchange.results import (
+    BENCHMARKS,
+    ROWS,
+    asv,
+    axes,
+    google_benchmark,
+    nvbench,
+    repetition,
+    summary,
+    written,
+)
 
 
 def one(path, **options):
@@ -147,6 +157,100 @@ def test_a_case_without_a_possible_time_is_never_ok(tmp_path, value):
     (case,) = one(google_benchmark(tmp_path, repetition("BM", value))).cases
     assert ("failed", ()) == (case.status, case.measurements)
     assert "no times above zero" in case.reason
+
+
+UNITS = {
+    "s": 0.5, "seconds": 0.5, "ms": 5e-4, "us": 5e-7, "ns": 5e-10, "GB/s": 2.0, "items / ms": 2e-3,
+    "ops per second": 2.0, "TFLOPS": 2.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_units_of_time_and_rates_of_asv_come_in(tmp_path, unit):
+    path = asv(tmp_path, rows={"track.track_it": [[0.5], [], "aa"]})
+    written(tmp_path / "benchmarks.json", {"version": 2, "track.track_it": {"unit": unit, "param_names": []}})
+    (case,) = one(path).cases
+    assert ("ok", pytest.approx((UNITS[unit],))) == (case.status, case.measurements[0].samples)
+    is_rate = "/" in unit or "per" in unit or "FLOPS" in unit
+    assert ((f"one over a rate in {unit}",) if is_rate else ()) == case.measurements[0].notes
+
+
+def test_what_asv_skipped_is_skipped_and_not_ok(tmp_path):
+    record = one(asv(tmp_path, rows={"sorting.time_sort": [[float("nan"), None], [["1"], ["2", "3"]], "aa"]}))
+    assert ["skipped", "failed"] == [case.status for case in record.cases]
+    assert "its setup skipped it" in record.cases[0].reason
+
+
+def test_fits_of_complexity_are_left_out(tmp_path):
+    fits = [{"name": f"BM_{name}", "run_name": "BM", "run_type": "aggregate", "aggregate_name": name, **values}
+            for name, values in (("BigO", {"real_coefficient": 1.0, "big_o": "N"}), ("RMS", {"rms": 0.1}))]  # fmt: skip
+    found = read_foreign(google_benchmark(tmp_path, repetition("BM/1", 1.0), repetition("BM/8", 8.0), *fits))
+    assert ["BM[arg0=1]", "BM[arg0=8]"] == [case.name for case in found.records[0].cases]
+    assert 2 == len([reason for reason in found.left_out if "fit of complexity" in reason])
+
+
+def test_what_google_benchmark_skipped_is_skipped(tmp_path):
+    row = repetition("BM", 0.0, skipped=True, skip_message="no such device", iterations=0)
+    (case,) = one(google_benchmark(tmp_path, row)).cases
+    assert ("skipped", "no such device", ()) == (case.status, case.reason, case.measurements)
+
+
+def test_times_of_the_cpu_in_nvbench_are_wall_times(tmp_path):
+    tags = {"nv/cpu_only/time/cpu/mean": "0.002", "nv/cpu_only/time/cpu/median": "0.0019"}
+    known = [summary(tag, value=value) for tag, value in tags.items()]
+    states = [{"device": device, "axis_values": axes(n=n), "summaries": tagged}
+              for device, n, tagged in ((0, "1", known), (0, "2", []), (0, "3", None), (None, "4", known))]  # fmt: skip
+    found = read_foreign(nvbench(tmp_path, benchmarks=[{"name": "host", "states": states}]))
+    gpu, cpu = found.records
+    assert [("ok", "wall_time", (0.0019,))] == [
+        (case.status, time.metric, time.samples) for case in gpu.cases for time in case.measurements
+    ]
+    assert ["the file has no time of it"] * 2 == [case.reason for case in gpu.cases if case.status == "failed"]
+    assert (["host[n=4]"], ("created", "machine")) == ([case.name for case in cpu.cases], cpu.guessed)
+
+
+def test_what_kernelbench_did_not_time_is_verified_on_the_files_machine(tmp_path):
+    facts = {"sample_id": 0, "compiled": True, "correctness": True, "metadata": {"hardware": "NVIDIA H100"}}
+    failed = {"compiled": False, "correctness": False, "metadata": {"compilation_error": "nvcc: x"}, "runtime": -1.0}
+    data = {"1": [{**facts, "runtime": -1.0, "runtime_stats": {}}], "2": [failed], "3": "lost", "4": [
+        {**facts, "runtime": 0.5, "runtime_stats": {"mean": 0.5}}, {**facts, "correctness": False, "sample_id": 1}],
+        "5": [{**facts, "runtime_stats": {"mean": 0.0}}]}  # fmt: skip
+    path = written(tmp_path / "eval.json", data)
+    found = read_foreign(path)
+    (record,) = found.records
+    assert "nvidia-h100" == record.machine["id"]
+    assert ["ok", "failed", "ok", "wrong", "ok"] == [case.status for case in record.cases]
+    assert [({"passed": True},), (), ({"passed": True},), (), ({"passed": True},)] == [
+        case.verification for case in record.cases
+    ]
+    assert [0, 0, 1, 0, 0] == [len(case.measurements) for case in record.cases]
+    assert "KernelBench could not compile it: nvcc: x" == record.cases[1].reason
+    assert [f"{path}: 3[0]: 'lost', no evaluation with 'correctness'"] == list(found.left_out)
+
+
+ODD = {
+    "google-benchmark": lambda folder: google_benchmark(
+        folder, repetition("A", 1.0), 7, repetition("B", "fast"), repetition("C", 1.0, time_unit="fortnights"),
+        {"real_time": 1.0}, repetition("D", 1.0, family_index=[]),
+    ),
+    "asv": lambda folder: asv(folder, rows={
+        "sorting.time_sort": [[1.0, "fast"], [["1"], ["2", "3"]], "aa"], "times.Cold.track_cold_time": "fast",
+        "sorting.peakmem_sort": [1e6, [], "bb"],
+    }),
+    "nvbench": lambda folder: nvbench(folder, benchmarks=[7, {"name": "copy", "states": [
+        7, {"device": 0, "summaries": [summary("nv/cold/time/gpu/mean", value="1e-5")]},
+        {"device": 0, "axis_values": axes(n="2"), "summaries": [{"tag": "x"}]},
+        {"device": 0, "axis_values": [{"name": "n"}], "summaries": []},
+    ]}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", ODD)
+def test_an_odd_row_costs_itself(tmp_path, tool):
+    found = read_foreign(ODD[tool](tmp_path))
+    (case,) = found.records[0].cases
+    assert ("ok", 1) == (case.status, len(case.measurements))
+    assert {"google-benchmark": 5, "asv": 3, "nvbench": 4}[tool] == len(found.left_out)
 
 
 BROKEN = {

@@ -221,9 +221,14 @@ def differences(old: Facts, new: Facts) -> _Words:
 
 
 def breakpoints(records: Iterable[Facts]) -> Iterator[Breakpoint]:
-    """Yield every place at which successive records of one machine and backend differ; `records` are oldest first."""
+    """Yield every place at which successive records of one machine and backend differ; `records` are oldest first.
+
+    A record whose time or machine is a guess has no place among them.
+    """
     newest: dict[tuple[str, str], Facts] = {}
     for facts in records:
+        if facts.guessed:
+            continue
         owner = facts.machine, facts.backend
         if owner in newest:
             for kind, words in differences(newest[owner], facts).items():
