@@ -163,12 +163,12 @@ def _emulated(record: "RunRecord", catalogue: Catalogue) -> dict[str, float]:
 
 
 def _show_capture(path: Path, json: bool) -> None:
-    """Print the launches of a capture that somebody else made, with the metric set where its names are known."""
+    """Print the launches of a capture that somebody else made, by kernel where there are many."""
     from prism_bench.report.terminal.profile import capture_json, capture_view
     from prism_bench.studies.profile_job import read_capture
 
-    launches = capture_json(read_capture(path))
+    launches = read_capture(path)
     if json:
-        options.print_json(launches)
+        options.print_json(capture_json(launches))
     else:
         options.out().print(capture_view(launches), soft_wrap=True)

@@ -1,7 +1,10 @@
 """Launches as a kernel profiler reports them, whichever tool and file they came from."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+_MISSING = re.compile(r"|n/a|[+-]?(nan|inf|infinity)(\(.*\))?", re.IGNORECASE)  # `-nan(ind)` on Windows
 
 
 @dataclass(frozen=True)
@@ -11,6 +14,11 @@ class ProfiledValue:
     value: float | None
     unit: str = ""
     text: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the tool printed no value (`n/a`, `nan`, `-inf`, nothing), where a word would be a value."""
+        return self.value is None and bool(_MISSING.fullmatch(self.text.strip()))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_bench.profilers.chips import Chip
-from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue
 
 SETS = ("core", "all", "traffic")  # 3, 10 and 1 passes on a GH100
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -78,6 +78,10 @@ LOGICAL = {
     )
 }  # fmt: skip
 
+_BY_SOURCE = {source: metric for metric in LOGICAL.values() for source in metric.sources}
+# Units of ncu, in SI, that a metric's value may be in; a share without `%` would be read as a hundred times as much.
+_UNITS = {"s": ("s",), "B": ("B", "B/block"), "inst": ("inst",), "1": ("1", "", "register/thread", "pass")}
+
 # What the seed documents and older profilers call things, and what answers today.
 REPLACED = {
     "sm__occupancy": f"sm__warps_active.{_ACTIVE}",
@@ -123,11 +127,28 @@ def _one(metric: LogicalMetric, launches: Sequence[ProfiledLaunch], chip: Chip, 
     present = [name for name in metric.sources if any(name in one.metrics for one in launches)]
     if not present:
         return _none(metric, f"{source} was not collected")
-    values = [value for one in launches if (value := one.value(present[0])) is not None]
-    if len(values) < len(launches):
-        words = next(one.metrics[present[0]].text for one in launches if one.value(present[0]) is None)
-        return _none(metric, f"the profiler answers '{words}' to {present[0]}")
+    counted = [one.metrics.get(present[0]) for one in launches]
+    reasons = [why_missing(present[0], quantity, chip) if quantity else "not of every launch" for quantity in counted]
+    if any(reasons):
+        return _none(metric, f"{present[0]}: {next(filter(None, reasons))}")
+    values = [quantity.value for quantity in counted if quantity and quantity.value is not None]
     return {"value": _together(metric, values, launches), "unit": metric.unit, "source": present[0]}
+
+
+def why_missing(name: str, quantity: ProfiledValue, chip: Chip | None) -> str | None:
+    """Return why a launch's quantity is no value of the metric `name`; None where it is one."""
+    if quantity.value is not None:
+        metric = _BY_SOURCE.get(name)
+        units = () if metric is None else ("1",) if "pct" in name else _UNITS[metric.unit]
+        if metric is None or quantity.unit in units:
+            return None
+        return f"{quantity.text} is in '{quantity.unit}', which is no unit of it"
+    answer, word = f"the profiler answers '{quantity.text}'", quantity.text.lower()
+    if chip and "__" in name and not (computed_by_tool(name) or chip.has(base(name))):
+        return f"{answer}, {chip} has no such counter"
+    if "nan" in word or "inf" in word:
+        return f"{answer}, not collected or divided by zero"
+    return answer
 
 
 def _none(metric: LogicalMetric, reason: str) -> dict[str, Any]:

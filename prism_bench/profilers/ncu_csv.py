@@ -151,6 +151,8 @@ def _extent(text: str, place: str) -> tuple[int, ...]:
 
 def _quantity(text: str, unit: str, mark: str, place: str) -> ProfiledValue:
     if not numbers.is_number(text):
+        if numbers.looks_numeric(text) and (unit or not text.isascii()):  # a word would have no unit
+            raise ResultsError(f"{place} is {text!r:.40}, a number in no known locale; {numbers.CURE}")
         return ProfiledValue(None, unit, text)
     try:
         value, unit = numbers.to_si(numbers.number(text, mark), unit)

@@ -1,5 +1,6 @@
 """ncu's own report files (.ncu-rep), read by NVIDIA's `ncu-report` where that is installed: no ncu, no GPU."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,10 @@ def _quantity(metric: Any) -> ProfiledValue:
     unit = metric.unit() or ""
     if metric.kind() == metric.ValueKind_STRING or not metric.has_value():
         return ProfiledValue(None, unit, metric.as_string() or "")
-    value, unit = to_si(float(metric.as_double()), unit)
+    value = float(metric.as_double())
+    if not math.isfinite(value):
+        return ProfiledValue(None, unit, str(value))
+    value, unit = to_si(value, unit)
     return ProfiledValue(value, unit, str(value))
 
 

@@ -79,7 +79,8 @@ def parse(text: str, origin: str) -> StatsTable:
             f"{origin}: a row has not the {count_text(len(header), 'field')} of the "
             "header; the table is cut or has words in it"
         )
-    mark = numbers.decimal_mark((cell for row in rows for cell in row), origin)
+    cells = (cell for row in rows for (name, _), cell in zip(columns, row, strict=True) if name != "name")
+    mark = numbers.decimal_mark(cells, origin)
     found = tuple(
         {name: _cell(name, unit, cell, mark, f"{origin}: row {number}: {name}")
          for (name, unit), cell in zip(columns, row, strict=True)}

@@ -271,6 +271,62 @@ def test_a_record_without_profiles_says_what_adds_them(shell, toys):
     assert "no case of it was profiled" in found.err
 
 
+def _capture(path, *rows):
+    """Write a CSV of ncu with rows of (id, process, device, kernel, metric, unit, value)."""
+    header = ("ID", "Process ID", "Device", "Kernel Name", "CC", "Metric Name", "Metric Unit", "Metric Value")
+    with path.open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([header, *((*row[:4], "9.0", *row[4:]) for row in rows)])
+    return path
+
+
+def test_a_capture_shows_processes_and_devices_where_it_has_several(shell, tmp_path):
+    duration = ("vadd", "gpu__time_duration.sum", "us")
+    two = _capture(tmp_path / "two.csv", (0, 10, 0, *duration, "100.50"), (0, 11, 1, *duration, "400.50"))
+    lines = shell("profile", "--from", two).out.splitlines()
+    assert [line.split("  ")[-2:] for line in lines[::2]] == [["process 10", "device 0"], ["process 11", "device 1"]]
+    assert [(10, 0), (11, 1)] == [
+        (row["process"], row["device"]) for row in shell("profile", "--from", two, "--json").json
+    ]
+    single = _capture(tmp_path / "single.csv", (0, 10, 0, *duration, "100.50"))
+    assert not {"process", "device"} & set(shell("profile", "--from", single).out.split())
+
+
+def test_a_capture_names_each_counter_without_a_value(shell, tmp_path):
+    names = ("dram__throughput.avg.pct_of_peak_sustained_elapsed", "dram__bytes_read.sum", "x__y.sum")
+    counters = zip(names, ("%", "Mbyte", ""), ("nan", "nan", "n/a"), strict=True)
+    path = _capture(tmp_path / "nan.csv", (0, 1, 0, "f", "gpu__time_duration.sum", "us", "1.5"),
+                    *((0, 1, 0, "f", *counter) for counter in counters))  # fmt: skip
+    found = shell("profile", "--from", path)
+    assert f"no value of {names[0]}, {names[1]}: the profiler answers 'nan'" in found.out
+    assert "no value of x__y.sum: the profiler answers 'n/a', GH100" in found.out
+    assert set(names) == set(shell("profile", "--from", path, "--json").json[0]["missing"])
+
+
+def test_a_counter_in_another_unit_is_converted_or_refused(shell, tmp_path):
+    rows = (("dram__bytes_read.sum", "Kibyte", "8,192.50"), ("gpu__time_duration.sum", "hour", "3"))
+    found = shell("profile", "--from", _capture(tmp_path / "units.csv", *((0, 1, 0, "f", *row) for row in rows)))
+    assert "dram_read_bytes = 8.38912e+06 B" in found.out
+    assert "no value of gpu__time_duration.sum: 3 is in 'hour', which is no unit of it" in found.out
+
+
+def test_many_launches_are_summed_up_by_kernel(shell, tmp_path):
+    rows = [(i, 1, i % 2, "short" if i % 3 else "long", "gpu__time_duration.sum", "us", "1.0" if i % 3 else "40.0")
+            for i in range(30)]  # fmt: skip
+    out = shell("profile", "--from", _capture(tmp_path / "many.csv", *rows)).out
+    title, header, *lines = (" ".join(line.split()) for line in out.splitlines())
+    assert "30 launches by kernel; --json has each launch" == title
+    assert "kernel device launches in sum median longest" == header
+    assert ["long 0 5 200 us 40.0 us 40.0 us", "long 1 5 200 us 40.0 us 40.0 us"] == sorted(lines[:2])
+    assert ["short 0 10 10.0 us 1.00 us 1.00 us", "short 1 10 10.0 us 1.00 us 1.00 us"] == sorted(lines[2:])
+
+
+def test_a_capture_of_a_chip_without_a_table_shows_its_metrics(shell, tmp_path):
+    path = _capture(tmp_path / "new.csv", (0, 1, 0, "f", "x__y.sum", "byte", "12"))
+    path.write_text(path.read_text().replace("9.0", "99.9"))
+    found = shell("profile", "--from", path)
+    assert (0, "  x__y.sum = 12 B") == (found.code, found.out.splitlines()[1])
+
+
 def test_a_capture_of_somebody_else_is_shown(shell, samples):
     found = shell("profile", "--from", samples / "ncu_raw_wide_h200_2025.3.1.csv")
     assert 0 == found.code

@@ -134,10 +134,17 @@ def test_a_damaged_table_of_ncu_is_named(name):
         ncu_csv.parse(text, "here")
 
 
-@pytest.mark.parametrize("cell", ["1,2345.6", "1.2.3", "12,34,5", "²", "٣"])
+@pytest.mark.parametrize("cell", ["1,2345.6", "1.2.3", "12,34,5", "²"])
 def test_what_is_grouped_wrong_is_no_number(cell):
     text = current(f'"","x__y.sum","","{cell}"', '"","x__z.sum","","1,234.5"')
     assert ncu_csv.parse(text, "here")[0].value("x__y.sum") is None
+
+
+@pytest.mark.parametrize(("unit", "cell"), [("", "٣"), ("ns", "1,2345.6"), ("byte", "12,34,5"), ("ns", "1٬234٫5")])
+def test_a_value_with_separators_of_no_locale_is_refused_with_the_cure(unit, cell):
+    text = current(f'"","x__y.sum","{unit}","{cell}"', '"","x__z.sum","","1,234.5"')
+    with pytest.raises(ResultsError, match=rf"here: launch 0, 'x__y.sum' is '{cell}', a number in no .*LC_ALL=C"):
+        ncu_csv.parse(text, "here")
 
 
 TRACE = "Start (ns),Duration (ns),CorrId,Bytes (MB),Device,Strm,Name"

@@ -1,22 +1,34 @@
 """The metric set by chip: names, sums over launches, reasons where there is no value, advice for names of the past."""
 
 import csv
+import re
 
 import pytest
 
 from prism_bench.errors import UsageError
 from prism_bench.profilers.chips import chip_of, chips, counters
 from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue
-from prism_bench.profilers.metrics import LOGICAL, REPLACED, SETS, advice, base, combined, computed_by_tool, source_on
+from prism_bench.profilers.metrics import (
+    LOGICAL,
+    REPLACED,
+    SETS,
+    advice,
+    base,
+    combined,
+    computed_by_tool,
+    source_on,
+    why_missing,
+)
 from prism_bench.profilers.metrics import counters as asked
 
 HOPPER = chip_of("9.0")
 READ, WRITE, TIME = "dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum"
 SHARE = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
+UNITS = {READ: "B", WRITE: "B", TIME: "s", SHARE: "1"}
 
 
 def launched(**metrics):
-    return ProfiledLaunch(0, "kernel", {name: ProfiledValue(value) for name, value in metrics.items()})
+    return ProfiledLaunch(0, "kernel", {name: ProfiledValue(value, UNITS[name]) for name, value in metrics.items()})
 
 
 def test_names_follow_the_chip():
@@ -70,10 +82,31 @@ def test_every_value_has_a_source_or_a_reason():
 
 def test_what_the_tool_does_not_know_is_never_zero():
     values = combined([ProfiledLaunch(0, "kernel", {READ: ProfiledValue(None, "", "n/a")})], HOPPER)
-    assert (None, "the profiler answers 'n/a' to dram__bytes_read.sum") == (
+    assert (None, "dram__bytes_read.sum: the profiler answers 'n/a'") == (
         values["dram_read_bytes"]["value"],
         values["dram_read_bytes"]["reason"],
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity", "reason"),
+    [
+        (READ, ProfiledValue(None, "", "n/a"), "the profiler answers 'n/a'"),
+        ("smem__y.sum", ProfiledValue(None, "", "n/a"), r"GH100 \(compute capability 9.0\) has no such counter"),
+        (READ, ProfiledValue(None, "Mbyte", "-nan(ind)"), r"'-nan\(ind\)', not collected or divided by zero"),
+        (TIME, ProfiledValue(3.0, "hour", "3"), "3 is in 'hour', which is no unit of it"),
+        (SHARE, ProfiledValue(71.25, "", "71.25"), "71.25 is in '', which is no unit of it"),
+    ],
+)
+def test_a_metric_without_a_value_in_its_unit_has_the_reason(name, quantity, reason):
+    assert re.search(reason, why_missing(name, quantity, HOPPER) or "none")
+    value = combined([ProfiledLaunch(0, "kernel", {name: quantity})], HOPPER, "all")
+    assert all(entry["value"] is None for entry in value.values())
+
+
+def test_a_metric_that_one_launch_lacks_has_no_sum():
+    values = combined([launched(**{READ: 30.0}), launched(**{TIME: 1.0})], HOPPER)
+    assert "dram__bytes_read.sum: not of every launch" == values["dram_read_bytes"]["reason"]
 
 
 def test_metrics_of_a_launch_need_no_counter():

@@ -98,6 +98,34 @@ def test_what_is_not_supported_is_null_with_the_tools_word():
 
 
 @pytest.mark.parametrize(
+    ("duration", "read", "seconds"),
+    [
+        ("12 345,67", "8 388 608", 12345.67e-9),
+        ("12\u202f345,67", "8\u202f388\u202f608", 12345.67e-9),
+        ("12\u2019345.67", "8\u2019388\u2019608", 12345.67e-9),
+        ("1,23,45,678.90", "83,88,608", 12345678.9e-9),
+    ],
+    ids=["French", "French with narrow spaces", "Swiss", "Indian"],
+)
+def test_numbers_of_other_locales_are_read(duration, read, seconds):
+    launch = only(current(f'"","gpu__time_duration.sum","ns","{duration}"', f'"","dram__bytes.sum","byte","{read}"'))
+    assert (pytest.approx(seconds), 8388608.0) == (
+        launch.value("gpu__time_duration.sum"),
+        launch.value("dram__bytes.sum"),
+    )
+
+
+@pytest.mark.parametrize("word", ["n/a", "nan", "-nan", "NaN", "-nan(ind)", "inf", ""])
+def test_a_counter_without_a_value_is_missing(word):
+    quantity = only(current(f'"","x__y.sum","byte","{word}"')).metrics["x__y.sum"]
+    assert (None, word, True) == (quantity.value, quantity.text, quantity.is_missing)
+
+
+def test_a_word_is_not_missing():
+    assert not only(current('"","launch__policy","","PolicySpread"')).metrics["launch__policy"].is_missing
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("", "no table of kernels"),
