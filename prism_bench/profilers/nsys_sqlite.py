@@ -17,14 +17,24 @@ import numpy as np
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.nsys_checks import MOST_THREADS, Checks
-from prism_bench.profilers.timeline import COPY, KERNEL, SET, Caller, Calls, Ranges, Timeline, Work
+from prism_bench.profilers.timeline import COPY, GRAPH, KERNEL, SET, Caller, Calls, Ranges, Timeline, Work, is_transfer
 from prism_bench.units import count_text
 
 OLDEST, NEWEST = (3, 20), (3, 25)
 _PIECE = 1 << 14
-_WORK = {"CUPTI_ACTIVITY_KIND_KERNEL": KERNEL, "CUPTI_ACTIVITY_KIND_MEMCPY": COPY, "CUPTI_ACTIVITY_KIND_MEMSET": SET}
-_CALLS, _RANGES, _GRAPHS = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-_OVERHEAD = "PROFILER_OVERHEAD"
+_ACTIVITY = "CUPTI_ACTIVITY_KIND_"
+_WORK = {f"{_ACTIVITY}KERNEL": KERNEL, f"{_ACTIVITY}MEMCPY": COPY, f"{_ACTIVITY}MEMSET": SET,
+         f"{_ACTIVITY}GRAPH_TRACE": GRAPH}  # fmt: skip
+_CALLS, _RANGES, _OVERHEAD = f"{_ACTIVITY}RUNTIME", "NVTX_EVENTS", "PROFILER_OVERHEAD"
+# Columns without which a table is not read; a table is read under its newest name, `NVTX_EVENTS_V2`.
+_NEEDED = {
+    **{table: ("start", "end", "deviceId", "correlationId", *(["bytes"] if kind in (COPY, SET) else []))
+       for table, kind in _WORK.items()},
+    _CALLS: ("start", "end", "correlationId", "globalTid", "nameId"),
+    _RANGES: ("start", "end", "eventType", "globalTid"),
+    _OVERHEAD: ("start", "end"),
+}  # fmt: skip
+_NO_WORK = tuple(f"{_ACTIVITY}{kind}" for kind in ("SYNCHRONIZATION", "CUDA_EVENT", "OVERHEAD", "MEMORY"))
 _PUSHED = "WHERE eventType IN (59, 60) AND end IS NOT NULL"  # push/pop and start/end, as nsys numbers its events
 _CALL = {"start": "i8", "length": "length", "name": "name", "correlation": "i4", "process": "i2", "thread": "i2"}
 _PIECE_OF_WORK = {"start": "i8", "length": "length", "device": "i1", "kind": "i1", "name": "name", "call": "i4"}
@@ -59,6 +69,24 @@ class _Tables:
         listed = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         self.columns = {name: {row[1] for row in database.execute(f'PRAGMA table_info("{name}")')} for name in listed}
 
+    def names(self) -> tuple[dict[str, str], list[str]]:
+        """Return by known table the one to read in its place, and the tables of such events that are not read."""
+        chosen: dict[str, str] = {}
+        for base, needed in _NEEDED.items():
+            versions = {
+                int(found[1]): name for name in self.columns if (found := re.fullmatch(rf"{base}_?V?(\d+)", name))
+            }
+            newer = [
+                name for _, name in sorted(versions.items()) if {*needed} <= self.columns[name] and self.count(name)
+            ]
+            chosen[base] = newer[-1] if newer else base
+        unread: list[str] = []
+        for name in set(self.columns) - set(chosen.values()):
+            is_work = name.startswith(_ACTIVITY) and {"start", "end", "deviceId"} <= self.columns[name]
+            if name.startswith(tuple(chosen)) or (is_work and not name.startswith(_NO_WORK)):
+                unread.append(name)
+        return chosen, [name for name in sorted(unread) if name.isidentifier() and self.count(name)]
+
     def value(self, query: str) -> Any:
         """Return the only value that the query gives."""
         return self.database.execute(query).fetchone()[0]
@@ -82,14 +110,14 @@ class _Tables:
 class _Names:
     """Every string of the file by its place in `texts`. Texts that only ranges have get ids below -1 (`own`)."""
 
-    def __init__(self, tables: _Tables, path: Path) -> None:
+    def __init__(self, tables: _Tables, path: Path, ranges: str) -> None:
         self._path = path
         known = (
             dict(tables.database.execute("SELECT id, value FROM StringIds")) if "StringIds" in tables.columns else {}
         )
         self.own: dict[str, int] = {}
-        if "text" in tables.columns.get(_RANGES, ()):
-            found = tables.database.execute(f"SELECT DISTINCT text FROM {_RANGES} {_PUSHED} AND text IS NOT NULL")
+        if "text" in tables.columns.get(ranges, ()):
+            found = tables.database.execute(f"SELECT DISTINCT text FROM {ranges} {_PUSHED} AND text IS NOT NULL")
             self.own = {text: -2 - i for i, (text,) in enumerate(found)}
         strings = {**known, **{number: text for text, number in self.own.items()}}
         self.texts = tuple(strings.values())
@@ -116,20 +144,29 @@ class _Export:
         self._processes, self._threads = {}, {}
         self._caller: Caller | None = None
         self._checks = Checks(database, self._columns, str(path))
+        named, self._unread = self._tables.names()
+        self._kinds = {named[table]: kind for table, kind in _WORK.items()}
+        self._kernels, self._called, self._ranged, self._overhead = (
+            named[table] for table in (f"{_ACTIVITY}KERNEL", _CALLS, _RANGES, _OVERHEAD)
+        )
 
     def timeline(self) -> Timeline:
         version = self._schema()
         self._check()
         self._refuse_mixed()
-        self._names = _Names(self._tables, self._path)
+        self._names = _Names(self._tables, self._path, self._ranged)
         calls = self._calls()
         work = self._work()
         if not len(work):
-            raise ResultsError(f"{self._path}: no kernel, copy or set in the export; was CUDA traced (-t cuda)?")
+            unread = f"; {', '.join(self._unread)} cannot be read" if self._unread else "; was CUDA traced (-t cuda)?"
+            raise ResultsError(f"{self._path}: no kernel, copy, set or graph in the export{unread}")
         ranges, overhead = self._ranges(), 0
-        if {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
-            overhead = self._tables.value(f'SELECT COALESCE(SUM("end" - start), 0) FROM {_OVERHEAD}')
-        facts = {"untraced_graphs": self._tables.count(_GRAPHS), "overhead": overhead, "notes": _untried(version)}
+        if {"start", "end"} <= self._columns.get(self._overhead, set()):
+            overhead = self._tables.value(f'SELECT COALESCE(SUM("end" - start), 0) FROM {self._overhead}')
+        unread = tuple(
+            f"table {name} was not read: {count_text(self._tables.count(name), 'row')}" for name in self._unread
+        )
+        facts = {"overhead": overhead, "notes": (*_untried(version), *unread)}
         return Timeline(work, calls, ranges, self._names.texts, str(self._path), "nsys", version, **facts)
 
     def _schema(self) -> str:
@@ -143,33 +180,33 @@ class _Export:
         state = self._tables.value("PRAGMA quick_check(1)")
         if state != "ok":
             raise ResultsError(f"{self._path}: damaged as an SQLite file ({' '.join(state.split())}); export it again")
-        for table, kind in _WORK.items():
-            self._checks.spans(table, ("deviceId", "correlationId", *(["bytes"] if kind != KERNEL else [])))
-        self._checks.spans(_CALLS, ("correlationId", "globalTid", "nameId"))
-        self._checks.events(_RANGES)
-        self._checks.spans(_RANGES, ("globalTid",), _PUSHED)
-        if {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
-            self._checks.spans(_OVERHEAD)
-        self._checks.strings((*_WORK, _CALLS))
+        for table, base in zip(self._kinds, _WORK, strict=True):
+            self._checks.spans(table, _NEEDED[base])
+        self._checks.spans(self._called, _NEEDED[_CALLS])
+        self._checks.events(self._ranged)
+        self._checks.spans(self._ranged, ("globalTid",), _PUSHED)
+        if {"start", "end"} <= self._columns.get(self._overhead, set()):
+            self._checks.spans(self._overhead)
+        self._checks.strings((*self._kinds, self._called))
 
     def _refuse_mixed(self) -> None:
         """Where kernels do not say whose they are there must be but one process, whatever its number."""
-        kernels = self._columns.get("CUPTI_ACTIVITY_KIND_KERNEL", {"globalPid"})
+        kernels = self._columns.get(self._kernels, {"globalPid"})
         self._anonymous = "globalPid" not in kernels
-        if self._anonymous and "globalTid" in self._columns.get(_CALLS, ()):
-            processes = self._tables.value(f"SELECT COUNT(DISTINCT globalTid >> 24) FROM {_CALLS}")
+        if self._anonymous and "globalTid" in self._columns.get(self._called, ()):
+            processes = self._tables.value(f"SELECT COUNT(DISTINCT globalTid >> 24) FROM {self._called}")
             if processes > 1:
                 raise ResultsError(f"{self._path}: {count_text(processes, 'process', 'processes')}, and kernels "
                                    "that do not say whose they are; export again with a newer nsys")  # fmt: skip
 
     def _calls(self) -> Calls:
         """Return the calls in the order of their start; `_caller` finds those of work from then on."""
-        count = self._tables.count(_CALLS)
-        found = self._empty(_CALL, count, [_CALLS] if count else [])
+        count = self._tables.count(self._called)
+        found = self._empty(_CALL, count, [self._called] if count else [])
         if count:
             ids = (("nameId", "-1"), ("correlationId", "0"), ("globalTid", "0"))
-            terms = ["start", '"end" - start', *(self._tables.term(_CALLS, *one) for one in ids)]
-            for where, piece in self._tables.pieces(_CALLS, terms):
+            terms = ["start", '"end" - start', *(self._tables.term(self._called, *one) for one in ids)]
+            for where, piece in self._tables.pieces(self._called, terms):
                 found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
                 found["name"][where], found["correlation"][where] = (
                     self._names.places(piece[:, 2]),
@@ -182,19 +219,19 @@ class _Export:
         return Calls(**found, outer=self._caller.outer())
 
     def _work(self) -> Work:
-        counts = {table: self._tables.count(table) for table in _WORK}
+        counts = {table: self._tables.count(table) for table in self._kinds}
         present = [table for table, count in counts.items() if count]
         found, sizes, first = self._empty(_PIECE_OF_WORK, sum(counts.values()), present), [], 0
         for table in present:
-            found["kind"][first : first + counts[table]] = _WORK[table]
+            found["kind"][first : first + counts[table]] = self._kinds[table]
             sizes += self._fill_work(found, table, first)
             first += counts[table]
         self._caller = None  # its memory is wanted for sorting
         sized = np.concatenate(sizes) if sizes else np.zeros(0, np.int64)
-        before = np.flatnonzero(found["kind"] != KERNEL)
+        before = np.flatnonzero(is_transfer(found["kind"]))
         order = _sort(found)
         if order is not None:
-            sized = sized[np.searchsorted(before, order[found["kind"] != KERNEL])]
+            sized = sized[np.searchsorted(before, order[is_transfer(found["kind"])])]
         return Work(**found, bytes=sized)
 
     def _fill_work(self, found: dict[str, np.ndarray], table: str, first: int) -> Iterator[np.ndarray]:
@@ -203,7 +240,7 @@ class _Export:
         term = partial(self._tables.term, table)
         name = term("shortName", term("demangledName", "-1"))
         terms = ["start", '"end" - start', term("deviceId"), name, term("correlationId"), term(owner)]
-        sized = _WORK[table] != KERNEL
+        sized = self._kinds[table] in (COPY, SET)
         for where, piece in self._tables.pieces(table, terms + [term("bytes")] * sized):
             where = slice(where.start + first, where.stop + first)
             found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
@@ -215,18 +252,18 @@ class _Export:
                 yield piece[:, 6].copy()
 
     def _ranges(self) -> Ranges:
-        count = self._tables.count(_RANGES, _PUSHED)
+        count = self._tables.count(self._ranged, _PUSHED)
         found = self._empty(_RANGE, count, [])
         if count:
             text = "text" if self._names.own else "NULL"
             terms = [
                 "start",
                 '"end"',
-                self._tables.term(_RANGES, "textId", "-1"),
-                self._tables.term(_RANGES, "globalTid"),
+                self._tables.term(self._ranged, "textId", "-1"),
+                self._tables.term(self._ranged, "globalTid"),
                 text,
             ]
-            rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {_RANGES} {_PUSHED}")
+            rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {self._ranged} {_PUSHED}")
             for first, some in _batches(rows):
                 where, own = slice(first, first + len(some)), self._names.own
                 piece = np.array([row[:2] + (own.get(row[4], row[2]), row[3]) for row in some], np.int64)

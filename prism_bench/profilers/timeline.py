@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-KERNEL, COPY, SET = 0, 1, 2
+KERNEL, COPY, SET, GRAPH = 0, 1, 2, 3
 NO_CALL = -1
 
 
 @dataclass(frozen=True)
 class Work:
-    """Kernels, copies and sets.
+    """Kernels, copies, sets, and executions of graphs that were traced as a whole.
 
     Each has `start` (int64) and `length`; `name` indexes the timeline's names (-1: none), `call` its calls (-1: none).
     `bytes` are only those of copies and sets, in their order.
@@ -36,7 +36,7 @@ class Work:
     @property
     def transfers(self) -> np.ndarray:
         """The indices that `bytes` belong to."""
-        return np.flatnonzero(self.kind != KERNEL)
+        return np.flatnonzero(is_transfer(self.kind))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One capture. `untraced_graphs` are graph launches whose kernels the capture does not hold one by one.
+    """One capture.
 
     `source` is the file or process, `tool` and `version` made it; `notes` are what one must know.
     """
@@ -82,7 +82,6 @@ class Timeline:
     source: str
     tool: str
     version: str | None = None
-    untraced_graphs: int = 0
     overhead: int = 0
     notes: tuple[str, ...] = field(default=())
 
@@ -122,6 +121,11 @@ class Caller:
         return outer
 
 
+def is_transfer(kinds: np.ndarray) -> np.ndarray:
+    """Return which kinds of work are copies or sets."""
+    return (kinds == COPY) | (kinds == SET)
+
+
 def _keys(process: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     return (process.astype(np.int64) << 32) | correlation
 
@@ -148,7 +152,7 @@ def timeline_of(
     called = columns(calls, "start end name correlation process thread")
     done = columns(work, "start end device kind name bytes correlation process")
     caller = Caller(called["process"], called["correlation"])
-    sized = done["bytes"][done["kind"] != KERNEL]
+    sized = done["bytes"][is_transfer(done["kind"])]
     return Timeline(
         Work(done["start"], done["end"] - done["start"], done["device"], done["kind"], done["name"],
              caller.of(done["process"], done["correlation"]), sized),

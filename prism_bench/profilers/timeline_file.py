@@ -10,7 +10,7 @@ import numpy as np
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.nsys_checks import LATEST, LONGEST, MOST_DEVICES
-from prism_bench.profilers.timeline import KERNEL, SET, Calls, Ranges, Timeline, Work
+from prism_bench.profilers.timeline import GRAPH, KERNEL, Calls, Ranges, Timeline, Work
 from prism_bench.strict_json import json_text
 
 LARGEST = 256_000_000  # bytes of arrays, unpacked: some five million kernels with their calls
@@ -66,11 +66,11 @@ def _refuse_broken(timeline: Timeline) -> None:
         _within(part.length, 0, LONGEST, "a length")
     _within(timeline.ranges.end - timeline.ranges.start, 0, LONGEST, "a range's length")
     _within(timeline.work.call, -1, calls - 1, "a call")
-    _within(timeline.work.kind, KERNEL, SET, "a kind of work")
+    _within(timeline.work.kind, KERNEL, GRAPH, "a kind of work")
     _within(timeline.work.device, 0, MOST_DEVICES - 1, "a device")
     _within(timeline.work.bytes, 0, 1 << 50, "a number of bytes")
-    if not all(isinstance(count, int) and count >= 0 for count in (timeline.untraced_graphs, timeline.overhead)):
-        raise ValueError("a count is none")
+    if not isinstance(timeline.overhead, int) or timeline.overhead < 0:
+        raise ValueError("the overhead is no number of nanoseconds")
     words = (*timeline.names, *timeline.notes, timeline.source, timeline.tool, timeline.version or "")
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name is no text")

@@ -32,7 +32,8 @@ Facts = dict[str, float]
 Bender = Callable[[Path, Random], Bent]
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _SCALES = (1.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e3, 1e6, 1e9)
-_WORK = {"CUPTI_ACTIVITY_KIND_KERNEL": 0, "CUPTI_ACTIVITY_KIND_MEMCPY": 1, "CUPTI_ACTIVITY_KIND_MEMSET": 2}
+_WORK = {"CUPTI_ACTIVITY_KIND_KERNEL": 0, "CUPTI_ACTIVITY_KIND_MEMCPY": 1, "CUPTI_ACTIVITY_KIND_MEMSET": 2,
+         "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": 3}  # fmt: skip
 _CAPTURES = Path(__file__).with_name("captures")  # small intact files, hand-made: nobody's captures are shipped
 
 
@@ -117,7 +118,7 @@ def _row(table: str, row: dict, names: dict) -> list[str]:
     if table == "CUPTI_ACTIVITY_KIND_RUNTIME":
         return [f"call {row['start']} {row['end'] - row['start']} {names.get(row['nameId'])}"]
     name = next((row[column] for column in ("shortName", "demangledName") if row.get(column) is not None), None)
-    size = 0 if table.endswith("KERNEL") else row["bytes"] + 0
+    size = 0 if table.endswith(("KERNEL", "GRAPH_TRACE")) else row["bytes"] + 0
     where = f"{row['start']} {row['end'] - row['start']} {row['deviceId'] + 0}"
     return [f"work {where} {_WORK[table]} {names[name] if name is not None else None} {size}"]
 
@@ -188,7 +189,7 @@ def captured(name: str, file: str) -> Callable[[Path], Path]:
 
 
 def nsys_export(folder: Path) -> Path:
-    """Write an SQLite export of nsys: five kernels, two copies, their calls and a range."""
+    """Write an SQLite export of nsys: five kernels, two copies, a graph, their calls and a range."""
     path = folder / "export.sqlite"
     with closing(sqlite3.connect(path)) as database:
         database.executescript((_CAPTURES / "nsys_export.sql").read_text())

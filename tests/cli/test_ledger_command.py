@@ -68,3 +68,12 @@ def test_words_of_a_capture_are_no_markup(shell, tmp_path):
     found = shell("ledger", "--from", path)
     assert 0 == found.code
     assert "odd [bold].sqlite" in found.out
+
+
+def test_executions_of_graphs_have_a_column_where_there_are_any(shell, tmp_path, capture):
+    from prism_bench.studies.reader_subjects import nsys_export
+
+    export = nsys_export(tmp_path)
+    assert 1 == shell("ledger", "--from", export, "--json").json["total"]["graphs"]
+    assert "graphs" in shell("ledger", "--from", export).out
+    assert "graphs" not in shell("ledger", "--from", capture).out

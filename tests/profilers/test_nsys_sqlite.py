@@ -16,7 +16,11 @@ TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMCPY": "start, end, deviceId, correlationId, globalPid, bytes, copyKind",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start, end, globalTid, correlationId, nameId",
     "NVTX_EVENTS": "start, end, eventType, text, textId, globalTid",
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "start, end",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "start, end, deviceId, correlationId, globalPid, graphId",
+    "NVTX_EVENTS_V2": "start, end, eventType, text, textId, globalTid",
+    "NVTX_EVENTS_V3": "start, end, kind",
+    "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": "start, end, deviceId",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "start, end, deviceId",
 }
 KERNEL, COPY, CALL = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -31,6 +35,7 @@ def export(tmp_path):
 
     def write(rows, without=()):
         path = tmp_path / "export.sqlite"
+        path.unlink(missing_ok=True)
         with sqlite3.connect(path) as database:
             for table, found in {**SCHEMA, **NAMES, **rows}.items():
                 columns = [column for column in TABLES[table].split(", ") if column not in without]
@@ -83,10 +88,61 @@ def test_kernels_of_nobody_among_several_processes_are_refused(export):
         nsys_sqlite.read(path)
 
 
-def test_graphs_traced_as_a_whole_are_told(export):
-    rows = {KERNEL: [(1, 2, 0, 5, ONE, 1)], GRAPHS: [(1, 2), (3, 4)]}
-    notes = ledger(nsys_sqlite.read(export(rows))).notes
-    assert any("2 graph launches were traced as a whole" in note for note in notes)
+GRAPH_LAUNCH = {"StringIds": [*NAMES["StringIds"], (5, "cudaGraphLaunch_v10000")]}
+MS = 1_000_000
+
+
+def graphs(count=10, launched=True):
+    """Executions of 950 us each ms from 60 us on, launched right before; their ids begin at 10."""
+    work = [(60_000 + i * MS, 1_010_000 + i * MS, 0, 10 + i, ONE, 109) for i in range(count)]
+    calls = [(50_000 + i * MS, 55_000 + i * MS, ONE + 1, 10 + i, 5) for i in range(count)]
+    return {GRAPHS: work, CALL: calls if launched else []}
+
+
+def test_executions_of_graphs_are_work_of_the_device(export):
+    rows = graphs()
+    kernels = [(0, 10_000, 0, 1, ONE, 1), (11_000_000, 11_010_000, 0, 2, ONE, 1)]
+    calls = [(-5_000, -1_000, ONE + 1, 1, 2), *rows[CALL], (10_990_000, 10_995_000, ONE + 1, 2, 2)]
+    found = ledger(nsys_sqlite.read(export({**GRAPH_LAUNCH, KERNEL: kernels, GRAPHS: rows[GRAPHS], CALL: calls})))
+    total = found.total
+    assert (2, 10, 12) == (total.kernels, total.graphs, total.launch_calls)
+    assert (0.8647, 11.01e-3) == (pytest.approx(total.busy_share, abs=1e-4), pytest.approx(total.span))
+    assert {"host": 11} == {cause: gaps.count for cause, gaps in total.gaps.items()}
+    assert any("10 executions of graphs were traced as a whole" in note for note in found.notes)
+
+
+def test_graphs_without_any_kernel_are_enough(export):
+    rows = graphs()
+    named = {"NVTX_EVENTS": [(40_000, 56_000, 59, "step", None, ONE + 1)]}
+    found = ledger(nsys_sqlite.read(export({**GRAPH_LAUNCH, **rows, **named})))
+    assert (0, 10, 10) == (found.total.kernels, found.total.graphs, found.total.launch_calls)
+    assert [("step", 1)] == [(row.name, row.graphs) for row in found.ranges]
+    assert ["unknown"] == list(ledger(nsys_sqlite.read(export(graphs(launched=False)))).total.gaps)
+
+
+def test_launches_into_a_graph_count_once_when_it_is_launched(export):
+    names = [*GRAPH_LAUNCH["StringIds"], (6, "cudaStreamBeginCapture_v10000"), (7, "cudaStreamEndCapture_v10000")]
+    captured = [(0, 10, ONE + 1, 100, 6), *((20 + i, 21 + i, ONE + 1, 101 + i, 2) for i in range(5)),
+                (30, 40, ONE + 1, 110, 7)]  # fmt: skip
+    elsewhere, into_another_stream = (22, 23, ONE + 2, 120, 2), (25, 26, ONE + 1, 121, 2)
+    rows = graphs()
+    calls = [*captured, elsewhere, into_another_stream, *rows[CALL]]
+    kernels = [(100, 110, 0, 121, ONE, 1)]
+    found = ledger(nsys_sqlite.read(export({"StringIds": names, KERNEL: kernels, GRAPHS: rows[GRAPHS], CALL: calls})))
+    assert 10 + 2 == found.total.launch_calls
+
+
+def test_a_newer_version_of_a_table_is_read_and_an_unknown_one_is_named(export):
+    kernels, calls = [(100, 150, 0, 5, ONE, 1)], [(10, 20, ONE + 1, 5, 2)]
+    newer = {"NVTX_EVENTS_V2": [(0, 30, 59, "step", None, ONE + 1), (0, 30, 59, None, 4, ONE + 1)]}
+    found = ledger(nsys_sqlite.read(export({KERNEL: kernels, CALL: calls, **newer})))
+    assert ({"step", "named"}, ()) == ({row.name for row in found.ranges}, found.notes)
+    older = {"NVTX_EVENTS": [(0, 30, 59, "old", None, ONE + 1)], "NVTX_EVENTS_V3": [(0, 30, 59)]}
+    device = {"CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": [(0, 9, 0)], "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": [(0, 9, 0)]}
+    found = ledger(nsys_sqlite.read(export({KERNEL: kernels, CALL: calls, **newer, **older, **device})))
+    unread = ("CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS", "NVTX_EVENTS", "NVTX_EVENTS_V3")
+    assert {"step", "named"} == {row.name for row in found.ranges}
+    assert tuple(f"table {name} was not read: 1 row" for name in unread) == found.notes
 
 
 def test_an_untried_schema_is_read_with_a_note(export):
@@ -95,7 +151,7 @@ def test_an_untried_schema_is_read_with_a_note(export):
 
 
 def test_an_export_without_work_is_an_error(export):
-    with pytest.raises(ResultsError, match="no kernel, copy or set"):
+    with pytest.raises(ResultsError, match="no kernel, copy, set or graph"):
         nsys_sqlite.read(export({KERNEL: []}))
 
 

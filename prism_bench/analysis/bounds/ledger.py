@@ -1,8 +1,8 @@
 """Launch ledger: the cost of a stretch of work in launches, gaps and copies, whole and per named range.
 
-A gap is time in which a device had begun and had nothing to do: its kernels, copies and sets in order of their start,
-a running maximum of their ends, and a gap wherever the next one starts later. The cause of a gap follows from the call
-that brought the work which ends it:
+A gap is time in which a device had begun and had nothing to do: its kernels, copies, sets and graphs in order of their
+start, a running maximum of their ends, and a gap wherever the next one starts later. The cause of a gap follows from
+the call that brought the work which ends it:
 
     sync      a synchronising call was under way when the gap began: the host waited instead of launching
     host      the host made the call later than a whole call would have taken: it did something else first
@@ -18,13 +18,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_bench.profilers.timeline import COPY, KERNEL, NO_CALL, SET, Calls, Timeline
+from prism_bench.profilers.timeline import COPY, GRAPH, KERNEL, NO_CALL, SET, Calls, Timeline
 from prism_bench.units import count_text
 
 Blame = Literal["sync", "host", "launch", "queued", "unknown"]
 BLAME = get_args(Blame)
 Ints = NDArray[np.integer]
 Mask = NDArray[np.bool_]
+_CAPTURE_BEGINS, _CAPTURE_ENDS = ("streambegincapture",), ("streamendcapture",)
 _LAUNCHES, _WAITS = ("launch",), ("synchronize", "streamwait", "eventquery")
 _SECOND = 1e-9
 _BLOCK = 1 << 18
@@ -42,11 +43,13 @@ class Gaps:
 class LedgerRow:
     """Account of one range, or of all (`name` is None), in seconds and bytes.
 
-    `span` is first start to last end, summed over devices; `busy` the part of it in which something ran.
+    `span` is first start to last end, summed over devices; `busy` the part of it in which something ran. `graphs` are
+    executions of graphs traced as a whole: work of the device whose kernels are not in `kernels`.
     """
 
     name: str | None
     kernels: int
+    graphs: int
     launch_calls: int
     copies: int
     sets: int
@@ -98,9 +101,10 @@ def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
 
 
 def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
-    if timeline.untraced_graphs:
-        yield (f"{timeline.untraced_graphs} graph launches were traced as a whole: their kernels are not counted; "
-               "capture with --cuda-graph-trace=node")  # fmt: skip
+    graphs = int((timeline.work.kind == GRAPH).sum())
+    if graphs:
+        yield (f"{count_text(graphs, 'execution')} of graphs were traced as a whole: busy time has them, the number of "
+               "kernels does not; capture with --cuda-graph-trace=node")  # fmt: skip
     if timeline.overhead:
         yield f"the profiler's own overhead, {timeline.overhead * _SECOND:.3g} s, is inside the gaps"
     orphans = int((timeline.work.call == NO_CALL).sum())
@@ -116,7 +120,7 @@ class _Joined:
     def __init__(self, timeline: Timeline) -> None:
         self._work, self._calls = timeline.work, timeline.calls
         names = self._calls.name
-        self._launching = _of_names(timeline.named(*_LAUNCHES), names) & self._calls.outer
+        self._launching = _of_names(timeline.named(*_LAUNCHES), names) & self._calls.outer & ~self._captured(timeline)
         self._waits = _Waits(self._calls, _of_names(timeline.named(*_WAITS), names))
         self._transfers = self._work.transfers
 
@@ -135,6 +139,7 @@ class _Joined:
         return LedgerRow(
             name=name,
             kernels=int((kinds == KERNEL).sum()),
+            graphs=int((kinds == GRAPH).sum()),
             launch_calls=int(launching.sum()),
             copies=int((kinds == COPY).sum()),
             sets=int((kinds == SET).sum()),
@@ -144,6 +149,20 @@ class _Joined:
             busy=busy,
             gaps=gaps,
         )
+
+    def _captured(self, timeline: Timeline) -> Mask:
+        """Return which calls were recorded into a graph: while their thread captured, and without work of their own."""
+        begins, ends = (
+            _of_names(timeline.named(*words), self._calls.name) for words in (_CAPTURE_BEGINS, _CAPTURE_ENDS)
+        )
+        captured = np.zeros(len(self._calls), bool)
+        threads = zip(self._calls.process[begins].tolist(), self._calls.thread[begins].tolist(), strict=True)
+        for process, thread in set(threads):
+            mine = np.flatnonzero((self._calls.process == process) & (self._calls.thread == thread))
+            order = np.arange(1, len(mine) + 1)
+            begun, ended = (np.maximum.accumulate(order * which[mine]) for which in (begins, ends))
+            captured[mine] = begun > ended
+        return captured & ~self._brought(np.ones(len(self._work), bool))
 
     def _brought(self, chosen: Mask) -> Mask:
         mask = np.zeros(len(self._calls) + 1, bool)

@@ -18,7 +18,7 @@ from prism_bench.strict_json import json_line
 from prism_bench.workers.child import environment
 
 GROWING = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-           "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")  # fmt: skip
+           "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")  # fmt: skip
 
 
 def grow(small: Path, large: Path, megabytes: int) -> None:

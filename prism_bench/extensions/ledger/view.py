@@ -25,10 +25,12 @@ def ledger_view(account: LaunchLedger, costs: Mapping[str, LaunchCost], *, whole
     title = Text(f"launch ledger of {account.source}, by {account.tool} {account.version}")
     table = Table()
     table.add_column("range", overflow="fold")
-    for name in ("kernels", "launch calls", "busy", "span", "idle", "gaps", *CAUSES, "copies"):
+    graphs = ("graphs",) if account.total.graphs else ()
+    for name in ("kernels", *graphs, "launch calls", "busy", "span", "idle", "gaps", *CAUSES, "copies"):
         table.add_column(name, justify="right")
     for row in [*([account.total] if whole else []), *account.ranges]:
-        table.add_row(Text(row.name or "all"), *_cells(row))
+        kernels, *cells = _cells(row)
+        table.add_row(Text(row.name or "all"), kernels, *(str(row.graphs) for _ in graphs), *cells)
     lines = [
         f"{name}: the host takes {time_text(cost.plain)} to launch it, {time_text(cost.watched)} while watched"
         for name, cost in costs.items()
