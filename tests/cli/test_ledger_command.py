@@ -75,5 +75,5 @@ def test_executions_of_graphs_have_a_column_where_there_are_any(shell, tmp_path,
 
     export = nsys_export(tmp_path)
     assert 1 == shell("ledger", "--from", export, "--json").json["total"]["graphs"]
-    assert "graphs" in shell("ledger", "--from", export).out
-    assert "graphs" not in shell("ledger", "--from", capture).out
+    assert "┃ graphs ┃" in shell("ledger", "--from", export).out
+    assert "┃ graphs ┃" not in shell("ledger", "--from", capture).out
