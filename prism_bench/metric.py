@@ -58,3 +58,9 @@ DERIVED = {
         Metric("occupancy", "1", "profiler", "warps resident while a multiprocessor works, over its limit", "higher"),
     )
 }
+
+
+def is_host_time(metric: str) -> bool:
+    """Return whether the host's clock read it: such times compare only within one host."""
+    known = MEASURED.get(metric) or ELSEWHERE.get(metric)
+    return known is not None and known.clock == "host"

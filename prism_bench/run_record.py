@@ -179,6 +179,24 @@ class RunRecord:
         """Return the UUID of the board that measured the case; None if unknown, or where several did."""
         return case.board or self.unit_of(case.kernel)
 
+    def host_of(self, case: CaseResult) -> str | None:
+        """Return what sets apart the host whose clock timed the case; None where it is unknown.
+
+        It is the digest that the GPU's board has of its host, in older records the board itself, and without a GPU the
+        machine's id; with the host's processor and cores, since virtual machines may share a name.
+        """
+        digests = {str(board["uuid"]): str(board["host"]) for board in self.boards if board.get("host")}
+        board = self.board_of(case)
+        if not self.uuids:
+            host: str | None = str(self.machine.get("id"))
+        elif board is None and len(digests) == len(self.boards) and len(set(digests.values())) == 1:
+            host = next(iter(digests.values()))
+        else:
+            host = digests.get(board, f"board {board}") if board else None
+        facts: JsonTable = self.machine.get("host") or {}
+        sizes = [f"{word} {facts[word]}" for word in ("processor", "cores") if facts.get(word) is not None]
+        return ", ".join([host, *sizes]) if host else None
+
     @property
     def imported(self) -> bool:
         """Whether another tool measured all of it: nothing was verified here, and nothing was promised for it."""

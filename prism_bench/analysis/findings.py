@@ -131,7 +131,8 @@ def _expired(verdict: BudgetVerdict) -> Finding:
 
 def _degraded(one: Slowdown) -> Finding:
     """Report a case that takes longer than the baseline by more than the factor."""
-    rule = f"median over the baseline's {one.ratio:.3g}, the rule is at most {one.limit:.3g}"
+    rule = f"median over the baseline's {one.ratio:.3g}, the rule is at most {one.limit * one.shared:.3g}"
+    rule += f" ({one.limit:.3g} times {one.shared:.3g} that most cases have in common)" if one.shared > 1 else ""
     message = f"{metric_words(one.metric)}: {rule}"
     return Finding("bad", "degraded", one.case, message, one.metric, one.ratio)
 

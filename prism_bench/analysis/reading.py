@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from prism_bench.analysis.findings import Finding, findings
-from prism_bench.analysis.gate.baselines import Slowdown, slowdowns
+from prism_bench.analysis.gate.baselines import Slowdown, host_notes, slowdowns
 from prism_bench.analysis.gate.budgets import BudgetVerdict, absent, budget_verdicts
 from prism_bench.analysis.gate.promises import Promises, promises_for, promises_or_reason
 from prism_bench.analysis.headline import HeadlineRow, headline_rows
@@ -90,7 +90,9 @@ def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     slow = tuple(slowdowns(record, promises.degraded, promises.baseline))
     return Reading(
         record=record, limits=limits_of(record), cases=cases, edges=edges, rows=rows, budgets=budgets,
-        findings=(*findings(record, budgets, slow), *_not_held(promises)), slowdowns=slow, promises=promises,
+        findings=(*findings(record, budgets, slow), *_not_held(promises),
+                  *(Finding("note", "host", None, words) for words in host_notes(record, slow, promises.baseline))),
+        slowdowns=slow, promises=promises,
     )  # fmt: skip
 
 

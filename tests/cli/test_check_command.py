@@ -12,6 +12,9 @@ import pytest
 
 from prism_bench import store
 from prism_bench.alerts import webhook
+from prism_bench.report.gate.words import headline
+from prism_bench.studies.judging import judged
+from tests.built_in import CATALOGUE
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 from tests.store.test_records import empty_record
 
@@ -200,3 +203,14 @@ def test_what_is_physically_impossible_is_not_believed(shell, toys, tmp_path, mo
     told = shell("check", *toys)
     assert 3 == told.code
     assert re.search(words, " ".join(told.out.split()))
+
+
+def test_copies_of_another_host_are_no_slowdown_in_a_committed_record():
+    """All 401 end-to-end times were taken on another host than the baseline's: 186 of them were called slower."""
+    runs = Path(__file__).resolve().parents[2] / "reports" / "runs"
+    record = runs / "nvidia-h200" / "20261127T141305Z-03a5d1ab.json.gz"
+    found = judged(record, CATALOGUE, runs, runs.parent / "noise")
+    assert not [check for check in found.concerns if check.metric == "end_to_end_time"]
+    assert "slower than" not in headline(found)
+    (note,) = [check.message for check in found.checks if check.answer == "host"]
+    assert note.startswith("not compared: 401 cases of end to end time: the host's clock read the end to end time, and")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prism_bench.errors import ResultsError
+from prism_bench.metric import is_host_time
 from prism_bench.run_record import RunRecord
 from prism_bench.units import count_text
 
@@ -55,6 +56,17 @@ def _units(a: RunRecord, b: RunRecord) -> list[str]:
     were = "was" if moved == 1 else "were"
     words = f"{moved} of {count_text(len(known), 'kernel')} {were} measured on different units of one device"
     return [words] if moved else []
+
+
+def other_host(metric: str, hosts: tuple[str | None, str | None], names: tuple[str, str]) -> str | None:
+    """Return why a time does not compare: the hosts' clocks read it, and these are not known to be one host.
+
+    None where it compares. An unknown host counts as another one: copies took 1.47 times as long on a second host.
+    """
+    if not is_host_time(metric) or (hosts[0] and hosts[0] == hosts[1]):
+        return None
+    sides = " and ".join(names)
+    return f"the host's clock read the {metric.replace('_', ' ')}, and {sides} are not known to be of one host"
 
 
 def _timed(record: RunRecord) -> set[str]:

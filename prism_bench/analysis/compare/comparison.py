@@ -14,7 +14,13 @@ from typing import get_args
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.build_identity import new_compilers
 from prism_bench.analysis.compare.across import crossed, shifts_of
-from prism_bench.analysis.compare.comparable import Surroundings, device_of, require_comparable, software_changes
+from prism_bench.analysis.compare.comparable import (
+    Surroundings,
+    device_of,
+    other_host,
+    require_comparable,
+    software_changes,
+)
 from prism_bench.analysis.compare.compared_case import UNMEASURED, ComparedCase, ComparedVerdict
 from prism_bench.analysis.compare.comparison_views import (
     comparison_html,
@@ -121,7 +127,7 @@ def compare(
     sides = [{key(case): case for case in record.cases if not case.is_edge} for record in (a, b)]
     notes += _alone(sides, names)
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
-    rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
+    rows = [_row(name, pair, metric, names, records=(a, b)) for name, pair in shared.items()]
     rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
     surrounded = Surroundings(a, b, software_changes(a, b))
@@ -143,7 +149,9 @@ def _alone(sides: Sequence[Mapping[str, CaseResult]], names: tuple[str, str]) ->
             yield f"only {name} has {len(alone)} case{'s' if len(alone) > 1 else ''}: {few}"
 
 
-def _row(name: str, pair: _Cases, metric: str | None, names: tuple[str, str]) -> _Row:
+def _row(
+    name: str, pair: _Cases, metric: str | None, names: tuple[str, str], *, records: tuple[RunRecord, RunRecord]
+) -> _Row:
     metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
     row = ComparedCase(name, metric, "inconclusive", codes=(pair[0].code, pair[1].code))
     for case, side in zip(pair, names, strict=True):
@@ -151,6 +159,9 @@ def _row(name: str, pair: _Cases, metric: str | None, names: tuple[str, str]) ->
         if reason:
             broken = case is pair[1] and case.status not in ("ok", "skipped")
             return replace(row, verdict="not compared", reason=reason, gravity="bad" if broken else "note"), pair
+    hosts = records[0].host_of(pair[0]), records[1].host_of(pair[1])
+    if reason := other_host(metric, hosts, names):
+        return replace(row, verdict="not compared", reason=reason), pair
     seconds = valid_median(pair[0], metric), valid_median(pair[1], metric)
     return replace(row, seconds=seconds, identical=_identical(metric, *pair)), pair
 

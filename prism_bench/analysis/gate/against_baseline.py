@@ -38,7 +38,8 @@ def baseline_part(
     kept, reason = _record_of(baseline, runs, reading.record.machine.get("id"))
     names = "the baseline", "this record"
     compared = compared_checks(compare(kept, reading.record, noise, names=names, boards=boards)) if kept else []
-    checks = [*compared, *_degraded(reading, baseline, compared)]
+    hosts = [of_finding(one) for one in reading.findings if one.kind == "host"]
+    checks = [*compared, *_degraded(reading, baseline, compared), *hosts]
     return GatePart(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
 
 

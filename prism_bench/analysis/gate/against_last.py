@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.boards.known import KnownBoards
-from prism_bench.analysis.compare.comparable import value_settings
+from prism_bench.analysis.compare.comparable import other_host, value_settings
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.control import Control
 from prism_bench.analysis.compare.noise import Noise
@@ -107,7 +107,7 @@ def _against(
     slower = {(check.case, check.metric) for check in compared if check.grave}
     metric, later = next((one.metric for one in comparison.cases if one.identical), None), _later(comparison.control)
     far = [check for case in record.cases
-           for check in _degraded(case, older, factor, {metric: later}) if not _in(check, slower)]  # fmt: skip
+           for check in _degraded(case, record, older, factor, {metric: later}) if not _in(check, slower)]  # fmt: skip
     known = {(check.case, check.metric) for check in far}
     checks = [check for check in compared if not _in(check, known)] + far
     return [replace(check, against=earlier.record.commit) for check in checks]
@@ -119,7 +119,7 @@ def _later(control: Control) -> float:
 
 
 def _degraded(
-    case: CaseResult, older: RunRecord, factor: float, later: Mapping[str | None, float]
+    case: CaseResult, record: RunRecord, older: RunRecord, factor: float, later: Mapping[str | None, float]
 ) -> Iterator[GateCheck]:
     """Yield the kernel's own times that are longer by more than the factor from which a case is degraded.
 
@@ -129,6 +129,8 @@ def _degraded(
     before = older.case(case.name)
     times = _times(before) if before else {}
     for metric, seconds in _times(case).items():
+        if before and other_host(metric, (older.host_of(before), record.host_of(case)), ("both", "records")):
+            continue
         ratio = (seconds - later.get(metric, 0.0)) / times[metric] if times.get(metric) else 0.0
         if ratio > factor:
             was, now = value_text(metric, times[metric]), value_text(metric, seconds)

@@ -14,7 +14,7 @@ CheckGravity = Literal["bad", "untrusted", "note", "well"]
 WELL: Final = "well"
 # Notes that answer a question; every other note is a remark without an answer.
 _ANSWERS = ("step",)
-_ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded")  # findings of another check
+_ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded", "host")  # findings of another check
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import numpy
 
 from prism_bench.analysis.build_identity import BuildChange, BuildIdentity, build_change
 from prism_bench.analysis.compare.comparable import value_settings
+from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
-from prism_bench.metric import MEASURED
+from prism_bench.metric import is_host_time
 from prism_bench.store import History
 from prism_bench.store.points import Facts
 from prism_bench.units import share_text
@@ -117,6 +118,8 @@ class Causes:
             return change.place, Cause("device", words)
         for offset in NEARBY:
             place = change.place + offset
+            if 0 < place < len(series.records) and self._on_another_host(series, place):
+                return place, Cause("device", f"another host: its clock read the {metric_words(series.key.metric)}")
             if 0 < place < len(series.records) and (found := self._changes(series, place)):
                 return place, self._cause(series, replace(change, place=place), found)
         return change.place, _named(self._softer(series, change))
@@ -135,6 +138,14 @@ class Causes:
         aside = {kind: found.pop(kind) + moved for kind in excuses}
         return _named(found or self._softer(series, change), last=aside.values())
 
+    def _on_another_host(self, series: CaseSeries, place: int) -> bool:
+        """Return whether the host's clock read the metric and the host changed, or a GPU whose host is unknown."""
+        if not is_host_time(series.key.metric):
+            return False
+        old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
+        before, after = ({str(board["host"]) for board in facts.boards if board.get("host")} for facts in (old, new))
+        return before != after if before and after else old.device != new.device
+
     def _changes(self, series: CaseSeries, place: int) -> _Words:
         """Return what the records before and at `place` differ in that explains a step, by kind, in words."""
         old, new = int(series.records[place - 1]), int(series.records[place])
@@ -149,7 +160,7 @@ class Causes:
         elif build or (known and before != after and not ("toolchain" in found and self._most_codes_changed(old, new))):
             found.pop("toolchain", None)
             found["code"] = build.words if build and build.kind == "both" else CAUSES["code"]
-        elif known and before == after and len(found) > 1 and not _by_host(series):
+        elif known and before == after and len(found) > 1 and not is_host_time(series.key.metric):
             found.pop("toolchain", None)  # the machine code is the same: what else changed is the likelier cause
         software = self._records[old].software, self._records[new].software
         return found | _changed("library", software, _libraries(series, software))
@@ -191,7 +202,11 @@ class Causes:
         """Return new sources of a kernel whose machine code is not known, or that the host's clock timed."""
         old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
         is_unknown = self._unknown in (int(series.codes[place - 1]), int(series.codes[place]))
-        changed = old.commit != new.commit and series.key.subject == "kernel" and (is_unknown or _by_host(series))
+        changed = (
+            old.commit != new.commit
+            and series.key.subject == "kernel"
+            and (is_unknown or is_host_time(series.key.metric))
+        )
         return {"sources": CAUSES["sources"]} if changed else {}
 
 
@@ -253,11 +268,6 @@ def _libraries(series: CaseSeries, software: _Software) -> list[str]:
     if series.key.backend == "cuda" and series.key.metric != "wall_time":
         return [name for name in packages if name.startswith("cupy")]
     return [name for name in packages if name not in (*_TOOLCHAIN, *_DRIVER)]
-
-
-def _by_host(series: CaseSeries) -> bool:
-    """Return whether the host's clock read the metric, so that the host's own code counts too."""
-    return series.key.metric in MEASURED and MEASURED[series.key.metric].clock == "host"
 
 
 def _clock(series: CaseSeries, change: Change) -> _Words:

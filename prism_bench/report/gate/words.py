@@ -23,12 +23,14 @@ _Piece = tuple[str, str]  # the word that leads a sentence which begins with it,
 def headline(gate: Gate) -> str:
     """Return the verdict as one sentence: `Worse: 2 cases slower than when last measured, 3 budgets missed.`, say.
 
-    The gravest comes first. Each comparison is named; a gate without concerns reports what became faster, or that most
-    of a comparison is undecided.
+    The gravest comes first. Each comparison is named; a gate that misses budgets and nothing else reports what became
+    faster, too, and one without concerns that, or that most of a comparison is undecided.
     """
     if gate.exit_code == 2:
         return "Nothing could be judged."
-    pieces = [*_untrusted(gate), *_broken(gate), *_slower(gate), *_missed(gate)] or _well(gate)
+    wrong, missed = [*_untrusted(gate), *_broken(gate), *_slower(gate)], _missed(gate)
+    better = [piece for piece in _well(gate) if piece[0] == "Better"] if missed and not wrong else []
+    pieces = [*wrong, *missed, *better] or _well(gate)
     if not pieces:
         return f"No problem: {_passed(gate)}; nothing to compare with yet."
     return f"{pieces[0][0]}: {', '.join(words for _, words in pieces)}."
@@ -158,8 +160,9 @@ def answers(part: GatePart) -> str:
 
 
 _NOUNS = {"records": "note on the records", "evidence": "note on evidence", "shift": "shift of the machine",
-          "empty": "empty cell"}  # fmt: skip
-_PLURALS = {"records": "notes on the records", "evidence": "notes on evidence", "shift": "shifts of the machine"}
+          "empty": "empty cell", "host": "note on the host"}  # fmt: skip
+_PLURALS = {"records": "notes on the records", "evidence": "notes on evidence", "shift": "shifts of the machine",
+            "host": "notes on the host"}  # fmt: skip
 
 
 def counted_text(count: int, answer: str) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from prism_bench.analysis.compare.comparable import require_comparable
+from prism_bench.analysis.compare.comparison import compare
 from tests.report.synthetic import MACHINE, case_result, record_of
 
 SHARED = {key: value for key, value in MACHINE.items() if key != "uuid"}
@@ -38,3 +39,20 @@ ALL = "2 of 2 kernels were measured on different units of one device"
 )
 def test_units_are_told_kernel_by_kernel(a, b, expected):
     assert expected == require_comparable(a, b, ("a", "b"))
+
+
+HOSTS = [({"host": "a"}, {"host": "a"}, True), ({"host": "a"}, {"host": "b"}, False), ({}, {"host": "a"}, False),
+         ({}, {}, True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), HOSTS)
+@pytest.mark.parametrize("metric", ["end_to_end_time", "launch_time", "first_call_time", "cold_time"])
+def test_times_of_the_hosts_clock_compare_only_within_one_host(before, after, expected, metric):
+    """Two boards of one kind may be in two hosts; without a host, the board itself shows that it is the same one."""
+    sides = [record_of(case_result("k", times={metric: 1e-3}), boards=({"uuid": MACHINE["uuid"], **facts},))
+             for facts in (before, after)]  # fmt: skip
+    (found,) = compare(*sides, metric=metric).cases
+    reason = f"the host's clock read the {metric.replace('_', ' ')}, and A and B are not known to be of one host"
+    compared = expected or metric == "cold_time"
+    assert (("same", None) if compared else ("not compared", reason)) == (
+        found.verdict if found.verdict == "not compared" else "same", None if compared else found.reason)  # fmt: skip

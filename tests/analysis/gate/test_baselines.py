@@ -1,10 +1,12 @@
 """Baselines: a record's medians, kept and read strictly."""
 
+from dataclasses import replace
+
 import pytest
 
-from prism_bench.analysis.gate.baselines import baseline_of, read_baseline, write_baseline
+from prism_bench.analysis.gate.baselines import baseline_of, host_notes, read_baseline, slowdowns, write_baseline
 from prism_bench.errors import ResultsError
-from tests.report.synthetic import case_result, measurement, record_of
+from tests.report.synthetic import MACHINE, case_result, measurement, record_of
 
 
 def record():
@@ -63,3 +65,56 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ResultsError, match="cannot write .*file/b.toml"):
         write_baseline(baseline_of(record(), "r.json.gz"), tmp_path / "file" / "b.toml")
+
+
+def copies(factor=1.0, host="a", slow=None, **changes):
+    """A record of ten cases whose copies take `factor` as long, on a host; those of `slow` take three times as long."""
+    boards = ({"uuid": MACHINE["uuid"], **({"host": host} if host else {})},)
+    cases = [
+        case_result(name, times={"cold_time": 1e-5, "end_to_end_time": 1e-3 * factor * (3 if name == slow else 1)})
+        for name in (f"k{number}" for number in range(10))
+    ]
+    return record_of(*cases, **{"boards": boards, **changes})
+
+
+def held(record, baseline):
+    """The slow cases and the notes of a record against the baseline."""
+    slow = slowdowns(record, baseline=baseline)
+    grave = [(one.case, one.metric) for one in slow if one.kept is False]
+    return grave, list(host_notes(record, slow, baseline))
+
+
+def test_times_of_another_host_are_not_compared_and_noted_once():
+    """All copies of a record took 1.47 times as long on another host, and 186 cases were called slower."""
+    cores = {**MACHINE, "host": {**MACHINE["host"], "cores": 32}}
+    reason = (
+        "not compared: 10 cases of end to end time: the host's clock read the end to end time, and the baseline and"
+    )
+    for other in (copies(2.0, host="b"), copies(2.0, host="a", machine=cores), copies(2.0, host=None)):
+        grave, (note,) = held(other, baseline_of(copies(), "r.json.gz"))
+        assert [] == grave and f"{reason} this record are not known to be of one host" == note
+    unknown = replace(baseline_of(copies(), "r.json.gz"), host="")
+    grave, (note,) = held(copies(2.0), unknown)
+    assert [] == grave and note.endswith(": 'prism-bench baseline' writes a baseline with its host")
+
+
+def test_what_most_copies_have_in_common_on_one_host_is_one_note():
+    grave, (note,) = held(copies(1.6, slow="k3"), baseline_of(copies(), "r.json.gz"))
+    assert [("k3[n=100]", "end_to_end_time")] == grave
+    assert "end to end time takes 1.60x the baseline's in the median of 10 cases" in note and "divided out" in note
+
+
+def test_the_host_of_a_baseline_is_kept(tmp_path):
+    found = baseline_of(copies(), "r.json.gz")
+    assert "a, processor x86_64, cores 16" == found.host
+    assert found.host == read_baseline(write_baseline(found, tmp_path / "b.toml")).host
+    grave, notes = held(copies(1.0, slow="k3"), found)
+    assert ([("k3[n=100]", "end_to_end_time")], []) == (grave, notes)
+
+
+def test_a_machine_without_a_gpu_is_its_own_host():
+    cpu = {"id": "runner", "host": {"processor": "x86_64", "cores": 2}}
+    old, new = (record_of(case_result("k", times={"wall_time": seconds}), backend="numpy", machine=cpu)
+                for seconds in (1e-3, 2e-3))  # fmt: skip
+    for host in ("runner, processor x86_64, cores 2", ""):
+        assert [("k[n=100]", "wall_time")] == held(new, replace(baseline_of(old, "r.json.gz"), host=host))[0]

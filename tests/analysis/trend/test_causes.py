@@ -87,3 +87,19 @@ def test_stopping_criteria_are_no_break_and_other_settings_are():
         }
         broken = [mark.kind for mark in trend(history(40, slower(), facts=facts)).breakpoints]
         assert (refused, broken) == ((True, ["protocol"]) if key in ("seeds", "version", "l2") else (False, [])), key
+
+
+def test_another_host_is_the_cause_of_its_own_times():
+    """Copies that take longer on another host were steps for the worse, unexplained, case by case."""
+    own = {"metric": "end_to_end_time", "code": "", "board": from_night(NIGHT, "GPU-1", "GPU-2")}
+    hosts = {"GPU-1": "a", "GPU-2": "b"}
+    facts = lambda night: {  # noqa: E731
+        "device": (device := "GPU-2" if night >= NIGHT else "GPU-1"),
+        "boards": [{"uuid": device, "host": hosts[device]}],
+    }
+    rows = [row(series(seed=i, steps={NIGHT: 1.8 + i / 2}), case=f"k{i}[n=1]", **own) for i in range(6)]
+    found = trend(history(40, *rows, facts=facts))
+    assert found.steps and {"another host: its clock read the end to end time"} == {
+        one.cause.words for one in found.steps
+    }
+    assert {"note"} == {one.gravity() for one in shifts(found.steps)}

@@ -71,6 +71,12 @@ def against(name, **answers):
     return GatePart(name, tuple(checks))
 
 
+def test_missed_budgets_hide_nothing_that_became_faster():
+    """A first sentence of missed budgets alone said nothing of what `compare` shows."""
+    text = shown(gate_of(BAD, more=[against("last", faster=2, same=3)]))
+    assert text.startswith("Below budget: 1 budget missed, 2 cases faster than when last measured, none slower.")
+
+
 def test_what_statistics_leave_open_is_never_as_fast():
     """Nothing that is undecided is counted as the same, and what is mostly undecided is no green sentence."""
     sentences = {
