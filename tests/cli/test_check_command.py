@@ -214,3 +214,23 @@ def test_copies_of_another_host_are_no_slowdown_in_a_committed_record():
     assert "slower than" not in headline(found)
     (note,) = [check.message for check in found.checks if check.answer == "host"]
     assert note.startswith("not compared: 401 cases of end to end time: the host's clock read the end to end time, and")
+
+
+EDGES = [case_result("triple", "edge", workload={"n": n}) for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("cases", "complete", "sentence"),
+    [
+        (EDGES, False, "Nothing was timed: the run was cut short, 2 cases only verified."),
+        ([*EDGES, replace(OK, measurements=())], True, "Nothing was timed: 3 cases only verified."),
+        ([*EDGES, SKIPPED], True, "Nothing was timed: 2 cases only verified."),
+        ([*EDGES, OK], False, "No problem: 3 cases ok; nothing to compare with yet."),
+        (EDGES, True, "No problem: 2 cases ok; nothing to compare with yet."),
+    ],
+)
+def test_a_record_without_a_time_passes_nothing(check, cases, complete, sentence):
+    """A run that was cut short during its edges was `No problem: 26 cases ok`, with exit code 0."""
+    found = check(record_of(*cases, complete=complete))
+    assert found.out.startswith(sentence)
+    assert (2 if sentence.startswith("Nothing") else 0) == found.code

@@ -1,6 +1,6 @@
 """Gate: checks of the newest record (did each case run, is each promise kept), and whether it may pass."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -9,11 +9,13 @@ from prism_bench.analysis.findings import GRAVITY, Finding, metric_words, value_
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading
 from prism_bench.run_record import STATUSES, CaseResult, RunRecord
+from prism_bench.units import count_text
 
 CheckGravity = Literal["bad", "untrusted", "note", "well"]
 WELL: Final = "well"
 # Notes that answer a question; every other note is a remark without an answer.
 _ANSWERS = ("step",)
+UNTIMED = "untimed"
 _ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded", "host")  # findings of another check
 
 
@@ -70,7 +72,22 @@ def of_run(reading: Reading) -> list[GateCheck]:
     """Return a check of each case's status, and the other findings on the record itself."""
     cases = [_of_case(case) for case in reading.record.cases]
     others = [one for one in reading.findings if one.kind not in _ELSEWHERE]
-    return cases + [of_finding(one) for one in others]
+    untimed = [GateCheck(None, None, UNTIMED, "note", words) for words in _untimed(reading)]
+    return cases + [of_finding(one) for one in others] + untimed
+
+
+def _untimed(reading: Reading) -> Iterator[str]:
+    """Yield why the record has no time, where it should have some: it was cut short, or no kernel of it was timed.
+
+    A complete record of edges has none by choice.
+    """
+    kernels = [case for case in reading.cases if case.ceiling is None]
+    if any(one.samples for case in kernels for one in case.measurements) or (reading.record.complete and not kernels):
+        return
+    count = sum(case.status == "ok" for case in reading.record.cases if case.ceiling is None)
+    if count:
+        cut = "" if reading.record.complete else "the run was cut short, "
+        yield f"{cut}{count_text(count, 'case')} only verified"
 
 
 def _of_case(case: CaseResult) -> GateCheck:
@@ -154,11 +171,19 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """3 where something cannot be trusted, 1 where something is bad, 2 where no check has an answer, else 0."""
+        """3 where something cannot be trusted, 1 where something is bad, else 2 where no check has an answer or no time.
+
+        0 in all other cases.
+        """
         gravities = {check.gravity for check in self.concerns}
         if gravities:
             return 3 if "untrusted" in gravities else 1
-        return 0 if any(part.answered for part in self.parts) else 2
+        return 0 if any(part.answered for part in self.parts) and self.untimed is None else 2
+
+    @property
+    def untimed(self) -> str | None:
+        """Why the record has no time of a kernel, where it should have one: the gate cannot report what is slower."""
+        return next((check.message for check in self.checks if check.answer == UNTIMED), None)
 
 
 def gate(reading: Reading, path: Path, more: Sequence[GatePart] = ()) -> Gate:

@@ -27,7 +27,7 @@ def headline(gate: Gate) -> str:
     faster, too, and one without concerns that, or that most of a comparison is undecided.
     """
     if gate.exit_code == 2:
-        return "Nothing could be judged."
+        return f"Nothing was timed: {gate.untimed}." if gate.untimed else "Nothing could be judged."
     wrong, missed = [*_untrusted(gate), *_broken(gate), *_slower(gate)], _missed(gate)
     better = [piece for piece in _well(gate) if piece[0] == "Better"] if missed and not wrong else []
     pieces = [*wrong, *missed, *better] or _well(gate)
