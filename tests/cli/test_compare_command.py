@@ -1,5 +1,6 @@
 """`prism-bench compare`: records, folders, variants and commits; and what it ends with."""
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -48,6 +49,22 @@ def test_a_failed_control_ends_with_3(shell, two):
     found = shell("compare", *two([1.2] * 9 + [1.0] * 291, sass=("aa", "aa")))
     assert 3 == found.code
     assert "control: 300 cases of identical code, median ratio 1.0" in found.out
+
+
+@pytest.mark.parametrize("count", [0, -100])
+@pytest.mark.parametrize("side", [0, 1])
+def test_times_that_no_clock_can_read_end_with_3_as_in_check(shell, two, count, side):
+    """A record with a negative or a zero time was compared with exit code 0, the case left out."""
+    paths = two([1.0, 1.0])
+    data = json.loads(gzip.decompress(paths[side].read_bytes()))
+    for group in data["cases"][0]["measurements"][0]["processes"]:
+        group["counts"] = [count] * len(group["counts"])
+    paths[side].write_bytes(gzip.compress(json.dumps(data).encode()))
+    found = shell("compare", *paths)
+    name = ("old", "new")[side]
+    assert 3 == found.code and found.out.startswith(f"untrusted: {name}'s cold time is not to be trusted: a time of ")
+    assert "(k0[n=100])" in found.out and "1 same" in found.out
+    assert 3 == shell("check", paths[side], "--runs", paths[side].parent / "runs").code
 
 
 def test_one_kernel_of_identical_code_that_is_slower_is_slower(shell, two):

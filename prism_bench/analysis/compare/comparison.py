@@ -38,7 +38,7 @@ from prism_bench.analysis.compare.verdict import (
     judged,
     pair_of,
 )
-from prism_bench.analysis.findings import GRAVITY, Finding, exit_code, metric_words, value_text
+from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.measure.limits import valid, valid_median
 from prism_bench.metric import ELSEWHERE, MEASURED
@@ -158,7 +158,9 @@ def _row(
         reason = missing(case, metric, side)
         if reason:
             broken = case is pair[1] and case.status not in ("ok", "skipped")
-            return replace(row, verdict="not compared", reason=reason, gravity="bad" if broken else "note"), pair
+            doubtful = case.status == "ok" and (found := case.measurement(metric)) is not None and found.distrusted
+            gravity: Gravity = "untrusted" if doubtful else "bad" if broken else "note"
+            return replace(row, verdict="not compared", reason=reason, gravity=gravity), pair
     hosts = records[0].host_of(pair[0]), records[1].host_of(pair[1])
     if reason := other_host(metric, hosts, names):
         return replace(row, verdict="not compared", reason=reason), pair

@@ -171,7 +171,7 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """3 where something cannot be trusted, 1 where something is bad, else 2 where no check has an answer or no time.
+        """3 where something cannot be trusted, 1 where something is bad, else 2 without an answer or without times.
 
         0 in all other cases.
         """

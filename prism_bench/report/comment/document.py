@@ -47,7 +47,7 @@ def headline(found: ComparedFile) -> str:
         (len(broken), "broken"), (len(_unmeasured(found)) - len(broken), "not compared"), (len(untrusted), "untrusted"),
     ]  # fmt: skip
     words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
-    if any(one.gravity == "untrusted" for one in found.findings):
+    if any(one.gravity == "untrusted" and one.case is None for one in found.findings):
         return f"Prism Bench: cannot be trusted ({words})"
     return f"Prism Bench: {words}"
 

@@ -56,9 +56,10 @@ def comparison_view(comparison: RecordComparison, everything: bool = False) -> R
 
 def _untrusted(comparison: RecordComparison) -> Iterator[Text]:
     """Yield why the comparison, whatever it shows, cannot be trusted."""
-    for one in comparison_findings(comparison):
-        if one.gravity == "untrusted":
-            yield Text.assemble(("untrusted: ", "bold red"), one.message)
+    untrusted = [one for one in comparison_findings(comparison) if one.gravity == "untrusted"]
+    for group in alike(("untrusted", one.case or "", one.message) for one in untrusted):
+        cases = (f" ({names_text(group.cases, 2)})", "dim") if group.cases[0] else ""
+        yield Text.assemble(("untrusted: ", "bold red"), group.text, cases)
     if not comparison.complete:
         yield Text.assemble(("incomplete: ", "bold yellow"), "the measurement was cut short")
 
@@ -69,7 +70,7 @@ def _first(found: Sequence[ComparedCase]) -> list[ComparedCase]:
     for verdict in dict.fromkeys(one.verdict for one in found):
         same = [one for one in found if one.verdict == verdict]
         few = sorted(same, key=_distance)[:_MOST]
-        kept += same if verdict == "slower" else [one for one in same if one.gravity == "bad" or one in few]
+        kept += same if verdict == "slower" else [one for one in same if one.gravity != "note" or one in few]
     return kept
 
 
@@ -88,7 +89,9 @@ def _left_out(found: Sequence[ComparedCase], shown: Sequence[ComparedCase]) -> I
 def _reasons(shown: Sequence[ComparedCase]) -> Iterator[Text]:
     """Yield the reasons of verdicts, alike ones once with the cases that they are about."""
     for verdict in dict.fromkeys(one.verdict for one in shown):
-        complaints = [(verdict, one.case, one.reason) for one in shown if one.verdict == verdict and one.reason]
+        # What cannot be trusted is printed first.
+        rows = [one for one in shown if one.verdict == verdict and one.gravity != "untrusted"]
+        complaints = [(verdict, one.case, one.reason) for one in rows if one.reason]
         for group in alike(complaints):
             yield Text.assemble((f"{verdict}: ", STYLES[group.kind]), group.text,
                                 (f" ({names_text(group.cases, 2)})", "dim"))  # fmt: skip

@@ -242,7 +242,7 @@ def broken(status, reason=None):
         (broken("crashed"), "bad", "crashed in B: the record gives no reason"),
         (broken("skipped", "too large"), "note", "skipped in B: too large"),
         (case_result("k0", measurements=(measured(metric="hot_time"),)), "note", "B has no cold time"),
-        (case("k0", valid=False, reason="below the floor"), "note",
+        (case("k0", valid=False, reason="below the floor"), "untrusted",
          "B's cold time is not to be trusted: below the floor"),
     ],
 )  # fmt: skip
