@@ -5,8 +5,9 @@ Driver and toolkit may differ: they are the environment of the machine code, in 
 another time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.metric import is_host_time
@@ -16,11 +17,62 @@ from prism_bench.units import count_text
 # How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not
 # the value. All others may change it: `seeds` choose the inputs that are timed, and an unknown one may do anything.
 FREE = ("processes", "seed", "criteria")
+SHOWN = 4  # differing settings that are named
 
 
 def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
     """Return the settings of a protocol that records must share to be compared, or to be one series without a break."""
     return {key: value for key, value in protocol.items() if key not in FREE}
+
+
+def free_changes(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """Return the FREE settings of two protocols that differ, such as `criteria cold_time max_samples 60 -> 12`.
+
+    Those that one protocol does not have are left out; beyond SHOWN they are counted.
+    """
+    known = [key for key in FREE if key in old and key in new]
+    found = _changes(*(_flat({key: protocol[key] for key in known}) for protocol in (old, new)))
+    return found if len(found) <= SHOWN else [*found[:SHOWN], f"{len(found) - SHOWN} more"]
+
+
+# What an administrator sets of a board: other settings give the same board other times.
+BOARD_SETTINGS = ("power_limit", "application_sm_clock", "application_memory_clock")
+
+
+def board_changes(old: Iterable[Mapping[str, object]], new: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return the settings of the boards that differ, such as `power_limit 700 -> 500`; an unknown one does not."""
+    values = [{key: sorted({board[key] for board in boards if board.get(key)}, key=str) for key in BOARD_SETTINGS}
+              for boards in (list(old), list(new))]  # fmt: skip
+    known = [key for key in BOARD_SETTINGS if values[0][key] and values[1][key]]
+    sides = [{key: ", ".join(map(_text, side[key])) for key in known} for side in values]
+    return _changes(*sides)
+
+
+def _flat(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= _flat(cast("Mapping[str, object]", value), f"{prefix}{key} ")
+        elif value is not None:
+            found[prefix + key] = value
+    return found
+
+
+def _changes(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """Return each setting that differs with both values; one that a side does not have is `unknown` there."""
+    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
+    return [f"{name} {_text(old.get(name, 'unknown'))} -> {_text(new.get(name, 'unknown'))}" for name in names]
+
+
+def _text(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _settings(a: RunRecord, b: RunRecord) -> list[str]:
+    """Return the settings of the runs that differ and do not keep them from being compared, in one sentence."""
+    tuning = [{"launches": str(record.tuning.get("asked", "untuned"))} for record in (a, b)]
+    found = [*free_changes(a.protocol, b.protocol), *board_changes(a.boards, b.boards), *_changes(*tuning)]
+    return [f"settings differ: {', '.join(found)}"] if found else []
 
 
 def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
@@ -37,7 +89,7 @@ def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> li
                 "only records of one backend, device and protocol can be compared"
             )
     cut_short = [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]
-    return [*_units(a, b), *_software(a, b), *cut_short]
+    return [*_units(a, b), *_software(a, b), *_settings(a, b), *cut_short]
 
 
 def device_of(record: RunRecord) -> str:

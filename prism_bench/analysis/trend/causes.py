@@ -10,7 +10,7 @@ from math import copysign, expm1, log
 import numpy
 
 from prism_bench.analysis.build_identity import BuildChange, BuildIdentity, build_change
-from prism_bench.analysis.compare.comparable import value_settings
+from prism_bench.analysis.compare.comparable import board_changes, free_changes, value_settings
 from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
@@ -29,8 +29,8 @@ _Owner = tuple[str, str, str]
 class SharedMoves:
     """Moves of the cases whose machine code stayed the same, run by run, computed when they are needed."""
 
-    def __init__(self, series: Iterable[CaseSeries], unknown: int) -> None:
-        self._unknown = unknown
+    def __init__(self, series: Iterable[CaseSeries], unknown: int, commits: Sequence[str | None]) -> None:
+        self._unknown, self._commits = unknown, commits
         self._series: dict[_Owner, list[CaseSeries]] = {}
         self._moves: dict[tuple[_Owner, int], Mapping[str, float]] = {}
         for one in series:
@@ -57,10 +57,16 @@ class SharedMoves:
         return self._moves[owner, record]
 
     def _move(self, series: CaseSeries, record: int) -> float | None:
-        """Return how far the series moved from the runs before the record to those from it on; None with new code."""
+        """Return how far the series moved from the runs before the record to those from it on; None with new code.
+
+        Unknown code is the same within one commit.
+        """
         place = int(numpy.searchsorted(series.records, record))
         inside = 0 < place < len(series.records) and int(series.records[place]) == record
-        if not inside or series.codes[place - 1] != series.codes[place] or series.codes[place] == self._unknown:
+        if not inside or series.codes[place - 1] != series.codes[place]:
+            return None
+        commits = {self._commits[int(series.records[one])] for one in (place - 1, place)}
+        if series.codes[place] == self._unknown and (len(commits) > 1 or None in commits):
             return None
         before, after = series.values[max(0, place - AROUND) : place], series.values[place : place + AROUND]
         return float(numpy.log(numpy.median(after) / numpy.median(before)))
@@ -110,7 +116,7 @@ class Causes:
         self._codes: dict[int, dict[int, int]] = {}
         self._unknown = known.index("") if "" in known else -1
         self._compared: dict[tuple[int, int], _Words] = {}
-        self._shared = SharedMoves(series, self._unknown)
+        self._shared = SharedMoves(series, self._unknown, [facts.commit for facts in history.records])
 
     def of(self, series: CaseSeries, change: Change) -> tuple[int, Cause]:
         """Return the cause of the change of the series, and its place, moved to the cause if it is nearby."""
@@ -122,7 +128,28 @@ class Causes:
                 return place, Cause("device", f"another host: its clock read the {metric_words(series.key.metric)}")
             if 0 < place < len(series.records) and (found := self._changes(series, place)):
                 return place, self._cause(series, replace(change, place=place), found)
-        return change.place, _named(self._softer(series, change))
+        return self._soft_cause(series, change)
+
+    def _soft_cause(self, series: CaseSeries, change: Change) -> tuple[int, Cause]:
+        """Return the cause where nothing changed that explains a step: the clock, settings that are free, sources.
+
+        Free settings should change no time: they are the cause of a step that other cases share, and else only named.
+        """
+        softer, last = self._softer(series, change), list[str]()
+        for place in (change.place + offset for offset in NEARBY):
+            if not 0 < place < len(series.records):
+                continue
+            old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
+            if free := ", ".join(free_changes(old.protocol, new.protocol)):
+                last = [f"{CAUSES['protocol']} ({free})"]
+                if "clock" not in softer and self._covered(change, self._shared.move(series, place, change.size)):
+                    return place, Cause("protocol", last[0], tuple(softer.values()))
+                break
+        return change.place, _named(softer, last=last)
+
+    def _covered(self, change: Change, shared: float | None) -> bool:
+        """Return whether what other cases share of the change leaves nothing that is worth a report."""
+        return shared is not None and abs(change.size) <= abs(shared) + change.floor
 
     def _cause(self, series: CaseSeries, change: Change, found: _Words) -> Cause:
         """Return the cause among what was `found`; an excuse for a step that others do not share comes last."""
@@ -132,7 +159,7 @@ class Causes:
         shared = self._shared.move(series, change.place, change.size)
         if shared is None and "code" not in found and not self._sources(series, change.place):
             return _named(found)  # no other case, and nothing else that could be the cause
-        if shared is not None and abs(change.size) <= abs(shared) + change.floor:
+        if self._covered(change, shared):
             return _named(found, first=excuses)
         moved = "" if shared is None else f" (the other cases moved by {share_text(expm1(shared))})"
         aside = {kind: found.pop(kind) + moved for kind in excuses}
@@ -150,8 +177,8 @@ class Causes:
         """Return what the records before and at `place` differ in that explains a step, by kind, in words."""
         old, new = int(series.records[place - 1]), int(series.records[place])
         found = dict(self._between(old, new))
-        if series.levels or self._on_one_board(series, place):
-            found.pop("device", None)  # what its boards differ by is taken out, and `_of_boards` has the rest
+        if found.get("device") == CAUSES["device"] and (series.levels or self._on_one_board(series, place)):
+            found.pop("device")  # what its boards differ by is taken out, and `_of_boards` has the rest
         before, after = int(series.codes[place - 1]), int(series.codes[place])
         known = series.key.subject == "kernel" and self._unknown not in (before, after)
         build = self._build_change(series, place) if known and before != after else None
@@ -169,7 +196,8 @@ class Causes:
         """Return whether one of both records' boards measured both runs: of merged records others may have changed."""
         boards = {self._boards[int(series.boards[one])] for one in (place - 1, place)}
         records = (self._records[int(series.records[one])] for one in (place - 1, place))
-        return len(boards) == 1 and all(boards <= set(facts.device.split("+")) for facts in records)
+        return len(boards) == 1 and all(boards <= set(facts.device.split("+")) & (_uuids(facts) or boards)
+                                        for facts in records)  # fmt: skip
 
     def _build_change(self, series: CaseSeries, place: int) -> BuildChange | None:
         old, new = (BuildIdentity.read(self._builds[int(series.builds[one])]) for one in (place - 1, place))
@@ -223,16 +251,24 @@ def _of_boards(series: CaseSeries, change: Change) -> str | None:
 def differences(old: Facts, new: Facts) -> _Words:
     """Return what two records differ in that may move every series, in words by kind of cause."""
     found: _Words = {}
-    if (old.protocol, old.device, old.software) == (new.protocol, new.device, new.software):
+    if all(getattr(old, name) == getattr(new, name) for name in ("protocol", "device", "boards", "software")):
         return found
     before, after = value_settings(old.protocol), value_settings(new.protocol)
     changed = [name for name in sorted(before | after) if before.get(name) != after.get(name)]
     if changed:
         found["protocol"] = f"{CAUSES['protocol']} ({', '.join(changed)})"
-    if old.device != new.device:
-        found["device"] = CAUSES["device"]
+    earlier, later = _uuids(old), _uuids(new)
+    moved = old.device != new.device or bool(earlier and later and earlier != later)
+    settings = board_changes(old.boards, new.boards)
+    if moved or settings:
+        found["device"] = ", ".join([*([CAUSES["device"]] if moved else []), *settings])
     software = old.software, new.software
     return found | _changed("toolchain", software, _TOOLCHAIN) | _changed("driver", software, _DRIVER)
+
+
+def _uuids(facts: Facts) -> set[str]:
+    """Return the boards that the record lists; none in older records."""
+    return {str(board["uuid"]) for board in facts.boards if board.get("uuid")}
 
 
 def breakpoints(records: Iterable[Facts]) -> Iterator[Breakpoint]:

@@ -1,5 +1,7 @@
 """What a pair of records has to say of the units that they were measured on."""
 
+from dataclasses import replace
+
 import pytest
 
 from prism_bench.analysis.compare.comparable import require_comparable
@@ -56,3 +58,32 @@ def test_times_of_the_hosts_clock_compare_only_within_one_host(before, after, ex
     compared = expected or metric == "cold_time"
     assert (("same", None) if compared else ("not compared", reason)) == (
         found.verdict if found.verdict == "not compared" else "same", None if compared else found.reason)  # fmt: skip
+
+
+CRITERIA = {"cold_time": {"max_samples": 60, "precision": 0.004}, "hot_time": {"max_samples": 24}}
+MOST = {name: {"max_samples": 12, "min_samples": 3, "precision": 0.1} for name in CRITERIA}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"protocol": {"criteria": {**CRITERIA, "cold_time": {"max_samples": 12, "precision": 0.004}}}},
+         "criteria cold_time max_samples 60 -> 12"),
+        ({"protocol": {"processes": 5, "seed": 1}}, "processes 3 -> 5, seed 0 -> 1"),
+        ({"protocol": {"criteria": MOST}},
+         "criteria cold_time max_samples 60 -> 12, criteria cold_time precision 0.004 -> 0.1, "
+         "criteria hot_time max_samples 24 -> 12, criteria cold_time min_samples unknown -> 3, 2 more"),
+        ({"tuning": {"asked": "tuned"}}, "launches untuned -> tuned"),
+        ({"boards": ({"uuid": MACHINE["uuid"], "power_limit": 500.0, "application_sm_clock": 1.2e9},)},
+         "power_limit 700 -> 500, application_sm_clock 1.98e+09 -> 1.2e+09"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_keep_records_from_being_compared_are_named(changes, words):
+    """Another `max_samples`, number of processes, power limit or tuning than the baseline's was passed over."""
+    protocol = {"version": 1, "processes": 3, "seed": 0, "criteria": CRITERIA}
+    board = {"uuid": MACHINE["uuid"], "power_limit": 700.0, "application_sm_clock": 1.98e9}
+    a = record_of(case_result("k", times={"cold_time": 1e-5}), protocol=protocol, boards=(board,))
+    b = replace(a, **{**changes, "protocol": {**protocol, **changes.get("protocol", {})}})
+    assert [f"settings differ: {words}"] == require_comparable(a, b, ("a", "b"))
+    assert [] == require_comparable(a, a, ("a", "b"))
+    assert [] == require_comparable(a, replace(b, tuning={}, protocol={"version": 1}, boards=()), ("a", "b"))

@@ -1,5 +1,7 @@
 """What explains a step: what other cases share, what outranks it, and what two records must share to be compared."""
 
+import pytest
+
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.trend import steps, trend
 from prism_bench.analysis.trend.shifts import shifts
@@ -103,3 +105,49 @@ def test_another_host_is_the_cause_of_its_own_times():
         one.cause.words for one in found.steps
     }
     assert {"note"} == {one.gravity() for one in shifts(found.steps)}
+
+
+FREE = {"version": 1, "processes": 3, "seed": 0, "criteria": {"cold_time": {"max_samples": 60, "precision": 0.004}}}
+FEWER = {"cold_time": {"max_samples": 12, "precision": 0.004}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"criteria": FEWER}, "criteria cold_time max_samples 60 -> 12"),
+        ({"processes": 5, "seed": 1}, "processes 3 -> 5, seed 0 -> 1"),
+    ],
+)
+def test_a_free_setting_is_the_cause_of_what_all_cases_share(changes, words):
+    """All cases that moved by 4 % with another `max_samples` were unexplained, and the gate closed."""
+    facts = lambda night: {"protocol": {**FREE, **changes} if night >= NIGHT else FREE}  # noqa: E731
+    words = f"the way of measuring changed ({words})"
+    for code in ("c1", ""):
+        rows = [slower(1.04, code=code), *still(step=1.04, code=code)]
+        (shift,) = shifts(trend(history(40, *rows, facts=facts)).steps)
+        assert (5, "protocol", words, "note") == (
+            len(shift.steps), shift.first.cause.kind, shift.first.cause.words, shift.gravity())  # fmt: skip
+    (step,) = steps_of_k(slower(), *still(), facts=facts)
+    assert ("unexplained", (words,)) == (step.cause.kind, step.cause.also)  # no other case moved: it is only named
+    assert "bad" == shifts([step])[0].gravity()
+    (step,) = steps_of_k(slower(code=from_night(NIGHT, "c1", "c2")), *still(), facts=facts)
+    assert "code" == step.cause.kind
+
+
+@pytest.mark.parametrize("device", ["NVIDIA H200", "GPU-1"])
+@pytest.mark.parametrize(
+    ("board", "words"),
+    [
+        ({"uuid": "GPU-2"}, "another device of the same name"),
+        ({"uuid": "GPU-1", "power_limit": 500.0}, "power_limit 700 -> 500"),
+        ({"uuid": "GPU-2", "power_limit": 500.0}, "another device of the same name, power_limit 700 -> 500"),
+    ],
+)
+def test_a_board_that_a_record_only_lists_is_named(device, board, words):
+    """A unit that was swapped, or got another power limit, was unexplained where only the list of boards had it."""
+    old = {"uuid": "GPU-1", "power_limit": 700.0}
+    facts = lambda night: {"device": device, "boards": [{**old, **board} if night >= NIGHT else old]}  # noqa: E731
+    rows = [slower(1.04), *still(step=1.04)]
+    (shift,) = shifts(trend(history(40, *rows, facts=facts)).steps)
+    assert (5, "device", words, "note") == (
+        len(shift.steps), shift.first.cause.kind, shift.first.cause.words, shift.gravity())  # fmt: skip
