@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from prism_bench import notebook
+from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.compare.verdict import RULES, Judgement, Verdict, VerdictRules, judged, pair_of
 from prism_bench.api.callable import MODES
 from prism_bench.api.progress import Step, shown_progress
@@ -45,7 +46,7 @@ class CallableComparison:
 
     def __str__(self) -> str:
         low, high = self.interval
-        times = f"{time_text(self.b.median)} against {time_text(self.a.median)}"
+        times = " against ".join(time_text(medians(one.processes).typical) for one in (self.b, self.a))  # paired
         text = f"{self.b.subject} is {_WORDS[self.verdict]} {self.a.subject}: {times}, {self.ratio:.3f}x"
         text += f" ({low:.3f} to {high:.3f}), noise floor {share_text(self.judgement.floor)}"
         return text + (f"; {self.judgement.reason}" if self.judgement.reason else "")

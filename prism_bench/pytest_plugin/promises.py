@@ -65,7 +65,11 @@ def _judged(test: TimedTest, times: TestedTimes, noise: float) -> Iterator[Judge
     compared = times.against_peer
     if compared is not None and test.least_speedup and times.peer:
         low, high = compared.interval()
-        found = f"{1 / compared.ratio:.3f}x ({1 / high:.3f} to {1 / low:.3f})" if low else "one round shows no spread"
+        found = (
+            f"{1 / compared.ratio:.3f}x of paired medians ({1 / high:.3f} to {1 / low:.3f})"
+            if low
+            else "one round shows no spread"
+        )
         limit = f"at least {test.least_speedup:g}x as fast as {times.peer.subject.removeprefix('peer:')}"
         yield JudgedPromise(limit, verdict((low, high), 1 / test.least_speedup, noise), found)
 

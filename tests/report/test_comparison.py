@@ -1,14 +1,18 @@
 """A comparison as people and programs read it."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from prism_bench.analysis.compare.comparison import compare
+from prism_bench.analysis.compare.comparison import compare, comparison_findings
+from prism_bench.measurement import Measurement
+from prism_bench.report.comment import ComparedFile, comment
+from prism_bench.report.comment.contents import CommentedCase
 from prism_bench.report.terminal.comparison import comparison_json, comparison_view
-from tests.analysis.measured_pairs import case, records
+from tests.analysis.measured_pairs import case, measured, records
 from tests.report.synthetic import case_result, record_of
 
 
@@ -64,3 +68,55 @@ def test_the_plain_values_are_json():
     assert [None, True] == [one["within"] and one["within"] < 0.01 for one in plain["cases"][:2]]
     assert (True, 1.0) == (plain["control"]["used"], pytest.approx(plain["control"]["factor"], abs=0.002))
     assert ["k0[n=100]"] == plain["control"]["changed"]
+
+
+# Medians of processes on two levels: the middle ones are 227 and 232 us, and the ratio of the paired ones is 1.108.
+OLD, NEW = (190e-6, 195e-6, 227e-6, 229e-6, 230e-6), (229e-6, 230e-6, 232e-6, 257e-6, 238e-6)
+
+
+def levelled(medians, name="k", sass="aa"):
+    """A record's case whose processes have these medians."""
+    groups = tuple((seconds,) * 5 for seconds in medians)
+    return case_result(name, code={"sass": sass}, measurements=(Measurement("cold_time", "kernel", groups),))
+
+
+def shifted():
+    """Twelve cases of identical code that take 8 % less in B, and one of other code."""
+    still = [measured(seed=place) for place in range(12)]
+    quick = [replace(one, processes=tuple(tuple(0.92 * x for x in group) for group in one.processes)) for one in still]
+    sides = [
+        [case_result(f"i{place}", code={"sass": f"i{place}"}, measurements=(one,)) for place, one in enumerate(times)]
+        for times in (still, quick)
+    ]
+    return [record_of(*side, case("k", ratio, sass)) for side, ratio, sass in zip(sides, (1.0, 1.1), "ab", strict=True)]
+
+
+def microseconds(text):
+    return [float(number) for number in re.findall(r"([\d.]+) us", text)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(record_of(levelled(OLD)), record_of(levelled(NEW, sass="b"))), shifted()], ids=["levels", "machine"]
+)
+def test_a_ratio_is_that_of_the_times_next_to_it_wherever_it_is_printed(a, b):
+    """227 and 232 us were printed next to 1.108x."""
+    found = compare(a, b)
+    row = next(one for one in comparison_json(found)["cases"] if one["case"] == "k[n=100]")
+    before, after = row["seconds"]
+    assert after / before == pytest.approx(row["ratio"] * row["shift"], rel=1e-9)
+    (line,) = [one for one in printed(found, everything=True).splitlines() if one.startswith("k[n=100]")]
+    machine = [float(one) for one in re.findall(r"([\d.]+)x", line)][1] if "  machine" in printed(found, True) else 1.0
+    (before, after), ratio = microseconds(line), float(re.search(r"([\d.]+)x", line)[1])
+    assert after / before == pytest.approx(ratio * machine, rel=0.01)
+    assert (abs(machine - 1) > 0.05) == (len(found.cases) > 1)
+    one = next(one for one in found.cases if one.case == "k[n=100]")
+    texts = [repr(one), *(finding.message for finding in comparison_findings(found) if finding.case == one.case)]
+    for text in texts:
+        after, before = microseconds(text)[:2]
+        ratio, *rest = [float(value) for value in re.findall(r"([\d.]+)x", text)]
+        assert after / before == pytest.approx(ratio * (rest[0] if rest else 1.0), rel=0.01), text
+    plain = CommentedCase(**{key: value for key, value in row.items() if key in ("case", "verdict", "metric", "seconds",
+                             "ratio", "low", "high", "shift")})  # fmt: skip
+    text = comment(ComparedFile("A", "B", [replace(plain, verdict="slower")]))
+    (before, after), shares = microseconds(text), [float(value) / 100 for value in re.findall(r"([+-][\d.]+) %", text)]
+    assert after / before == pytest.approx((1 + shares[0]) * (1 + shares[1] if "machine" in text else 1), rel=0.01)

@@ -25,43 +25,47 @@ def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in protocol.items() if key not in FREE}
 
 
-def free_changes(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """Return the FREE settings of two protocols that differ, such as `criteria cold_time max_samples 60 -> 12`.
+# What an administrator sets of a board: other settings give the same board other times.
+BOARD_SETTINGS = ("power_limit", "application_sm_clock", "application_memory_clock")
+Settings = Mapping[str, Mapping[str, str]]  # texts by name, in groups that a record has or does not have
 
-    Those that one protocol does not have are left out; beyond SHOWN they are counted.
+
+def free_settings(protocol: Mapping[str, object]) -> Settings:
+    """Return the FREE settings of a protocol, nested ones by their path: `criteria cold_time max_samples`."""
+    return {key: _flat(protocol[key], key) for key in FREE if key in protocol}
+
+
+def board_settings(boards: Iterable[Mapping[str, object]]) -> Settings:
+    """Return BOARD_SETTINGS as far as a record's boards have them."""
+    every = list(boards)
+    known = {key: sorted({_text(board[key]) for board in every if board.get(key)}) for key in BOARD_SETTINGS}
+    return {key: {key: ", ".join(values)} for key, values in known.items() if values}
+
+
+def settings_of(record: RunRecord) -> Settings:
+    """Return the settings that may differ between records that are compared, and that a reader should know of."""
+    launches = {"launches": {"launches": str(record.tuning.get("asked", "untuned"))}}
+    return {**free_settings(record.protocol), **board_settings(record.boards), **launches}
+
+
+def setting_changes(old: Settings, new: Settings) -> list[str]:
+    """Return the settings that differ, such as `criteria cold_time max_samples 60 -> 12`.
+
+    A group that only one side has is left out; beyond SHOWN settings they are counted.
     """
-    known = [key for key in FREE if key in old and key in new]
-    found = _changes(*(_flat({key: protocol[key] for key in known}) for protocol in (old, new)))
+    found = [
+        f"{name} {old[group].get(name, 'unknown')} -> {new[group].get(name, 'unknown')}"
+        for group in old if group in new
+        for name in dict.fromkeys([*old[group], *new[group]]) if old[group].get(name) != new[group].get(name)
+    ]  # fmt: skip
     return found if len(found) <= SHOWN else [*found[:SHOWN], f"{len(found) - SHOWN} more"]
 
 
-# What an administrator sets of a board: other settings give the same board other times.
-BOARD_SETTINGS = ("power_limit", "application_sm_clock", "application_memory_clock")
-
-
-def board_changes(old: Iterable[Mapping[str, object]], new: Iterable[Mapping[str, object]]) -> list[str]:
-    """Return the settings of the boards that differ, such as `power_limit 700 -> 500`; an unknown one does not."""
-    values = [{key: sorted({board[key] for board in boards if board.get(key)}, key=str) for key in BOARD_SETTINGS}
-              for boards in (list(old), list(new))]  # fmt: skip
-    known = [key for key in BOARD_SETTINGS if values[0][key] and values[1][key]]
-    sides = [{key: ", ".join(map(_text, side[key])) for key in known} for side in values]
-    return _changes(*sides)
-
-
-def _flat(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            found |= _flat(cast("Mapping[str, object]", value), f"{prefix}{key} ")
-        elif value is not None:
-            found[prefix + key] = value
-    return found
-
-
-def _changes(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """Return each setting that differs with both values; one that a side does not have is `unknown` there."""
-    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
-    return [f"{name} {_text(old.get(name, 'unknown'))} -> {_text(new.get(name, 'unknown'))}" for name in names]
+def _flat(value: object, name: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return {name: _text(value)}
+    settings = cast("Mapping[str, object]", value)
+    return {path: text for key, inner in settings.items() for path, text in _flat(inner, f"{name} {key}").items()}
 
 
 def _text(value: object) -> str:
@@ -69,9 +73,8 @@ def _text(value: object) -> str:
 
 
 def _settings(a: RunRecord, b: RunRecord) -> list[str]:
-    """Return the settings of the runs that differ and do not keep them from being compared, in one sentence."""
-    tuning = [{"launches": str(record.tuning.get("asked", "untuned"))} for record in (a, b)]
-    found = [*free_changes(a.protocol, b.protocol), *board_changes(a.boards, b.boards), *_changes(*tuning)]
+    """Return the settings that differ, in one sentence."""
+    found = setting_changes(settings_of(a), settings_of(b))
     return [f"settings differ: {', '.join(found)}"] if found else []
 
 

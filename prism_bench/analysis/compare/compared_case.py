@@ -19,8 +19,9 @@ class ComparedCase:
 
     `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
     `identical`, and is `not compared` where a side has no valid times, and `same machine code` where the case was not
-    measured for that reason. `seconds` are the medians of A and B as they were measured;
-    `codes` is what each record knows of its machine code and launches.
+    measured for that reason. `seconds` are the paired medians of A and B, of which the ratio is made: the geometric
+    means of the processes' medians, as they were measured. `codes` is what each record knows of its machine code and
+    launches.
     """
 
     case: str
@@ -37,6 +38,17 @@ class ComparedCase:
     def build_change(self) -> BuildChange | None:
         """Why the machine code differs: another compiler, another source; None where it does not, or is not known."""
         return code_change(*self.codes)
+
+    @property
+    def machine(self) -> float | None:
+        """By how much the machine took longer in B: the times differ by the ratio times it; None where it is 1.000."""
+        ratio = self.judgement.shift.ratio if self.judgement else 1.0
+        return ratio if f"{ratio:.3f}" != "1.000" else None
+
+    @property
+    def machine_words(self) -> str:
+        """`the machine's 0.922x divided out`; empty where the times have the judgement's ratio."""
+        return f"the machine's {self.machine:.3f}x divided out" if self.machine else ""
 
     __repr__ = compared_line
     _repr_html_ = compared_html

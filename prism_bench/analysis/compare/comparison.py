@@ -40,7 +40,7 @@ from prism_bench.analysis.compare.verdict import (
 )
 from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.measure.limits import valid, valid_median
+from prism_bench.measure.limits import valid
 from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
@@ -130,6 +130,8 @@ def compare(
     rows = [_row(name, pair, metric, names, records=(a, b)) for name, pair in shared.items()]
     rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
+    rows = [(replace(row, seconds=(own.a.typical, own.b.typical)) if (own := pairs.get(row.case)) else row, both)
+            for row, both in rows]  # fmt: skip
     surrounded = Surroundings(a, b, software_changes(a, b))
     found, control, on_boards = _judged(rows, pairs, rules, surrounded, boards)
     notes += on_boards
@@ -164,8 +166,7 @@ def _row(
     hosts = records[0].host_of(pair[0]), records[1].host_of(pair[1])
     if reason := other_host(metric, hosts, names):
         return replace(row, verdict="not compared", reason=reason), pair
-    seconds = valid_median(pair[0], metric), valid_median(pair[1], metric)
-    return replace(row, seconds=seconds, identical=_identical(metric, *pair)), pair
+    return replace(row, identical=_identical(metric, *pair)), pair
 
 
 def missing(case: CaseResult, metric: str, side: str) -> str | None:
@@ -284,5 +285,7 @@ def _finding(one: ComparedCase, judgement: Judgement, names: tuple[str, str]) ->
     message = (
         f"{metric_words(one.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
         f"noise floor {share_text(judgement.floor)}"
-    ) + "".join(f"; {words}" for words in (one.reason, one.build_change and one.build_change.words) if words)
+    )
+    known = (one.machine_words, one.reason, one.build_change and one.build_change.words)
+    message += "".join(f"; {words}" for words in known if words)
     return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)

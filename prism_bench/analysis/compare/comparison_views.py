@@ -20,7 +20,8 @@ def compared_line(self: "ComparedCase") -> str:
     before, after = self.seconds
     times = f": {time_text(after)} against {time_text(before)}" if before and after else ""
     ratio = f", {ratio_text(self.judgement.estimate.ratio)}" if self.judgement else ""
-    reason = f" ({self.reason})" if self.reason and not self.judgement else ""
+    words = self.reason if not self.judgement else self.machine_words
+    reason = f" ({words})" if words else ""
     return f"<ComparedCase {self.case} {self.verdict}{times}{ratio}{reason}>"
 
 
@@ -42,7 +43,8 @@ def comparison_html(self: "RecordComparison") -> str:
     """
     cases = sorted(self.cases, key=lambda one: (_ORDER.index(one.verdict), -abs(_log(one))))
     shown = [one for one in cases if one.verdict in _MOVED] or cases
-    rows = [[one.case, one.verdict, *map(time_text, one.seconds), one.reason or ""] for one in shown]
+    reasons = ["; ".join(filter(None, (one.machine_words, one.reason))) for one in shown]
+    rows = [[one.case, one.verdict, *map(time_text, one.seconds), why] for one, why in zip(shown, reasons, strict=True)]
     table = notebook.table(["case", "verdict", *self.names, "reason"], rows)
     return notebook.view(_words(self), notebook.intervals(_intervals(shown)), table)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import exp, log
 
 from prism_bench.analysis.compare.estimate import Spread
+from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.compare.verdict import RULES, Judgement, Pair, VerdictRules, judged, pair_of
 from prism_bench.case import Case
 from prism_bench.measurement import Measurement
@@ -75,7 +76,7 @@ def decided(
 
 def _decided(one: Searched, judgements: Mapping[str, Judgement], again: Mapping[str, Measurement]) -> Decided:
     faster = [case for case in one.best if case.task in judgements and judgements[case.task].verdict == "faster"]
-    usual = _median(again.get(one.default.task), one.seconds.get(one.default.task))
+    usual = _paired(again.get(one.default.task), one.seconds.get(one.default.task))
     if not faster:
         judged_one = not one.best or any(judgements[c.task].estimate.freedom for c in one.best if c.task in judgements)
         return Decided(one, one.default, _why_not(one, judgements), (usual, usual), judged=judged_one)
@@ -83,13 +84,13 @@ def _decided(one: Searched, judgements: Mapping[str, Judgement], again: Mapping[
     found = judgements[chosen.task].estimate
     low, high = found.interval()
     reason = f"{share_text(1 / found.ratio - 1)} faster, noise floor {share_text(judgements[chosen.task].floor)}"
-    seconds = usual, _median(again.get(chosen.task))
+    seconds = usual, _paired(again.get(chosen.task))
     return Decided(one, chosen, reason, seconds, 1 / found.ratio, (1 / high, 1 / low))
 
 
-def _median(measured: Measurement | None, otherwise: float | None = None) -> float:
-    """Return the median of new times, the search's where there are none (NaN without either)."""
-    found = measured.median if measured else otherwise
+def _paired(measured: Measurement | None, otherwise: float | None = None) -> float:
+    """Return the median of new times as the speedup is made of it, the search's without new times (NaN without any)."""
+    found = medians(measured.processes).typical if measured else otherwise
     return float("nan") if found is None else found
 
 

@@ -24,7 +24,7 @@ from prism_bench.raw_source import is_present
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts, utc
-from prism_bench.units import ratio_text
+from prism_bench.units import ratio_text, time_text
 
 NAME = "last"
 # Times of the kernel alone; copies to and from the host took 1.5 times as long on the same day, with the same code.
@@ -134,7 +134,8 @@ def _degraded(
         ratio = (seconds - later.get(metric, 0.0)) / times[metric] if times.get(metric) else 0.0
         if ratio > factor:
             was, now = value_text(metric, times[metric]), value_text(metric, seconds)
-            message = f"{metric_words(metric)} {now}, {was} before; the rule is at most {ratio_text(factor)}"
+            less = f" less {time_text(later[metric])} that every launch takes longer" if later.get(metric) else ""
+            message = f"{metric_words(metric)} {now}{less}, {was} before; the rule is at most {ratio_text(factor)}"
             yield GateCheck(case.name, metric, "degraded", "bad", message, ratio)
 
 

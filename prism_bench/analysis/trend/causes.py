@@ -10,7 +10,7 @@ from math import copysign, expm1, log
 import numpy
 
 from prism_bench.analysis.build_identity import BuildChange, BuildIdentity, build_change
-from prism_bench.analysis.compare.comparable import board_changes, free_changes, value_settings
+from prism_bench.analysis.compare.comparable import board_settings, free_settings, setting_changes, value_settings
 from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
@@ -140,7 +140,7 @@ class Causes:
             if not 0 < place < len(series.records):
                 continue
             old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
-            if free := ", ".join(free_changes(old.protocol, new.protocol)):
+            if free := ", ".join(setting_changes(free_settings(old.protocol), free_settings(new.protocol))):
                 last = [f"{CAUSES['protocol']} ({free})"]
                 if "clock" not in softer and self._covered(change, self._shared.move(series, place, change.size)):
                     return place, Cause("protocol", last[0], tuple(softer.values()))
@@ -259,7 +259,7 @@ def differences(old: Facts, new: Facts) -> _Words:
         found["protocol"] = f"{CAUSES['protocol']} ({', '.join(changed)})"
     earlier, later = _uuids(old), _uuids(new)
     moved = old.device != new.device or bool(earlier and later and earlier != later)
-    settings = board_changes(old.boards, new.boards)
+    settings = setting_changes(board_settings(old.boards), board_settings(new.boards))
     if moved or settings:
         found["device"] = ", ".join([*([CAUSES["device"]] if moved else []), *settings])
     software = old.software, new.software

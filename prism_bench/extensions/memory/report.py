@@ -91,7 +91,8 @@ def _programs(found: Contest) -> Table:
         case = one.compared
         times = (time_text(seconds) for seconds in case.seconds)
         verdict = Text(case.verdict, style=STYLES[case.verdict])
-        reason = f": {case.reason}" if case.reason else ""
+        words = "; ".join(filter(None, (case.machine_words, case.reason)))
+        reason = f": {words}" if words else ""
         table.add_row(Text(case.case.partition("[")[0]), one.allocator, case.metric.replace("_", " "), *times,
                       _ratio(case), verdict.append(reason, style="dim"))  # fmt: skip
     return table

@@ -45,6 +45,7 @@ class CommentedCase:
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
+    shift: float | None = None
     registers: _Both = _NEITHER
     spill_bytes: _Both = _NEITHER
     plan: tuple[list[_Text] | None, list[_Text] | None] = (None, None)

@@ -129,7 +129,9 @@ def _fitted(rows: Sequence[str], frame: tuple[str, str], room: int) -> str:
 def _row(row: CommentedCase) -> str:
     old, new = (value_text(row.metric or "cold_time", one) for one in row.seconds)
     interval = f"{_percent(row.low)} to {_percent(row.high)}" if row.low is not None and row.high is not None else "-"
-    cells = [f"**{row.verdict}**", text(row.case), old, new, _percent(row.ratio), interval, _both(row.registers)]
+    machine = f" (machine {_percent(row.shift)})" if row.shift and f"{row.shift:.3f}" != "1.000" else ""
+    change = f"{_percent(row.ratio)}{machine}"
+    cells = [f"**{row.verdict}**", text(row.case), old, new, change, interval, _both(row.registers)]
     return f"| {' | '.join([*cells, _both(row.spill_bytes, ' B')])} |"
 
 

@@ -120,13 +120,16 @@ def side_of(record: RunRecord) -> dict[str, Any]:
     `in cycles` is `[logs, variances]` or null, `code` null where the device's clock did not read it, and `build` what
     `_build` returns; or to `[metric, reason]`.
     `units` maps the kernels of a merged record to the UUIDs of the devices that measured them; of others it is null.
-    `boards` maps the cases that another board than their kernel's measured.
+    `boards` maps the cases that another board than their kernel's measured. `host` is whose clock read the times of the
+    host's; null where it is unknown, or where there are several.
     """
     protocol = comparable.value_settings(record.protocol)
+    hosts = {record.host_of(case) for case in record.cases if case.measurements}
     return {
         "machine": record.machine.get("id"), "backend": record.backend, "device": comparable.device_of(record),
         "uuid": record.machine.get("uuid"), "units": _units(record), "boards": _boards(record),
-        "complete": record.complete,
+        "complete": record.complete, "host": hosts.pop() if len(hosts) == 1 else None,
+        "settings": comparable.settings_of(record),
         "version": record.protocol.get("version"),
         "protocol": {key: orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() for key, value in protocol.items()},
         "software": {str(key): str(value) for key, value in record.software.items()},

@@ -46,6 +46,9 @@ def comparison_view(comparison: RecordComparison, everything: bool = False) -> R
     shown = found if everything else _first([one for one in found if one.verdict not in _HIDDEN])
     parts: list[RenderableType] = [*_untrusted(comparison), _headline(comparison)]
     parts += [_table(shown, _titles(comparison.names))] if shown else []
+    if any(one.machine for one in shown):
+        words = "what it did to the case between the sides; the times differ by the ratio times it"
+        parts.append(Text(f"  machine: {words}", style="dim"))
     parts += _left_out(found, shown) if not everything else []
     parts += _reasons(shown)
     parts += selection_view(comparison.selection) if comparison.selection else []
@@ -159,7 +162,9 @@ def _table(shown: Sequence[ComparedCase], titles: tuple[str, str]) -> FittedTabl
 
 
 def _grid(shown: Sequence[ComparedCase], titles: tuple[str, str], names: int, dropped: Collection[str]) -> Table:
-    columns = [name for name in ("metric", *titles, "ratio", *_DISPENSABLE[::-1], "verdict") if name not in dropped]
+    machine = ("machine",) if any(one.machine for one in shown) else ()
+    shares = ("ratio", *machine, *_DISPENSABLE[::-1], "verdict")
+    columns = [name for name in ("metric", *titles, *shares) if name not in dropped]
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     grid.add_column("case", no_wrap=True)
     for name in columns:
@@ -174,12 +179,15 @@ def _cells(one: ComparedCase, titles: tuple[str, str]) -> dict[str, RenderableTy
     """Return the cells of a case by column; a dash where it could not be judged."""
     times = dict(zip(titles, (value_text(one.metric, seconds) for seconds in one.seconds), strict=True))
     cells: dict[str, RenderableType] = {"metric": metric_words(one.metric), **times}
-    cells |= dict.fromkeys(("ratio", *_DISPENSABLE), "-") | {"verdict": Text(one.verdict, style=STYLES[one.verdict])}
+    cells |= dict.fromkeys(("ratio", "machine", *_DISPENSABLE), "-") | {
+        "verdict": Text(one.verdict, style=STYLES[one.verdict])
+    }
     if one.judgement is None:
         return cells
     found, in_cycles, floor = one.judgement.estimate, one.judgement.in_cycles, one.judgement.floor
     return cells | {
-        "ratio": f"{found.ratio:.3f}x", "interval": _interval_text(found),
+        "ratio": f"{found.ratio:.3f}x", "machine": f"{one.judgement.shift.ratio:.3f}x",
+        "interval": _interval_text(found),
         "in cycles": f"{in_cycles.ratio:.3f}x" if in_cycles else "-",
         "noise floor": share_text(floor) if floor < 10 else "-",
     }  # fmt: skip

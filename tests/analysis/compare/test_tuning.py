@@ -39,6 +39,14 @@ def test_the_quickest_of_those_that_are_faster_is_adopted():
     assert pytest.approx((2e-6, 1e-6), rel=0.01) == found.seconds
 
 
+def test_the_speedup_is_that_of_the_times_next_to_it():
+    levels = [(9e-6, 10e-6, 10e-6, 11e-6, 14e-6), (5e-6, 5.1e-6, 5.5e-6, 5.6e-6, 6e-6)]
+    told = {task: Measurement("cold_time", "kernel", tuple((one,) * 9 for one in times))
+            for task, times in zip((CASE.task, FEW[0].task), levels, strict=True)}  # fmt: skip
+    (found,) = decided([searched(FEW[:1])], told)
+    assert found.adopted and found.speedup == pytest.approx(found.seconds[0] / found.seconds[1])
+
+
 @pytest.mark.parametrize("ratio, noise", [(1.0, 0.002), (0.995, 0.002), (1.2, 0.002), (0.9, 0.2)])
 def test_within_the_noise_the_default_is_kept(ratio, noise):
     (found,) = decided([searched(FEW[:1])], again(1e-6, ratio * 1e-6, noise=noise))

@@ -135,6 +135,13 @@ def built(record, *builds):
     return replace(record, cases=(*known, *record.cases[len(known) :]))
 
 
+def settings(record, most, watts):
+    """The record with other stopping criteria and another power limit."""
+    criteria = {"cold_time": {"max_samples": most, "precision": 0.004}, **({"hot_time": {}} if most < 60 else {})}
+    boards = ({"uuid": MACHINE["uuid"], "power_limit": watts},)
+    return replace(record, protocol={**record.protocol, "criteria": criteria}, boards=boards)
+
+
 MANY = [1 + 0.004 * place for place in range(-12, 13)]
 
 
@@ -182,9 +189,15 @@ PAIRS = {
         None,
     ),
     "clocks that the times follow": lambda: (
-        wandering(*MANY), wandering(*[1.0] * 25, seed=7), floors_of(plain(), between=0.02, in_cycles=0.001)),
+        wandering(*MANY),
+        wandering(*[1.0] * 25, seed=7),
+        floors_of(plain(), between=0.02, in_cycles=0.001),
+    ),
     "a clock that explains a part": lambda: (
-        wandering(*MANY), wandering(*[1.0] * 25, seed=7, lower=0.02), floors_of(plain(), in_cycles=0.01)),
+        wandering(*MANY),
+        wandering(*[1.0] * 25, seed=7, lower=0.02),
+        floors_of(plain(), in_cycles=0.01),
+    ),
     "one process a side": lambda: (varied(1, 1.2, processes=1), varied(1, 1, processes=1, sass="b"), None),
     "one process a side, known noise": lambda: (
         (one := varied(1, 1.2, processes=1)),
@@ -206,6 +219,12 @@ PAIRS = {
     "some cases on another board": lambda: (*boarded(*launches(2e-6)), None),
     "other compilers and sources": lambda: (built(plain(), *OLD), built(other(), *NEW), None),
     "on a CPU": lambda: (cpu_record(), replace(cpu_record(), commit="1" * 40), None),
+    "on a CPU of another host": lambda: (
+        cpu_record(),
+        replace(cpu_record(), machine={**cpu_record().machine, "host": {"cores": 99}}),
+        None,
+    ),
+    "other settings": lambda: (settings(plain(), 60, 700.0), settings(plain(), 12, 500.0), None),
 }
 
 
@@ -219,9 +238,13 @@ def test_the_browser_says_what_python_says(script, what):
     assert expected["notes"] == found["notes"]
     assert [one["case"] for one in expected["cases"]] == list(told)
     for one in expected["cases"]:
-        same = ("verdict", "reason", "metric", "seconds")
+        same = ("verdict", "reason", "metric")
         assert {key: one[key] for key in same} == {key: told[one["case"]][key] for key in same}, one["case"]
         assert one["build_change"] == (told[one["case"]].get("build") or [None, None])[1]
+        assert one["seconds"] == pytest.approx(told[one["case"]]["seconds"], rel=1e-6)
+        if one.get("ratio"):  # the times on the page have the ratio next to them, times what the machine did
+            (before, after), shown = one["seconds"], told[one["case"]]
+            assert after / before == pytest.approx(shown["ratio"] * shown["machine"], rel=1e-5)
         numbers = [key for key in ("ratio", "low", "high", "floor") if one.get(key) is not None]
         assert {key: one[key] for key in numbers} == pytest.approx(
             {key: told[one["case"]][key] for key in numbers}, rel=1e-5

@@ -38,14 +38,14 @@ class Timed:
 
     @property
     def seconds(self) -> float | None:
-        """Its median in seconds; None where there is no measurement."""
-        return self.measurement.median if self.measurement else None
+        """The median that a speedup is made of, in seconds: that of the processes' medians; None without times."""
+        return medians(self.measurement.processes).typical if self.measurement else None
 
     @property
     def figure(self) -> Figure:
         """Its median as a figure."""
         one = self.measurement
-        return Figure(one.median, f"{one.subject} {one.metric}") if one else absent(self.reason)
+        return Figure(self.seconds, f"{one.subject} {one.metric}") if one else absent(self.reason)
 
 
 @dataclass(frozen=True)

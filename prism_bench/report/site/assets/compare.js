@@ -82,7 +82,7 @@
       ...(whole ? whisker(one, tone) : [made("span", { class: "muted" }, "none")]));
     return made("tr", { "data-verdict": one.verdict }, named(one, list), made("td", { class: "text" }, one.metric.replaceAll("_", " ")),
       time(a, first), time(b, second),
-      made("td", { "data-sort": known ? one.ratio : "" }, known ? one.ratio.toFixed(3) : "–"), interval,
+      made("td", { "data-sort": known ? one.ratio : "" }, ...(known ? [one.ratio.toFixed(3), ...(one.machine.toFixed(3) === "1.000" ? [] : [made("small", {}, `machine ${one.machine.toFixed(3)}`)])] : ["–"])), interval,
       made("td", { "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
       made("td", { class: `text ${tone}` }, one.verdict, ...(why ? [made("small", { class: "why" }, why.replace(/(\d) us\b/g, "$1 µs"))] : [])));
   }

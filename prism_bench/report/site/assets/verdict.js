@@ -312,10 +312,20 @@
     return moved ? [`${moved} of ${known.length} kernel${known.length === 1 ? "" : "s"} ${moved === 1 ? "was" : "were"} measured on different units of one device`] : [];
   }
 
-  function notes(a, b, noise, names) {
+  // The settings that differ, as analysis.compare.comparable has them.
+  function settingChanges(old, later, rules) {
+    const found = Object.keys(old).filter((group) => group in later).flatMap((group) => [...new Set([...Object.keys(old[group]), ...Object.keys(later[group])])]
+      .filter((name) => old[group][name] !== later[group][name])
+      .map((name) => `${name} ${old[group][name] ?? "unknown"} -> ${later[group][name] ?? "unknown"}`));
+    return found.length <= rules.shown ? found : [...found.slice(0, rules.shown), `${found.length - rules.shown} more`];
+  }
+
+  function notes(a, b, noise, names, rules) {
     const remarks = units(a, b);
     const differ = [...new Set([...Object.keys(a.software), ...Object.keys(b.software)])].filter((name) => a.software[name] !== b.software[name]);
     if (differ.length) remarks.push(`software differs: ${differ.map((name) => `${name} ${a.software[name] ?? "none"} -> ${b.software[name] ?? "none"}`).join(", ")}`);
+    const settings = settingChanges(a.settings, b.settings, rules);
+    if (settings.length) remarks.push(`settings differ: ${settings.join(", ")}`);
     [a, b].forEach((side, index) => { if (!side.complete) remarks.push(`${names[index]} was cut short`); });
     const misfit = noise && [["device", noise.device, b.device], ["backend", noise.backend, b.backend], ["protocol", noise.protocol, b.version]].find(([, own, other]) => own !== other);
     if (misfit) remarks.push(`the stored noise floor is of ${misfit[0]} ${misfit[1]}, not ${misfit[2]}: it is not used`);
@@ -354,14 +364,18 @@
   // The known spread in cycles of a floor `[variance, freedom, variance in cycles]`; null where it has none.
   const clocked = (floor) => floor && floor[2] != null ? [floor[2], floor[1]] : null;
 
-  function row(name, pair, names, noise, why, rules) {
-    const metric = pair[0][0] ?? pair[1][0] ?? "wall_time", reason = missing(pair, names);
+  // Why a time of the host's clock does not compare: the hosts are not known to be one.
+  const otherHost = (metric, [a, b], names, rules) => rules.host_times.includes(metric) && !(a && a === b)
+    ? `the host's clock read the ${named(metric)}, and ${names.join(" and ")} are not known to be of one host` : null;
+
+  function row(name, pair, names, noise, why, hosts, rules) {
+    const metric = pair[0][0] ?? pair[1][0] ?? "wall_time", reason = missing(pair, names) ?? (why ? null : otherHost(metric, hosts, names, rules));
     if (why && pair.every((side) => side.length > 2) && pair[0][0] !== pair[1][0]) return apart(name, pair);
     if (reason) return { case: name, metric, verdict: "not compared", reason, seconds: [null, null] };
     const [[, , , , , firstCycles, firstStep, firstCode, firstBuild], [, , , , , secondCycles, secondStep, secondCode, secondBuild]] = pair;
     const [a, b] = pair.map((side) => medians([side[3], side[4]], rules));
     const cycles = firstCycles && secondCycles ? [medians(firstCycles, rules), medians(secondCycles, rules)] : null;
-    return { case: name, metric, seconds: [pair[0][1], pair[1][1]], spreads: [pair[0][2], pair[1][2]], identical: same(firstCode, secondCode), build: built(firstBuild, secondBuild),
+    return { case: name, metric, seconds: [Math.exp(a.centre), Math.exp(b.centre)], spreads: [pair[0][2], pair[1][2]], identical: same(firstCode, secondCode), build: built(firstBuild, secondBuild),
       pair: { a, b, cycles, spread: noise?.floors[name]?.[metric], cyclesSpread: cycles && clocked(noise?.floors[name]?.[metric]), resolution: Math.max(firstStep, secondStep) } };
   }
 
@@ -416,9 +430,9 @@
 
   // B against A, each the side of a record. `refused` is why there is no verdict; times, ratios and intervals are there.
   prism.compare = (a, b, noise, rules, names) => {
-    const why = refused(a, b), [remarks, misfit] = notes(a, b, why ? null : noise, names);
+    const why = refused(a, b), [remarks, misfit] = notes(a, b, why ? null : noise, names, rules);
     const rows = Object.keys(a.cases).filter((name) => name in b.cases)
-      .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise, why, rules));
+      .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise, why, [a.host, b.host], rules));
     const timed = rows.filter((one) => one.pair), alike = timed.filter((one) => one.identical && !why && rules.control);
     const [found, unknown, crossing] = across(timed, alike, why ? () => "" : (name) => boards(a, b, name), rules), shifts = timed.map((one) => one.shift);
     const final = judged(timed.map((one) => one.pair), rules, found.widening, shifts), changes = software(a, b, rules);
@@ -430,7 +444,7 @@
       const [low, high] = interval(ratio, rules.confidence), around = changes ?? (moved(a, b, one.case) ? "another unit of the device" : null);
       const [word, words] = alike.includes(one) ? ofIdentical(verdict, reason, found, changes, around, rules) : [verdict, reason];
       const apart = verdict === "inconclusive" && unknown.get(one);
-      Object.assign(one, { ratio: ratio.ratio, low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: word, reason: apart ? withheldFor(apart) : words });
+      Object.assign(one, { ratio: ratio.ratio, machine: Math.exp(one.shift.log), low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: word, reason: apart ? withheldFor(apart) : words });
       if (why) Object.assign(one, { verdict: "no verdict", reason: null, floor: Infinity });
     });
     const compilers = rows.filter((one) => one.build?.[0] === "compiler").map((one) => one.build[1]);

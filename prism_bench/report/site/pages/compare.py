@@ -8,6 +8,7 @@ from typing import Any
 from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
+from prism_bench.metric import ELSEWHERE, MEASURED, is_host_time
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.answers import compare_answer
 from prism_bench.report.site.attention import case_link
@@ -17,7 +18,13 @@ from prism_bench.report.terminal.comparison import comparison_json
 from prism_bench.store.points import Facts
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
-_UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a case that could not be compared
+_UNKNOWN = {
+    "ratio": None,
+    "low": None,
+    "high": None,
+    "floor": None,
+    "shift": 1.0,
+}  # of a case that could not be compared
 # The rules as the verdict's script gets them, so that each of their figures is in one place.
 RULES_SHOWN = {
     **asdict(verdict.RULES), "ticks": verdict.TICKS, "least_clock": verdict.LEAST_CLOCK,
@@ -28,6 +35,7 @@ RULES_SHOWN = {
     "needed": placements.NEEDED, "stale": placements.STALE, "changed": verdict.CHANGED, "enough": control.ENOUGH,
     "by_chance": control.BY_CHANCE, "outer": control.OUTER, "halvings": control.HALVINGS, "turns": control.TURNS,
     "huber": control.HUBER, "certain": control.CERTAIN, "span": control.SPAN, "least_error": control.LEAST_ERROR,
+    "shown": comparable.SHOWN, "host_times": [name for name in {**MEASURED, **ELSEWHERE} if is_host_time(name)],
     "software": comparable.SOFTWARE, "stands_out": comparison.STANDS_OUT, "unmeasured": BoardFactor().sure_error,
 }  # fmt: skip
 _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its edge
