@@ -17,13 +17,16 @@ from prism_bench.extensions.claims.derived import (
     Derived,
     baseline_name,
     derived,
+    limits_of,
     missing_of,
     timed,
 )
 from prism_bench.extensions.claims.document import Claim, ClaimSide, decoded, sha256
 from prism_bench.extensions.claims.packing import MOST_FILES, packed, require_path, unpacked
+from prism_bench.measure.plausibility import LaunchWork, is_fp32
+from prism_bench.measure.plausibility import judge as plausible
 from prism_bench.run_record import CaseResult, RunRecord, decode
-from prism_bench.units import count_text
+from prism_bench.units import count_text, time_text
 
 _CLOSE = 1e-5  # relative: six digits are kept
 
@@ -36,6 +39,7 @@ def checked(content: bytes, origin: str) -> tuple[Claim, tuple[RunRecord, ...]]:
         _check_files(claim)
         _check_figures(claim, records)
         _check_records(claim, records)
+        _check_times(claim, records)
         check_code(claim, records)
     except PrismBenchError as error:
         raise ResultsError(f"{origin}: {error}") from None
@@ -91,6 +95,17 @@ def _check_records(claim: Claim, records: tuple[RunRecord, ...]) -> None:
                 raise ResultsError(f"records[{number}] has {case.name!r:.80}, which is of neither side")
             if claim.origin == OWN and case.name in names:
                 _require_own_case(f"records[{number}]", case, set(record.protocol.get("seeds", ())))
+
+
+def _check_times(claim: Claim, records: tuple[RunRecord, ...]) -> None:
+    """Refuse a time that is impossible by the limits of its own record, whatever the record says of it."""
+    for place, side in (("kernel", claim.kernel), ("baseline", claim.baseline)):
+        case = records[side.record].case(side.case)
+        if case is None:
+            continue
+        work = LaunchWork(case.bytes or None, case.flops if side.subject == "kernel" and is_fp32(case) else None)
+        if refusal := plausible(claim.metric, side.seconds, work, limits_of(records[side.record])).refusal:
+            raise ResultsError(f"{place}: {side.name:.80} cannot take {time_text(side.seconds)}: {refusal}")
 
 
 def _require_own_case(place: str, case: CaseResult, seeds: set[int]) -> None:

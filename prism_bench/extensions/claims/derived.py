@@ -27,7 +27,7 @@ from prism_bench.extensions.claims.document import (
     canonical,
     sha256,
 )
-from prism_bench.measure.limits import measured_limits, peaks_of
+from prism_bench.measure.limits import Limits, measured_limits, peaks_of
 from prism_bench.measurement import Measurement
 from prism_bench.report.cells import times_text
 from prism_bench.run_record import CaseResult, RunRecord
@@ -192,11 +192,16 @@ def _peers(contest: ClaimContest) -> Sequence[ClaimPeer]:
 
 def ceilings_of(record: RunRecord) -> dict[str, float]:
     """Return the ceilings that the record measured, per second, and as `launch` the empty kernel's seconds."""
-    cache: Any = record.machine.get("l2_bytes", 0)
-    found = measured_limits(record.cases, int(cache or 0), peaks_of(record.machine))
+    found = limits_of(record)
     launch = found.floors.get("cold_time")
     rates: Mapping[str, float] = {**found.ceilings, **({"launch": launch} if launch else {})}
     return {name: six(rate) for name, rate in sorted(rates.items())}
+
+
+def limits_of(record: RunRecord) -> Limits:
+    """Return the launch overheads and ceilings that the record measured, and the peaks that its device's facts give."""
+    cache: Any = record.machine.get("l2_bytes", 0)
+    return measured_limits(record.cases, int(cache or 0), peaks_of(record.machine))
 
 
 def missing_of(contest: ClaimContest, ceilings: Mapping[str, float]) -> Iterator[str]:

@@ -3,22 +3,27 @@
 import re
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import hypot
 
 from prism_bench.backends import Backend
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.code import toolchain
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError
-from prism_bench.extensions.claims.derived import ClaimContest, baseline_name
+from prism_bench.extensions.claims.derived import BOARD_SECONDS, ClaimContest, baseline_name
 from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide
 from prism_bench.extensions.claims.making import device_in, hashes_of_inputs, launches_of
 from prism_bench.extensions.claims.packing import contents_of, files_of, hashes, unpacked
 from prism_bench.extensions.claims.recompiling import RecompiledCode, compiled_here, compiled_in_jail
 from prism_bench.extensions.claims.replay_document import ReplayCheck
 from prism_bench.files import default_folder
+from prism_bench.measure.limits import Limits
+from prism_bench.measure.plausibility import LaunchWork, is_fp32
+from prism_bench.measure.plausibility import judge as plausible
 from prism_bench.run.verification import complaint, passed, verify
 from prism_bench.run_record import RunRecord
+from prism_bench.units import time_text
 
 Compiling = Callable[[Case, Device], RecompiledCode | None]
 _PLACES = ("kernel", "baseline")
@@ -145,6 +150,30 @@ class SideChecks:
         words = f"its baseline is {side.name}; here it is {name}"
         self.found.append(ReplayCheck("baseline", "same" if is_same else "other", name if is_same else words))
         return None if is_same else words
+
+    def impossible_time(self, sides: Sequence[ReplaySide], contest: ClaimContest, limits: Limits) -> str | None:
+        """Return why a claimed time cannot be true on this kind of device, by limits measured here; None if it can.
+
+        What a launch moves and computes is that of the files, which a forged record does not change. Boards and hosts
+        of one kind differ in their launch overhead, so a time is below it only where they cannot differ by so much.
+        """
+        floor, between = limits.lowest.get(self.claim.metric, 0.0), 3 * hypot(BOARD_SECONDS, BOARD_SECONDS)
+        overhead = f"an empty kernel takes {time_text(floor)} here, and hosts differ by less than {time_text(between)}"
+        rates = replace(limits, floors={})
+        for one, here in zip(sides, (contest.kernel, contest.baseline), strict=True):
+            sizes, result = one.case.sizes, contest.case(here)
+            written = sum(sizes.nbytes(array.name) for array in one.case.spec.outputs)
+            flops = sizes.flops if not one.is_peer and is_fp32(result) else None
+            work = LaunchWork(sizes.bytes_moved, flops, written)
+            is_below = one.side.seconds < floor - between
+            refusal = overhead if is_below else plausible(self.claim.metric, one.side.seconds, work, rates).refusal
+            if refusal:
+                words = f"{one.side.name} cannot take {time_text(one.side.seconds)} on this kind of device: {refusal}"
+                self.found.append(ReplayCheck("claimed times", "wrong", words))
+                return words
+        if limits.floors or limits.ceilings or limits.peaks:
+            self.found.append(ReplayCheck("claimed times", "right", "possible by the limits that were measured here"))
+        return None
 
     def wrong_outputs(self, backend: Backend, one: ReplaySide) -> str | None:
         """Verify small cases of a side's kernel, on a seed that is drawn now as well; return what is wrong, or None."""

@@ -16,7 +16,7 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.extensions.claims.answers import ReplayAnswer, answer, scaled
-from prism_bench.extensions.claims.derived import ClaimContest, ceilings_of, ratio_of
+from prism_bench.extensions.claims.derived import ClaimContest, ceilings_of, limits_of, ratio_of
 from prism_bench.extensions.claims.document import Claim, ClaimRatio
 from prism_bench.extensions.claims.measuring import (
     PROCESSES,
@@ -165,7 +165,11 @@ class ClaimReplay:
         seeds = list(dict.fromkeys(str(entry["seed"]) for entry in entries if "seed" in entry))
         words = f"both sides, on {'seeds' if len(seeds) > 1 else 'seed'} {' and '.join(seeds)}"
         self._checks.found.append(ReplayCheck("outputs", "right", words))
-        compared = self._compared(contest, effort)
+        limited = with_ceilings(contest.records[contest.kernel[0]], effort)
+        if self._place[1] == self.claim.device:
+            if impossible := self._checks.impossible_time(sides, contest, limits_of(limited)):
+                return ReplayAnswer("not reproduced", impossible)
+        compared = self._compared(limited)
         if (other := self._checks.other_peer(contest)) is None:
             return compared
         if compared.word in ("not reproduced", "partly reproduced"):
@@ -184,12 +188,11 @@ class ClaimReplay:
         records = measured_builds(builds, effort)
         return ClaimContest(self.claim.metric, records, (1, name, "kernel"), (0, baseline.case.name, "kernel"))
 
-    def _compared(self, contest: ClaimContest, effort: ClaimEffort) -> ReplayAnswer:
-        """Compare the ratios; that of another kind of device by the ceilings of both."""
+    def _compared(self, limited: RunRecord) -> ReplayAnswer:
+        """Compare the ratios; that of another kind of device by its ceilings and those of the record `limited`."""
         if self._place[1] == self.claim.device:
             return answer(self.claim.ratio, self._here)
-        record = with_ceilings(contest.records[contest.kernel[0]], effort)
-        found = scaled(self.claim.ratio, self.claim.ceilings, ceilings_of(record))
+        found = scaled(self.claim.ratio, self.claim.ceilings, ceilings_of(limited))
         if found is None:
             return _open(f"it was measured on {self.claim.device}, whose ceilings were not measured here")
         self._expected, words = found

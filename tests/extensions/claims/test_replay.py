@@ -1,20 +1,23 @@
 """What a replay answers: from planted measurements, and from code that is not of the catalogue here."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from prism_bench.catalogue import discover
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import CompilationFailed, ResultsError
 from prism_bench.extensions.claims import replay_checks, replaying
 from prism_bench.extensions.claims.answers import answer, scaled
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import ClaimRatio, encoded
+from prism_bench.extensions.claims.replay_document import Replay
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
 from prism_bench.peer import PeerFacts
 from tests.extensions.claims.changes import forged_cubin
 from tests.extensions.claims.planted import claim_in, plant, record, resealed
+from tests.report.synthetic import case_result
 
 PEER = "peer:torch"
 
@@ -70,6 +73,35 @@ def test_times_of_another_device_are_refused_without_ceilings(replayed, catalogu
     made = claim_in(catalogue, record(device="another device"))
     found = replayed(made)
     assert ("cannot be decided here", True) == (found.answer.word, "another device" in found.answer.because)
+
+
+LIMITS = (
+    case_result("null", family="machine", times={"cold_time": 4e-6}, ceiling="launch", bytes=0),
+    case_result("copy", family="machine", times={"cold_time": 1e-3}, ceiling="bandwidth", bytes=4_000_000_000),
+)
+
+
+@pytest.mark.parametrize(
+    ("faster", "word", "words"),
+    [(1, "reproduced", ""), (550_000, "not reproduced", "an empty kernel takes 4.00 us here"), (4, "reproduced", "")],
+)
+def test_a_time_that_the_ceilings_here_make_impossible_is_refused(
+    replayed: Callable[..., Replay], catalogue: Catalogue, faster: float, word: str, words: str
+) -> None:
+    """8 kB in 18.2 ps are 440 TB/s; both sides have the claimed ratio. Launches of hosts differ by microseconds."""
+    made = claim_in(catalogue, record(seconds=(1e-5 / faster, 2e-5 / faster, 3e-5 / faster)))
+    found = replayed(made, ceilings=LIMITS)
+    assert (word, True) == (found.answer.word, words in found.answer.because), found.answer.because
+    assert ["right" if word == "reproduced" else "wrong"] == [
+        one.result for one in found.checks if one.what == "claimed times"
+    ]
+
+
+def test_bandwidth_beyond_the_ceiling_here_is_refused(replayed: Callable[..., Replay], catalogue: Catalogue) -> None:
+    made = claim_in(catalogue, record(seconds=(1.8e-11, 3.6e-11, 3e-5)))
+    found = replayed(made, ceilings=LIMITS[1:])
+    assert "not reproduced" == found.answer.word
+    assert "442 TB/s is more than 3 % above the copy ceiling of this run, 4.00 TB/s" in found.answer.because
 
 
 def test_python_that_is_not_here_does_not_run(claim, tmp_path, monkeypatch):

@@ -2,11 +2,12 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 
 from docs.readme import ROOT
-from prism_bench.catalogue import discover
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation import nvrtc_version
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.extensions.claims.checks import checked
@@ -14,7 +15,8 @@ from prism_bench.extensions.claims.document import LARGEST, encoded
 from prism_bench.extensions.claims.own_files import FOLDER, claim_files
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
 from tests.extensions.claims.changes import AT_REPLAY, BY_COMPILING, FORGED, OF_CODE, forged_cubin, without_code
-from tests.extensions.claims.planted import claim_in, plant, resealed
+from tests.extensions.claims.planted import claim_in, plant, record, resealed
+from tests.report.synthetic import case_result
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,21 @@ def test_a_forged_claim_is_refused(plain, name):
     assert changed != plain
     with pytest.raises(ResultsError, match=r"^claim\.json: "):
         checked(resealed(changed), "claim.json")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(1.8e-11, "TB/s is more than 3 % above"), (3e-6, "launch overhead")])
+def test_a_time_beyond_the_limits_of_its_own_record_is_refused(
+    catalogue: Catalogue, seconds: float, words: str
+) -> None:
+    """Every figure follows from the samples, which are forged."""
+    limits = {"launch": ("null", 4e-6, 0), "bandwidth": ("copy", 1e-3, 4_000_000_000)}
+    name, time, moved = limits["bandwidth" if "TB/s" in words else "launch"]
+    ceiling = "bandwidth" if moved else "launch"
+    measured = case_result(name, family="machine", times={"cold_time": time}, ceiling=ceiling, bytes=moved)
+    made = record(seconds=(seconds, 2 * seconds, 3e-5))
+    forged = claim_in(catalogue, replace(made, cases=(*made.cases, measured)))
+    with pytest.raises(ResultsError, match=f"kernel: triple cannot take .*{words}"):
+        checked(encoded(forged), "claim.json")
 
 
 @pytest.mark.parametrize("name", OF_CODE)
@@ -83,8 +100,8 @@ def kept():
 
 def test_a_claim_of_a_gpu_has_the_hash_of_what_ran(kept):
     """Without it, any cubin would do."""
-    for record in kept["records"]:
-        for case in record["cases"]:
+    for plain_record in kept["records"]:
+        for case in plain_record["cases"]:
             case["code"].pop("sass", None)
     with pytest.raises(ResultsError, match="a hash of the instructions of"):
         checked(resealed(kept), "claim.json")
