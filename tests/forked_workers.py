@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -121,7 +122,8 @@ class ForkedWorker:
 
     def send_signal(self, number):
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # its end is known to the system before it is here
+                os.kill(self.pid, number)
 
     def kill(self):
         """End the process; that it has ended comes from the server, a moment after what the system itself would say."""
