@@ -53,6 +53,25 @@ def _installed() -> dict[str, str]:
     return found
 
 
+Owner = tuple[str, str, str]  # machine, backend and environment of the records that make series
+
+
+def environment_of(backend: str, name: str | None, software: Mapping[str, Any]) -> str:
+    """Return the environment that keeps a series apart from others: its name, or asv's software; empty for our records.
+
+    What changes around our own records is the cause of a step, and ends no series.
+    """
+    if name or backend != "asv":
+        return name or ""
+    return ", ".join(f"{package} {version}" for package, version in software.items())
+
+
+def committed_at(folder: Path, commit: str | None) -> str | None:
+    """Return the time of the commit (see `timestamp`); None where the folder's checkout does not know it."""
+    seconds = _git(folder, "rev-list", "-1", "--timestamp", commit, "--") if commit else None
+    return timestamp(datetime.fromtimestamp(int(seconds.split()[0]), UTC)) if seconds else None
+
+
 def commit_of(folder: Path) -> tuple[str | None, bool]:
     """Return the commit of the folder's checkout, and whether the checkout has changes.
 

@@ -61,6 +61,7 @@ from typing import Any, get_args
 from prism_bench.boards import uuids_of
 from prism_bench.cycles import no_collection
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
+from prism_bench.identity import Owner, environment_of
 from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
 from prism_bench.record_check import checked_case, checked_measurement, checked_with_tables
@@ -163,6 +164,11 @@ class RunRecord:
     boards: tuple[JsonTable, ...] = ()
     committed: str | None = None
     guessed: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> Owner:
+        """Machine, backend and environment: records of one owner make series."""
+        return str(self.machine.get("id")), self.backend, environment_of(self.backend, self.software)
 
     @property
     def uuids(self) -> tuple[str, ...]:

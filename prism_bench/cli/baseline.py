@@ -25,13 +25,15 @@ def command(
 ) -> None:
     """Make a record the baseline of its device.
 
-    Its medians are kept next to the device's budgets.
+    Its medians are kept next to the device's budgets. Without RECORD it is that of the newest commit.
     """
     from prism_bench import store
     from prism_bench.analysis.gate.baselines import baseline_of, known_case, write_baseline
     from prism_bench.analysis.gate.promises import baseline_path
 
-    source, found = record or store.newest(runs), options.open_catalogue(catalogue)
+    source, found = record or store.newest_commit(runs), options.open_catalogue(catalogue)
+    if record is None and source != (last := store.newest(runs)):
+        options.remark(f"{source.name} is of the newest commit; {last.name} was measured later", "yellow")
     baseline = baseline_of(store.read(source), _portable(source))
     if require_device and require_device != baseline.device:
         raise ResultsError(f"{source}: it is of {baseline.device}, not of {require_device}")

@@ -39,17 +39,16 @@ def command(
 
     Ends with 2 where nothing could be judged. Unmeasured budgets count as neither met nor missed.
     """
-    from prism_bench import store
     from prism_bench.cycles import no_collection
     from prism_bench.report.gate import delivery
     from prism_bench.report.gate.files import write_files
-    from prism_bench.studies.judging import judged
+    from prism_bench.studies.judging import judged, newest_to_judge
 
     found = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
     with delivery.failures(state, options.remark) if alert else nullcontext():
         with options.err().status("reading records"), no_collection():
-            passed = judged(record or store.newest(runs), found, runs, noise)
+            passed = judged(record or newest_to_judge(runs), found, runs, noise)
         _print(passed, json=json)
         write_files(passed, markdown, junit)
     if github:

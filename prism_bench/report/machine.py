@@ -23,6 +23,12 @@ def machine_name(record: RunRecord) -> str:
     return str(record.machine.get("id", "an unnamed machine"))
 
 
+def backend_name(record: RunRecord) -> str:
+    """Return the name of the backend, with the environment where records of several are kept apart."""
+    environment = record.owner[2]
+    return f"{record.backend} ({environment})" if environment else record.backend
+
+
 def devices_text(record: RunRecord) -> str | None:
     """Return `2 GPUs: ` and their UUIDs, where parts of several devices were merged; else None."""
     several = len(record.uuids) > 1

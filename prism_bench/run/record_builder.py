@@ -69,6 +69,7 @@ class RecordBuilder:
             monitor=tuple(monitor),
             spent=dict(spent or {}),
             boards=boards_in(self.facts),
+            committed=identity.committed_at(self.catalogue.folder, commit),
         )
 
     def written_bytes(self, cases: Iterable[CaseResult]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""History: all records below a folder as one table of points, the oldest first.
+"""History: all records below a folder as one table of points, in the order of their commits (see `commits`).
 
 A history knows its records; their points are read when they are needed, of all records or of a part of them.
 """
@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING
 
 from prism_bench.errors import ExtraMissing, ResultsError
 from prism_bench.extras import is_installed, without
+from prism_bench.identity import Owner
+from prism_bench.raw_source import is_present
 from prism_bench.record_check import checked
 from prism_bench.run_record import RunRecord, encode
 from prism_bench.store import cache
 from prism_bench.store.columns import PointBlock, PointTable, block, together
+from prism_bench.store.commits import CommitOrder
 from prism_bench.store.details import details_in
-from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in
+from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in, utc
 from prism_bench.store.processes import in_processes
-from prism_bench.store.records import in_order, path_for, records_in, text_at
+from prism_bench.store.records import in_order, newest, path_for, records_in, text_at
 from prism_bench.store.shards import Listing, ShardEntry, ShardFolder, month_of
 
 if TYPE_CHECKING:
     import pandas
 
-_Run = tuple[str, str, str, str | None, str]
+_Run = tuple[str | None, ...]
 _Shown = Callable[[Path, bytes | bytearray], None]
 
 
@@ -56,9 +59,10 @@ class StoredPoints:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The facts of each record, `records`, oldest first, where its points are, `stored`, and `problems`.
+    """The facts of each record, `records`, that of the oldest commit first, where its points are, and `problems`.
 
-    Of the points only those of `cases` and `metrics` count; None means all of them.
+    Of the points, which are `stored`, only those of `cases` and `metrics` count; None means all of them. `order` is
+    what was known of the commits; `undated` are the files of records whose commit has no known date.
     """
 
     records: tuple[Facts, ...]
@@ -66,6 +70,27 @@ class History:
     problems: tuple[HistoryProblem, ...]
     cases: frozenset[str] | None = None
     metrics: frozenset[str] | None = None
+    order: CommitOrder = CommitOrder()
+    undated: frozenset[str] = frozenset()
+
+    def before(self, record: RunRecord) -> list[Facts]:
+        """Return the records of the same owner that come before the record, whether the history holds it or not."""
+        mine = self.of(record.owner).records
+        for place, one in enumerate(mine):
+            if (one.created, one.commit) == (utc(record.created), record.commit):
+                return list(mine[:place])
+        every = [*mine, *filter(None, [_imported(record).facts])]
+        order, _ = CommitOrder.around(every, self.order.folders).sorted(every)
+        return [every[place] for place in order[: order.index(len(mine))]]
+
+    @property
+    def unordered(self) -> str | None:
+        """What a reader should know of the order where records are not in that of their commits; else None."""
+        count, of = sum(one.file in self.undated for one in self.records), len(self.records)
+        if not count or of < 2:
+            return None
+        which = "all records are" if count == of else f"{count} of {of} records {'is' if count == 1 else 'are'}"
+        return f"{which} in the order of measuring: neither a repository here nor the record knows the commit's date"
 
     @cached_property
     def table(self) -> PointTable:
@@ -99,6 +124,11 @@ class History:
         """Return the history of the records at these places, in their order; without problems."""
         records, stored = ([known[place] for place in places] for known in (self.records, self.stored))
         return replace(self, records=tuple(records), stored=tuple(stored), problems=())
+
+    def of(self, owner: Owner) -> "History":
+        """Return the history of one owner, with all problems."""
+        places = [place for place, facts in enumerate(self.records) if facts.owner == owner]
+        return self if len(places) == len(self.records) else replace(self.part(places), problems=self.problems)
 
     def names(self, word: str) -> list[str]:
         """Return the known names of cases or of metrics (`word`), each once."""
@@ -135,7 +165,7 @@ def read_history(
     more: Iterable[RunRecord] = (),
     shown: _Shown | None = None,
 ) -> History:
-    """Return the history of all records below `root`, and of `more`.
+    """Return the history of all records below `root`, and of `more`, in the order of their commits.
 
     What shards hold is not read from records, which may be gone, unless a record changed since; what else was read
     before comes from a cache. A record that cannot be read, or that is there twice, is one problem more and harms no
@@ -164,7 +194,7 @@ def read_history(
     found = [*known.values(), *map(_in_memory, [one for one in [*blocks, *map(_imported, more)] if one.facts])]
     problems = [HistoryProblem(one.file, one.problem) for one in blocks if one.problem]
     problems += [HistoryProblem(path.relative_to(root).as_posix(), reason) for path, reason in listing.damaged.items()]
-    return _in_time(found, problems)
+    return _ordered(found, problems, (root, Path()))
 
 
 def listed(folder: ShardFolder) -> Listing:
@@ -198,16 +228,28 @@ def _in_memory(one: PointBlock) -> StoredPoints:
     return StoredPoints(one.facts, one.seal, one.rows, one.vocabulary, block=one)
 
 
+def newest_commit(root: Path | str) -> Path:
+    """Return the record of the newest commit below `root`, of the owner of the record that was measured last.
+
+    A ResultsError where there is no record.
+    """
+    last = newest(root)
+    history = read_history(root)
+    owner = next((one.owner for one in history.records if root / Path(one.file) == last), None)
+    files = [Path(root) / one.file for one in history.of(owner).records] if owner else []
+    return next((path for path in reversed(files) if is_present(path)), last)
+
+
 def unusable_newest(history: History) -> list[HistoryProblem]:
     """Return the unreadable files that would be the newest record of their machine: their content is unknown."""
-    newest: dict[str, str] = {}
+    latest: dict[str, str] = {}
     problems = {problem.file: problem for problem in history.problems if not problem.double}
     if not problems:
         return []
     for file in [*(facts.file for facts in history.records), *problems]:
         machine = file.partition("/")[0]
-        newest[machine] = max(newest.get(machine, file), file, key=_began)
-    return [problems[file] for file in newest.values() if file in problems]
+        latest[machine] = max(latest.get(machine, file), file, key=_began)
+    return [problems[file] for file in latest.values() if file in problems]
 
 
 def _began(file: str) -> tuple[str, int]:
@@ -239,12 +281,23 @@ def _imported(record: RunRecord) -> PointBlock:
 def history_of(blocks: Sequence[PointBlock]) -> History:
     """Return the history of all blocks together."""
     problems = [HistoryProblem(one.file, one.problem) for one in blocks if one.problem]
-    return _in_time([_in_memory(one) for one in blocks if one.facts], problems)
+    return _ordered([_in_memory(one) for one in blocks if one.facts], problems)
 
 
-def _in_time(found: Iterable[StoredPoints], problems: Sequence[HistoryProblem]) -> History:
-    ordered, doubles = _once(sorted(found, key=lambda one: (one.facts.created, one.facts.file)))
-    return History(tuple(one.facts for one in ordered), tuple(ordered), (*problems, *doubles))
+def _ordered(
+    found: Iterable[StoredPoints], problems: Sequence[HistoryProblem], folders: Sequence[Path] = ()
+) -> History:
+    """Return the history in the order of the commits, as far as the repositories around `folders` know them."""
+    kept, doubles = _once(sorted(found, key=lambda one: (one.facts.created, one.facts.file)))
+    known = CommitOrder.around([one.facts for one in kept], folders)
+    records = list(known.dated(one.facts for one in kept))
+    order, undated = known.sorted(records)
+    stored = [kept[place] if records[place] is kept[place].facts else replace(kept[place], facts=records[place])
+              for place in order]  # fmt: skip
+    return History(
+        tuple(one.facts for one in stored), tuple(stored), (*problems, *doubles), order=known,
+        undated=frozenset(records[place].file for place in undated),
+    )  # fmt: skip
 
 
 def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[HistoryProblem]]:
@@ -252,19 +305,23 @@ def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[Histo
 
     A file that was read twice, in its folder and by its name, is not left out.
     """
+    named = {_run(one.facts): one.facts.environment for one in found if one.facts.environment}
+    runs = [(*_run(one.facts), one.facts.environment or named.get(_run(one.facts))) for one in found]
     best: dict[_Run, StoredPoints] = {}
-    for one in found:
-        other = best.get(_run(one.facts))
-        if other is None or one.rows > other.rows:
-            best[_run(one.facts)] = one
-    doubles = [(one.facts, best[_run(one.facts)].facts) for one in found if best[_run(one.facts)] is not one]
+    for run, one in zip(runs, found, strict=True):
+        other = best.get(run)
+        if other is None or (bool(one.facts.environment), one.rows) > (bool(other.facts.environment), other.rows):
+            best[run] = one
+    doubles = [(one.facts, best[run].facts) for run, one in zip(runs, found, strict=True) if best[run] is not one]
     problems = [HistoryProblem(one.file, f"the same run as {other.file}", double=True)
                 for one, other in doubles if one.file != other.file]  # fmt: skip
     return list(best.values()), problems
 
 
 def _run(facts: Facts) -> _Run:
-    return facts.machine, facts.backend, facts.created, facts.commit, facts.device
+    """Return what files of one run share, except the environment: records imported before 0.3 do not name it."""
+    python = facts.software.get("python")
+    return facts.machine, facts.backend, facts.created, facts.commit, facts.device, python
 
 
 AT_ONCE = 64  # records whose points are read at once: 256 of 300 cases took a gigabyte while a table was written

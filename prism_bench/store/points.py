@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from prism_bench.boards import BoardTable, uuids_of
+from prism_bench.identity import Owner, environment_of
 from prism_bench.record_ranges import impossible_beside_times, impossible_times
 from prism_bench.record_schema import CaseFile, CodeFile, MeasurementFile, RecordFile
 from prism_bench.store.decimals import shown
@@ -50,6 +51,16 @@ class Facts:
     anchors: Anchors = field(default_factory=Anchors)
     committed: str | None = None
     guessed: list[str] = field(default_factory=list[str])
+
+    @property
+    def owner(self) -> Owner:
+        """Machine, backend and environment: records of one owner make series."""
+        return self.machine, self.backend, environment_of(self.backend, self.software)
+
+    @property
+    def when(self) -> str:
+        """The time of its commit; where that is unknown, the time of measuring."""
+        return self.committed or self.created
 
 
 def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:

@@ -9,6 +9,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.extras import is_installed
 from prism_bench.store import cache, parquet
 from prism_bench.store.columns import PointBlock
+from prism_bench.store.commits import CommitOrder
 from prism_bench.store.history import listed, read_block, seals_of
 from prism_bench.store.processes import in_processes
 from prism_bench.store.records import records_in
@@ -151,12 +152,14 @@ def _size(paths: Iterable[Path]) -> int:
 def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Path], dict[str, str]]:
     """Return the records that were made before a time (ISO 8601, UTC) and are in shards, and why others stay, by file.
 
-    The newest record of each machine and backend stays, and what is `used`: reasons by the file's name.
+    Of each machine, backend and environment the record of the newest commit and the last one measured stay, and what is
+    `used`: reasons by the file's name.
     """
     listing, seals = listed(ShardFolder(root)), seals_of(root)
-    newest: dict[tuple[str, str], str] = {}
-    for file, entry in sorted(listing.entries.items(), key=lambda item: item[1].record.facts.created):
-        newest[entry.record.facts.machine, entry.record.facts.backend] = file
+    records = sorted((entry.record.facts for entry in listing.entries.values()), key=lambda one: one.created)
+    order, _ = CommitOrder.around(records, (root, Path())).sorted(records)
+    last = {one.owner: one.file for one in records}
+    newest = {*last.values(), *{records[place].owner: records[place].file for place in order}.values()}
     found: list[Path] = []
     stay: dict[str, str] = {}
     for path in records_in(root):
@@ -165,7 +168,7 @@ def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Pa
             stay[file] = "no shard has it: 'prism-bench store migrate' adds it"
         elif path.name in used:
             stay[file] = used[path.name]
-        elif file in newest.values():
+        elif file in newest:
             stay[file] = "the newest record of its machine and backend"
         elif listing.entries[file].record.facts.created < before:
             found.append(path)

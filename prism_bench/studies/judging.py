@@ -14,6 +14,15 @@ from prism_bench.analysis.trend.choice import kept_floors
 from prism_bench.catalogue import Catalogue
 
 
+def newest_to_judge(runs: Path) -> Path:
+    """Return the record below `runs` that was measured last; of another tool's records that of the newest commit.
+
+    Other tools measure commits in any order. Raise a ResultsError where there is no record.
+    """
+    last = store.newest(runs)
+    return store.newest_commit(runs) if store.read(last, edges=False).imported else last
+
+
 def judged(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
     """Return what the gate finds in the record at `source`, with the records below `runs` and noise floors in `noise`.
 

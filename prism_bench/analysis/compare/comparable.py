@@ -91,8 +91,10 @@ def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> li
                 f"{names[1]}: its {word} is {other!r}, that of {names[0]} is {one!r}; "
                 "only records of one backend, device and protocol can be compared"
             )
+    apart = a.owner[2], b.owner[2]
+    places = [f"the environments differ: {apart[0] or 'none'} -> {apart[1] or 'none'}"] if apart[0] != apart[1] else []
     cut_short = [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]
-    return [*_units(a, b), *_software(a, b), *_settings(a, b), *cut_short]
+    return [*_units(a, b), *places, *_software(a, b), *_settings(a, b), *cut_short]
 
 
 def device_of(record: RunRecord) -> str:

@@ -2,7 +2,6 @@
 
 from prism_bench.analysis.gate.checks import WELL, GateCheck, GatePart, of_finding
 from prism_bench.analysis.trend import Floors, Trend, trend
-from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
 from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
 from prism_bench.run_record import RunRecord
@@ -20,18 +19,17 @@ def trend_part(
 ) -> GatePart:
     """Return the part of the gate on the newest record of a machine: one check for each shift of RECENT records.
 
-    `known` is the trend of its machine alone, where the caller has it. With fewer than ENOUGH records nothing can have
-    left its level: the part has a reason and no check.
+    `known` is the trend of its machine, backend and environment, where the caller has it. With fewer than ENOUGH
+    records nothing can have left its level: the part has a reason and no check.
     """
     problems = tuple(GateCheck(None, None, "left out", "note", problem.reason) for problem in history.problems)
-    machine = record.machine.get("id")
-    own = [facts for facts in history.records if (facts.machine, facts.backend) == (machine, record.backend)]
-    if len(own) < ENOUGH:
-        count = count_text(len(own), "record")
+    own = history.of(record.owner)
+    if len(own.records) < ENOUGH:
+        count = count_text(len(own.records), "record")
         return GatePart(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
-    found = known or trend(chosen(history, machines=[own[0].machine]), floors)
-    ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
-    measured = _measured(history, record)
+    found = known or trend(own, floors)
+    ours = [one for one in shifts(found.steps) if one.first.key.owner == record.owner and _recent(one)]
+    measured = _measured(own, record)
     silent = None if measured else "this record is not in the history"
     if measured is not None and not measured:
         silent = "this record has no time that can be trusted"
@@ -40,11 +38,8 @@ def trend_part(
 
 def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | None:
     """Return case, metric and subject of every trusted point of the record; None where the history does not hold it."""
-    owner = record.machine.get("id"), record.backend, utc(record.created), record.commit
-    places = [
-        place for place, facts in enumerate(history.records)
-        if (facts.machine, facts.backend, facts.created, facts.commit) == owner
-    ]  # fmt: skip
+    run = utc(record.created), record.commit
+    places = [place for place, facts in enumerate(history.records) if (facts.created, facts.commit) == run]
     if not places:
         return None
     points = history.part(places[-1:]).table

@@ -1,6 +1,7 @@
 """Gate checks against the last comparable record: what became slower since then.
 
-Every case is compared with the newest earlier record of the machine and backend that has a time of it and shares what
+Every case is compared with the newest earlier record of the machine, backend and environment, in the order of their
+commits, that has a time of it and shares what
 `comparable` requires. A slow decline, in steps that no two records show, is left to the baseline and the trend.
 """
 
@@ -23,7 +24,6 @@ from prism_bench.measure.limits import valid_median
 from prism_bench.raw_source import is_present
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
-from prism_bench.store.points import Facts, utc
 from prism_bench.units import ratio_text, time_text
 
 NAME = "last"
@@ -77,20 +77,15 @@ def _of_left(checks: Sequence[GateCheck], left: Collection[str]) -> list[GateChe
 def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlier]:
     """Yield the records before this one that compare with it, the newest first, MOST at most."""
     count = 0
-    for facts in reversed(history.records):
-        if count < MOST and _may_compare(facts, record) and is_present(runs / facts.file):
+    settings = value_settings(record.protocol)
+    for facts in reversed(history.before(record)):
+        if count < MOST and value_settings(facts.protocol) == settings and is_present(runs / facts.file):
             try:
                 older = store.read(runs / facts.file, edges=False)
             except ResultsError:
                 continue  # the history reports it as left out
             count += 1
-            yield Earlier(older, f"{facts.created[:10]} {(facts.commit or '')[:8]}".strip())
-
-
-def _may_compare(facts: Facts, record: RunRecord) -> bool:
-    own = str(record.machine.get("id")), record.backend, value_settings(record.protocol)
-    same = (facts.machine, facts.backend, value_settings(facts.protocol)) == own
-    return same and facts.created < utc(record.created)
+            yield Earlier(older, f"{facts.when[:10]} {(facts.commit or '')[:8]}".strip())
 
 
 def _against(

@@ -188,7 +188,9 @@ def _shared(found: Sequence[Slowdown]) -> float:
 
 def host_notes(record: RunRecord, slow: Sequence[Slowdown], baseline: Baseline | None) -> Iterator[str]:
     """Yield what a reader should know of the host's times: which are not compared, and what most have in common."""
-    for metric in KEPT if baseline else ():
+    if baseline is None:
+        return
+    for metric in KEPT:
         timed = [case for case in record.cases if (case.name, metric) in baseline.seconds and case.measurement(metric)]
         reasons = [reason for case in timed if (reason := _other_host(record, case, metric, baseline))]
         if reasons:

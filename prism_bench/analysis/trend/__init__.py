@@ -55,7 +55,8 @@ def steps(history: History, floors: Floors | None = None, smallest: float = SMAL
 def trend(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> Trend:
     """Return the trend of every series of the history; see `steps`. Raise a ResultsError for a damaged shard."""
     found = list(_tested(history, floors or {}, smallest))
-    every = sorted(_together(found), key=lambda step: (step.since, step.key.machine, step.key.case))
+    places = {facts.file: place for place, facts in enumerate(history.records)}
+    every = sorted(_together(found), key=lambda step: (places[step.record], step.key.machine, step.key.case))
     aside: Counter[str] = Counter()
     for one in found:
         aside.update(one.aside)

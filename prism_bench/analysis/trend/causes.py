@@ -14,6 +14,7 @@ from prism_bench.analysis.compare.comparable import board_settings, free_setting
 from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
+from prism_bench.identity import Owner
 from prism_bench.metric import is_host_time
 from prism_bench.store import History
 from prism_bench.store.points import Facts
@@ -23,7 +24,7 @@ AROUND = 5  # runs before and after, by whose medians a move is measured
 FEWEST = 3  # other cases: fewer show nothing
 COMMON = 0.75  # of the others, sorted by how far they moved; a quarter of them moved at least so far
 
-_Owner = tuple[str, str, str]
+_OfMetric = tuple[Owner, str]
 
 
 class SharedMoves:
@@ -31,8 +32,8 @@ class SharedMoves:
 
     def __init__(self, series: Iterable[CaseSeries], unknown: int, commits: Sequence[str | None]) -> None:
         self._unknown, self._commits = unknown, commits
-        self._series: dict[_Owner, list[CaseSeries]] = {}
-        self._moves: dict[tuple[_Owner, int], Mapping[str, float]] = {}
+        self._series: dict[_OfMetric, list[CaseSeries]] = {}
+        self._moves: dict[tuple[_OfMetric, int], Mapping[str, float]] = {}
         for one in series:
             if one.key.subject == "kernel":
                 self._series.setdefault(_owner(one), []).append(one)
@@ -50,7 +51,7 @@ class SharedMoves:
         sign = copysign(1.0, change)
         return sign * max(0.0, float(numpy.quantile(sign * numpy.array(moves), COMMON)))
 
-    def _moves_at(self, owner: _Owner, record: int) -> Mapping[str, float]:
+    def _moves_at(self, owner: _OfMetric, record: int) -> Mapping[str, float]:
         if (owner, record) not in self._moves:
             found = ((one.key.case, self._move(one, record)) for one in self._series.get(owner, ()))
             self._moves[owner, record] = {case: move for case, move in found if move is not None}
@@ -72,8 +73,8 @@ class SharedMoves:
         return float(numpy.log(numpy.median(after) / numpy.median(before)))
 
 
-def _owner(series: CaseSeries) -> _Owner:
-    return series.key.machine, series.key.backend, series.key.metric
+def _owner(series: CaseSeries) -> _OfMetric:
+    return series.key.owner, series.key.metric
 
 
 CLOCK_CHANGE = 0.01  # relative: between processes a clock differs by a few tenths of a percent
@@ -272,18 +273,18 @@ def _uuids(facts: Facts) -> set[str]:
 
 
 def breakpoints(records: Iterable[Facts]) -> Iterator[Breakpoint]:
-    """Yield every place at which successive records of one machine and backend differ; `records` are oldest first.
+    """Yield every place at which successive records of one owner differ; `records` are oldest first.
 
     A record whose time or machine is a guess has no place among them.
     """
-    newest: dict[tuple[str, str], Facts] = {}
+    newest: dict[Owner, Facts] = {}
     for facts in records:
         if facts.guessed:
             continue
-        owner = facts.machine, facts.backend
+        machine, backend, environment = owner = facts.owner
         if owner in newest:
             for kind, words in differences(newest[owner], facts).items():
-                yield Breakpoint(*owner, facts.file, facts.created, kind, words)
+                yield Breakpoint(machine, backend, facts.file, facts.created, kind, words, environment)
         newest[owner] = facts
 
 

@@ -56,15 +56,15 @@ class WindowCache:
         """Return the file of a window: a new content of it replaces the old one, other noise floors do not."""
         first = self._history.records[window.places[0]]
         chosen = sorted(self._history.cases or ()), sorted(self._history.metrics or ())
-        which = (window.machine, window.backend, window.number, first.file, first.created, self._smallest,
-                 self._floors_of(window), *chosen)  # fmt: skip
+        owner = window.machine, window.backend, window.environment
+        which = (*owner, window.number, first.file, first.created, self._smallest, self._floors_of(window), *chosen)
         return cache_folder("trends") / f"{_digest_of([repr(which)])}.json"
 
     def _digest(self, window: RecordWindow) -> str | None:
         stored = [self._history.stored[place] for place in window.places]
         if not all(one.seal for one in stored):
             return None
-        contents = (f"{one.facts.file} {one.facts.created} {one.facts.commit} {one.seal}" for one in stored)
+        contents = (f"{one.facts.file} {one.facts.when} {one.facts.commit} {one.seal}" for one in stored)
         return _digest_of([_maker(), repr((window.shared, window.is_last)), *contents])
 
     def _floors_of(self, window: RecordWindow) -> str:

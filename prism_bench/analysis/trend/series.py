@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from prism_bench.analysis.trend.runs import Floats, filtered
 from prism_bench.analysis.trend.step import Key
+from prism_bench.identity import Owner
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.store.history import History
 
@@ -103,7 +104,8 @@ def series_of(history: History, first: int = 0, points: SeriesPoints | None = No
     plain = _is_plain(columns["clock"], trusted, starts)
     for number, (start, end) in enumerate(pairwise([*starts.tolist(), len(trusted)])):
         case, metric, subject = (names[name][int(columns[name][start])] for name in _KEY)
-        key = Key(*owners[int(columns["owner"][start])], case, metric, subject)
+        machine, backend, environment = owners[int(columns["owner"][start])]
+        key = Key(machine, backend, case, metric, subject, environment)
         own = {name: columns[name][start:end] for name in _OF_RUNS}
         if plain[number]:
             yield _of_columns(key, own, {})
@@ -120,15 +122,15 @@ def _is_plain(clocks: NDArray[Any], trusted: NDArray[numpy.bool_], starts: Ints)
     return (numpy.logical_and.reduceat(trusted, starts) & (close | (highest <= 0))).tolist()
 
 
-def _owners(history: History) -> list[tuple[str, str]]:
-    """Return machine and backend of the records, each pair once."""
-    return list(dict.fromkeys((facts.machine, facts.backend) for facts in history.records))
+def _owners(history: History) -> list[Owner]:
+    """Return the owners of the records, each once."""
+    return list(dict.fromkeys(facts.owner for facts in history.records))
 
 
 def _owner_numbers(history: History) -> Ints:
-    """Return the place of each record's machine and backend among the owners."""
+    """Return the place of each record's owner among the owners."""
     numbers = {owner: number for number, owner in enumerate(_owners(history))}
-    return numpy.array([numbers[facts.machine, facts.backend] for facts in history.records], "i4")
+    return numpy.array([numbers[facts.owner] for facts in history.records], "i4")
 
 
 @dataclass(frozen=True, eq=False)

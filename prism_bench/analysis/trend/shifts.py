@@ -6,6 +6,7 @@ from statistics import median
 
 from prism_bench.analysis.findings import Finding, Gravity, metric_words, value_text
 from prism_bench.analysis.trend.step import Step
+from prism_bench.identity import Owner
 from prism_bench.units import count_text, share_text
 
 RECENT = 30  # records of a series for which a step to the worse is held against it; afterwards it is history
@@ -63,7 +64,8 @@ class Shift:
         step = self.first
         why = "; ".join((step.cause.words, *(f"also {words}" for words in step.cause.also)))
         recovered = ", meanwhile recovered" if step.worse and all(one.recovered for one in self.steps) else ""
-        return f"{self._what} {self._by} since {step.since} ({step.record}){recovered}: {why}{self._commits}"
+        where = f" in {step.key.environment}" if step.key.environment else ""
+        return f"{self._what} {self._by}{where} since {step.since} ({step.record}){recovered}: {why}{self._commits}"
 
     @property
     def _what(self) -> str:
@@ -93,10 +95,10 @@ class Shift:
 
 def shifts(steps: Iterable[Step]) -> list[Shift]:
     """Return the steps put together, in the order of their first ones."""
-    found: dict[tuple[str, str, str, bool, str, str], list[Step]] = {}
+    found: dict[tuple[Owner, str, bool, str, str], list[Step]] = {}
     for step in steps:
         words = "" if step.cause.kind == "clock" else step.cause.words  # every case has its own reading of the clock
-        identity = step.key.machine, step.key.backend, step.record, step.worse, step.cause.kind, words
+        identity = step.key.owner, step.record, step.worse, step.cause.kind, words
         found.setdefault(identity, []).append(step)
     return [Shift(tuple(together)) for together in found.values()]
 

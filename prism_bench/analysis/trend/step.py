@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from prism_bench.identity import Owner
+
 CauseKind = Literal["protocol", "toolchain", "code", "device", "library", "driver", "clock", "sources", "unexplained"]
 # Of several things that changed, the first one in this order that explains the step is named as the cause.
 CAUSES: dict[CauseKind, str] = {
@@ -27,6 +29,12 @@ class Key:
     case: str
     metric: str
     subject: str
+    environment: str = ""
+
+    @property
+    def owner(self) -> Owner:
+        """Machine, backend and environment."""
+        return self.machine, self.backend, self.environment
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,8 @@ class Cause:
 class Step:
     """Change of the level of a series: from `before` to `after`, medians of the two pieces in the metric's unit.
 
-    `record` is the first record of the new level, made at `since` (UTC); `previous` the last of the old one. `commits`
+    `record` is the first record of the new level, `since` (UTC) the time of its commit, of measuring where that is
+    unknown; `previous` is the last of the old one. `commits`
     are those of the two. `nights` is how many records of the series the new level lasted. `age` is how many there were
     since. `worse` is the direction, `recovered` that the newest level is no longer worse than `before`.
     """
@@ -79,3 +88,4 @@ class Breakpoint:
     since: str
     kind: CauseKind
     words: str
+    environment: str = ""

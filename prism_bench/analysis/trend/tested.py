@@ -108,7 +108,7 @@ def _step(series: CaseSeries, change: Change, levels: tuple[float, float], cause
     place, cause = causes.of(series, change)
     old, new = (history.records[int(series.records[one])] for one in (place - 1, place))
     return Step(
-        series.key, *levels, old.file, new.file, new.created, (old.commit, new.commit), nights=0, age=0,
+        series.key, *levels, old.file, new.file, new.when, (old.commit, new.commit), nights=0, age=0,
         worse=worse(series.key, *levels), recovered=False, cause=cause,
     )  # fmt: skip
 

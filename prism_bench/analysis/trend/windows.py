@@ -1,4 +1,4 @@
-"""Windows of a history: so many records of one machine and backend that their series are tested together.
+"""Windows of a history: so many records of one machine, backend and environment that their series are tested together.
 
 A history of years is tested piece by piece, so that neither memory nor the time for one run more grows with it. A
 window begins with the last records of the one before it: a step near its end is tested with runs on both sides. Where
@@ -12,6 +12,7 @@ import numpy
 
 from prism_bench.analysis.trend.series import Course, Ints, SeriesPoints, series_of
 from prism_bench.analysis.trend.step import Key
+from prism_bench.identity import Owner
 from prism_bench.store import History
 
 LENGTH = 768  # records of a window that no earlier one has
@@ -20,7 +21,7 @@ OVERLAP = 256  # records that it shares with the one before
 
 @dataclass(frozen=True)
 class RecordWindow:
-    """Records of one machine and backend: their `places` in the history, of which `shared` are in an earlier window."""
+    """Records of one owner: their `places` in the history, of which `shared` are in an earlier window."""
 
     machine: str
     backend: str
@@ -28,6 +29,7 @@ class RecordWindow:
     places: Sequence[int]
     shared: int
     is_last: bool
+    environment: str = ""
 
     def tests(self, record: int) -> bool:
         """Return whether a step that begins at this place of the window is for this window to find."""
@@ -40,14 +42,16 @@ class RecordWindow:
 
 
 def windows_of(history: History) -> Iterator[RecordWindow]:
-    """Yield the windows of each machine and backend, the oldest first."""
-    owners: dict[tuple[str, str], list[int]] = {}
+    """Yield the windows of each machine, backend and environment, the oldest first."""
+    owners: dict[Owner, list[int]] = {}
     for place, facts in enumerate(history.records):
-        owners.setdefault((facts.machine, facts.backend), []).append(place)
-    for (machine, backend), places in owners.items():
+        owners.setdefault(facts.owner, []).append(place)
+    for (machine, backend, environment), places in owners.items():
         for number, first in enumerate(range(0, len(places), LENGTH)):
             begin, end = max(0, first - OVERLAP), first + LENGTH
-            yield RecordWindow(machine, backend, number, places[begin:end], first - begin, end >= len(places))
+            yield RecordWindow(
+                machine, backend, number, places[begin:end], first - begin, end >= len(places), environment
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

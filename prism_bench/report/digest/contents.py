@@ -9,7 +9,7 @@ from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.case import Case
 from prism_bench.report.gate.words import headline
-from prism_bench.report.machine import machine_name
+from prism_bench.report.machine import backend_name, machine_name
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.pages.budgets import NEAR
 from prism_bench.workload import LABELS
@@ -23,9 +23,9 @@ def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict[st
 
 def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
     nights = [facts for facts in context.own if facts.created[:10] >= since.isoformat()]
-    moved = [one for one in context.shifts if _is_news(one, len(nights))]
+    moved = [one for one in context.shifts if _is_news(context, one, since)]
     return {
-        "machine": machine_name(context.record), "backend": context.record.backend, "nights": len(nights),
+        "machine": machine_name(context.record), "backend": backend_name(context.record), "nights": len(nights),
         "newest": context.record.created, "commit": context.record.commit,
         "headline": headline(context.gate), "verdict": context.gate.exit_code,
         "worse": [_shift(one) for one in moved if one.first.worse],
@@ -39,9 +39,15 @@ def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _is_news(shift: Shift, nights: int) -> bool:
-    """Return whether its step was confirmed in one of the last runs; a step is believed on its third."""
-    return min(step.age for step in shift.steps) < nights + CONFIRMED
+def _is_news(context: SiteContext, shift: Shift, since: date) -> bool:
+    """Return whether its step was confirmed in one of the runs since then; a step is believed on its third.
+
+    A run of an older commit may have confirmed it, too: one of those around the step was measured since then.
+    """
+    recent = [facts.created[:10] >= since.isoformat() for facts in context.own]
+    place = next(place for place, facts in enumerate(context.own) if facts.file == shift.first.record)
+    around = any(recent[max(0, place - 1) : place + CONFIRMED])
+    return around or min(step.age for step in shift.steps) < sum(recent) + CONFIRMED
 
 
 def _shift(shift: Shift) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def against(
 
 def name_of(facts: Facts) -> str:
     """`2026-11-20 fd4cb4b0`."""
-    return f"{facts.created[:10]} {facts.commit[:8]}" if facts.commit else facts.created[:10]
+    return f"{facts.when[:10]} {facts.commit[:8]}" if facts.commit else facts.when[:10]
 
 
 def chosen(
@@ -48,8 +48,8 @@ def chosen(
 
     Each of them once, the newest first.
     """
-    before = (datetime.fromisoformat(utc(record.created)) - _WEEK).isoformat() if earlier else ""
-    weekly = [facts for facts in earlier if facts.created <= before]
+    before = (datetime.fromisoformat(utc(record.committed or record.created)) - _WEEK).isoformat() if earlier else ""
+    weekly = [facts for facts in earlier if facts.when <= before]
     name = Path(baseline.record).name if baseline else None
     based = [facts for facts in earlier if Path(facts.file).name == name]
     compared = [[facts for facts in earlier if facts.commit == commit][-1:] for commit in named]

@@ -11,6 +11,7 @@ from prism_bench import store
 from prism_bench.catalogue import Catalogue
 from prism_bench.cycles import no_collection
 from prism_bench.errors import ResultsError
+from prism_bench.report.machine import backend_name
 from prism_bench.report.site import guides, pages, search
 from prism_bench.report.site.context import SiteContext, contexts
 from prism_bench.report.site.later import Later
@@ -84,11 +85,11 @@ def _files(
     lists = record_lists(machines, history, places)
     found = contexts(nights, history, places, catalogue)
     for listed, one, context in zip(lists, nights, found, strict=True):
-        tell(f"pages of {one.machine}, {one.record.backend}")
+        tell(f"pages of {one.machine}, {backend_name(one.record)}")
         others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not one]
         for name, content in machine_files(context, listed, lists, others, documented=guides.has_documentation(folder)):
             yield listed.place + name, content
-        tell(f"what any two records of {one.machine}, {one.record.backend} are compared by")
+        tell(f"what any two records of {one.machine}, {backend_name(one.record)} are compared by")
         for name, content in side_files(folder / listed.place, listed.sides):
             yield listed.place + name, content
     yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
@@ -98,12 +99,13 @@ def _files(
 
 def _folders(nights: Sequence[NewestRecord]) -> list[str]:
     """Return the folder of each machine's pages: the first one's is the site's own."""
-    return ["", *(f"machines/{file_name(f'{one.machine}-{one.record.backend}')}/" for one in nights[1:])]
+    names = ("-".join(filter(None, one.record.owner)) for one in nights[1:])
+    return ["", *(f"machines/{file_name(name)}/" for name in names)]
 
 
 def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]:
     """Return another machine as a page names it."""
-    return {"machine": other.machine, "backend": other.record.backend, "created": other.record.created,
+    return {"machine": other.machine, "backend": backend_name(other.record), "created": other.record.created,
             "link": "../" * here.count("/") + there + "index.html"}  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What the pages of one machine and backend show: the newest run and its past. Every page reads this."""
+"""What the pages of one machine, backend and environment show: the newest run and its past. Every page reads this."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from prism_bench.analysis.gate.against_last import last_part, once
 from prism_bench.analysis.gate.checks import Gate, GatePart, gate
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend import Breakpoint, Step, Trend, trend
-from prism_bench.analysis.trend.choice import chosen, kept_floors
+from prism_bench.analysis.trend.choice import kept_floors
 from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
@@ -32,7 +32,7 @@ from prism_bench.store.points import Facts, utc
 
 @dataclass(frozen=True, eq=False)
 class SiteContext:
-    """`history` and `trend` are those of the machine, `own` its records of the backend, oldest first.
+    """`history` and `trend` are those of the machine, backend and environment, `own` the records, oldest commit first.
 
     `reading` is the newest run, at `path`; `gate` holds its checks, `cases` every case by name, `passed_by` are
     the machine's records that could not be read, with the reason.
@@ -131,7 +131,7 @@ def context_of(
     history: History, record: RunRecord, path: Path, places: Places, catalogue: Catalogue | None, *,
     passed_by: Sequence[str] = (),
 ) -> SiteContext:  # fmt: skip
-    """Return the context whose newest run is `record`; `history` is that of its machine alone."""
+    """Return the context whose newest run is `record`; `history` is that of its owner alone."""
     reading, refusal = judged(record, catalogue)
     floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)
     found = trend(history, floors)
@@ -148,10 +148,8 @@ def contexts(
     nights: Sequence[NewestRecord], history: History, places: Places, catalogue: Catalogue | None
 ) -> Iterator[SiteContext]:
     """Yield the context of each newest run."""
-    machines = {facts.machine for facts in history.records}
     for one in nights:
-        own = chosen(history, machines=[one.machine]) if len(machines) > 1 else history
-        yield context_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
+        yield context_of(history.of(one.record.owner), one.record, one.path, places, catalogue, passed_by=one.passed_by)
 
 
 def _baseline(reading: Reading, path: Path, places: Places, noise: Noise | None, history: History) -> GatePart:

@@ -26,7 +26,9 @@ def earlier_cases(
             wanted.setdefault(utc(one.created), set()).add(one.case.name)
     places: dict[str, tuple[Facts, set[str]]] = {}
     for created, names in wanted.items():
-        for facts, held in newest_with(history, [one for one in own if one.created < created], names):
+        place = next((place for place, one in enumerate(own) if one.created == created), None)
+        before = [one for one in own if one.created < created] if place is None else own[:place]
+        for facts, held in newest_with(history, before, names):
             places.setdefault(facts.file, (facts, set()))[1].update(held)
     return {case.name: (facts, case) for facts, names in places.values() for case in _cases(runs / facts.file, names)}
 

@@ -1,4 +1,4 @@
-"""The newest run of each machine and backend; a record that cannot be read is skipped and named."""
+"""The newest run of each machine, backend and environment; a record that cannot be read is skipped and named."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from prism_bench.store import History
 
 @dataclass(frozen=True)
 class NewestRecord:
-    """The newest readable `record` of a machine and backend, at `path`, and the newer files that were passed by."""
+    """The newest readable `record` of one owner, at `path`, and the newer files that were passed by."""
 
     machine: str
     record: RunRecord
@@ -25,16 +25,16 @@ class NewestRecord:
 def newest_of_each(
     history: History, places: Places, given: RunRecord | None = None, path: Path | None = None
 ) -> list[NewestRecord]:
-    """Return the newest of each machine and backend; first the `given` one, or the newest of all.
+    """Return that of the newest commit of each machine, backend and environment; first the `given` one, or the newest.
 
     A ResultsError where no record can be read.
     """
     found = [] if given is None or path is None else [_given(given, path, history)]
-    known = {(one.machine, one.record.backend) for one in found}
+    known = {one.record.owner for one in found}
     problems = tuple(f"{one.file}: {one.reason}" for one in history.problems)
     for facts in reversed(history.records):
-        if (facts.machine, facts.backend) not in known and is_present(places.runs / facts.file):
-            known.add((facts.machine, facts.backend))
+        if facts.owner not in known and is_present(places.runs / facts.file):
+            known.add(facts.owner)
             record = store.read(places.runs / facts.file)
             found.append(NewestRecord(facts.machine, record, places.runs / facts.file, _of(facts.machine, problems)))
     if not found:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.analysis.compare.noise import stored_noise
+from prism_bench.report.machine import backend_name
 from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.series_data import Data, nights_data, noise_data
@@ -15,7 +16,7 @@ from prism_bench.store.points import Facts, utc
 
 @dataclass(frozen=True)
 class RecordList:
-    """The records of one machine and backend, whose pages are at `place`, oldest first.
+    """The records of one machine, backend and environment, whose pages are at `place`, oldest first.
 
     There are `count` of them. `nights` are the files that list them, `noise` the one with its noise floor; `sides`
     names each record's side and the file that it is made of.
@@ -49,12 +50,12 @@ def record_lists(nights: Mapping[str, NewestRecord], history: History, places: P
 
 
 def _record_list(place: str, one: NewestRecord, history: History, places: Places) -> RecordList:
-    own = [facts for facts in history.records if (facts.machine, facts.backend) == (one.machine, one.record.backend)]
+    own = history.of(one.record.owner).records
     paths = [_path(facts, one, places) for facts in own]
     names = [side_name(path) for path in paths]
     sides = {name: path for name, path in zip(names, paths, strict=True) if name}
     noise = stored_noise(one.machine, places.noise)
-    return RecordList(one.machine, one.record.backend, place, len(own), nights_data(own, names),
+    return RecordList(one.machine, backend_name(one.record), place, len(own), nights_data(own, names),
                  noise_data(noise) if noise else None, list(sides.items()))  # fmt: skip
 
 

@@ -20,8 +20,10 @@ def trend_view(trend: Trend, history: History, recent: int = RECENT) -> Renderab
     found = findings(shifts(trend.steps), recent)
     lines = [Text(_headline(trend, history), "bold green" if not found else "bold yellow")]
     lines += [_line(_STYLES[finding.gravity], finding.kind, finding.message) for finding in found]
-    lines += [_line("cyan", "breakpoint", f"{one.machine}, {one.backend}: {one.words} since {one.since}")
-              for one in trend.breakpoints]  # fmt: skip
+    for one in trend.breakpoints:
+        where = ", ".join(filter(None, (one.machine, one.backend, one.environment)))
+        lines.append(_line("cyan", "breakpoint", f"{where}: {one.words} since {one.since}"))
+    lines += [_line("yellow", "order", history.unordered)] if history.unordered else []
     lines += _set_aside(trend)
     return Group(*lines, *(_line("yellow", "left out", problem.reason) for problem in history.problems))
 
@@ -55,6 +57,7 @@ def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict[str
         "steps": [{**asdict(step), "ratio": step.ratio} for step in trend.steps],
         "breakpoints": [asdict(one) for one in trend.breakpoints],
         "set_aside": dict(trend.aside),
+        "order": history.unordered,
         "problems": [asdict(problem) for problem in history.problems],
     }
 

@@ -34,7 +34,7 @@ def changed(**changes):
 
 def test_a_step_tells_where_when_and_how_much():
     step = the_step(slower(), facts=changed(commit="bbbbbbbbbb"))
-    assert ("h200", "cuda", "k[n=1]", "cold_time", "kernel") == tuple(vars(step.key).values())
+    assert ("h200", "cuda", "k[n=1]", "cold_time", "kernel", "") == tuple(vars(step.key).values())
     assert (pytest.approx(1e-3, rel=0.01), pytest.approx(1.1, rel=0.01)) == (step.before, step.ratio)
     assert ("h200/019.json.gz", "h200/020.json.gz", "2026-01-21T03:00:00") == (step.previous, step.record, step.since)
     assert (20, 20, True, False) == (step.nights, step.age, step.worse, step.recovered)

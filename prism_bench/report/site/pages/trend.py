@@ -18,11 +18,12 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     view = {
         "answer": trend_answer(context.shifts, len(context.own), ENOUGH),
         "nights": len(context.own), "enough": ENOUGH, "series": context.trend.series,
-        "first": context.own[0].created if context.own else None,
-        "last": context.own[-1].created if context.own else None,
+        "first": context.own[0].when if context.own else None,
+        "last": context.own[-1].when if context.own else None,
         "steps": [_shift(context, one) for one in context.shifts],
         "breakpoints": [vars(one) for one in context.breakpoints],
         "aside": _aside(context.trend.aside),
+        "order": context.history.unordered,
         "problems": [vars(problem) for problem in context.history.problems],
     }  # fmt: skip
     return Page("trend", "Trend", view, scripts=("plot.js", "pictures.js"))
