@@ -1,5 +1,6 @@
 """Machine, commit and software: what makes two numbers comparable."""
 
+import os
 import subprocess
 
 import pytest
@@ -27,6 +28,15 @@ def checkout(tmp_path):
 def test_a_clean_checkout_has_its_commit(checkout):
     commit, dirty = identity.commit_of(checkout)
     assert (40, False) == (len(commit), dirty)
+
+
+def test_the_time_of_a_commit_is_that_of_the_committer(checkout):
+    commit, _ = identity.commit_of(checkout)
+    command = ["git", "-C", str(checkout), "log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%S", "--format=%cd"]
+    environment = {**os.environ, "TZ": "UTC"}
+    when = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
+    assert when == identity.committed_at(checkout, commit)
+    assert [None, None] == [identity.committed_at(checkout, unknown) for unknown in (None, "0" * 40)]
 
 
 def test_a_changed_source_makes_it_dirty(checkout):

@@ -46,7 +46,8 @@ class CommitOrder:
     def sorted(self, records: Sequence[Facts]) -> tuple[list[int], list[int]]:
         """Return the places of the records in their order, and the places of those whose commit has no known date.
 
-        A commit's known date is that of the repository, else that of any of its records.
+        Without a date, records of one commit alone are in their order all the same. A commit's known date is that of
+        the repository, else that of any of its records.
         """
         commits = self._commits(records)
         known: list[_Place | None] = [commits.get(one.commit or "") for one in records]
@@ -67,7 +68,11 @@ class CommitOrder:
                 commit = (*(known[previous] or ()), last.created, last.file) if before else _first(one, bool(owned))
             keys.append((*commit, *within))
         order = sorted(range(len(records)), key=keys.__getitem__)
-        return order, [place for place in order if known[place] is None]
+        of: dict[Owner, set[str | None]] = {}
+        for one in records:
+            of.setdefault(one.owner, set()).add(one.commit)
+        several = {owner for owner, names in of.items() if len(names) > 1 or None in names}
+        return order, [place for place in order if known[place] is None and records[place].owner in several]
 
     def _commits(self, records: Sequence[Facts]) -> dict[str, _Place]:
         """Return what sorts each commit of a known date: ancestors first, others by date between them."""

@@ -1,14 +1,14 @@
 """Why a case of a record takes its time: what the record, the newest profiles and an earlier run know of it."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.bounds.largest import is_timed, largest
 from prism_bench.analysis.bounds.profile_table import newest_counted
 from prism_bench.analysis.bounds.why import Why, why_in
-from prism_bench.errors import unknown
+from prism_bench.errors import ResultsError, unknown
 from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.store.points import utc
 
 
 def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:
@@ -33,9 +33,10 @@ def _named(record: RunRecord, name: str) -> CaseResult:
 
 def _before(record: RunRecord, case: CaseResult, runs: Path) -> tuple[str, CaseResult] | None:
     """Return the newest earlier run of the machine and backend that timed the case, by name, and its case."""
-    for path, other in store.readable(runs, str(record.machine.get("id", ""))):
-        if utc(other.created) < utc(record.created) and other.backend == record.backend:
-            same = next((one for one in other.cases if one.name == case.name and one.code), None)
+    for facts in reversed(store.read_history(runs).before(record)):
+        with suppress(ResultsError):
+            cases = store.read(runs / facts.file).cases
+            same = next((one for one in cases if one.name == case.name and one.code), None)
             if same and (case.is_edge or is_timed(same)):
-                return path.name.removesuffix(".json.gz"), same
+                return Path(facts.file).name.removesuffix(".json.gz"), same
     return None

@@ -112,7 +112,9 @@ def test_a_history_below_a_repository_is_in_the_order_of_its_commits(repository)
 
 
 def test_a_history_without_dates_of_commits_says_so(tmp_path):
-    for number in (1, 2):
-        record = record_of(case_result("k", times={"cold_time": 1e-5}), created=f"2026-11-0{number}T03:00:00")
+    for number in (1, 2, 3):
+        record = record_of(case_result("k", times={"cold_time": 1e-5}), created=f"2026-11-0{number}T03:00:00",
+                           commit="b" * 40 if number == 3 else "a" * 40)  # fmt: skip
         store.save(record, store.path_for(record, tmp_path))
+        assert (number < 3) == (store.read_history(tmp_path).unordered is None)
     assert store.read_history(tmp_path).unordered.startswith("all records are in the order of measuring")

@@ -51,7 +51,7 @@ class Step:
     """Change of the level of a series: from `before` to `after`, medians of the two pieces in the metric's unit.
 
     `record` is the first record of the new level, `since` (UTC) the time of its commit, of measuring where that is
-    unknown; `previous` is the last of the old one. `commits`
+    unknown or the old one's; `previous` is the last of the old one. `commits`
     are those of the two. `nights` is how many records of the series the new level lasted. `age` is how many there were
     since. `worse` is the direction, `recovered` that the newest level is no longer worse than `before`.
     """

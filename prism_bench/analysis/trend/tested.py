@@ -107,8 +107,9 @@ def _step(series: CaseSeries, change: Change, levels: tuple[float, float], cause
     """Return the step at a change; what depends on later windows is filled in when all are known."""
     place, cause = causes.of(series, change)
     old, new = (history.records[int(series.records[one])] for one in (place - 1, place))
+    since = new.created if old.commit == new.commit else new.when
     return Step(
-        series.key, *levels, old.file, new.file, new.when, (old.commit, new.commit), nights=0, age=0,
+        series.key, *levels, old.file, new.file, since, (old.commit, new.commit), nights=0, age=0,
         worse=worse(series.key, *levels), recovered=False, cause=cause,
     )  # fmt: skip
 
