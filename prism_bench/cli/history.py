@@ -45,7 +45,7 @@ def command(
     Records, the ledger of runs, asv's results and the state of alerts: fetch them before a nightly run, keep them
     after it. Two machines may keep at the same time. A keep removes nothing, and the checkout stays as it is.
 
-    Ends with 1 where verify finds damage.
+    Ends with 1 where verify or fetch finds damage; both go on with the other files.
     """
     from prism_bench.studies.keeping import checkout_of, history_target
 
@@ -68,7 +68,10 @@ def _fetch(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
     found = fetch(target, checkout)
     some = f"{_files(len(found.written))} of {found.files} written into {checkout.home}"
     line = f"history: {some}" if found.files else f"history: none yet at {target.address}"
-    return {"files": found.files, "written": list(found.written)}, [line], 0
+    count = len(found.problems)
+    damaged = [f"history: {count} of {_files(found.files)} damaged or missing at {target.address}"] if count else []
+    plain = {"files": found.files, "written": list(found.written), "problems": list(found.problems)}
+    return plain, [*found.problems, line, *damaged], int(bool(count))
 
 
 def _keep(target: "HistoryTarget", checkout: "Checkout") -> _Answer:

@@ -4,9 +4,11 @@ Shards hold what a trend and a verdict need of a record. Its raw samples are in 
 (`prism-bench history`) may keep on a branch, in a folder or in a bucket.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 
 from prism_bench.errors import PrismBenchError, ResultsError
@@ -14,6 +16,11 @@ from prism_bench.files import cache_folder, path_part, write_atomically
 from prism_bench.store.shards import ShardFolder
 from prism_bench.store.upkeep import removable
 from prism_bench.studies.keeping import HistoryTarget, history_target
+from prism_bench.studies.keeping.targets import sound_contents
+
+_AT_ONCE = 64  # copies that are read at once
+_NOWHERE = "its raw samples are nowhere else: 'prism-bench history keep' keeps them"
+_DAMAGED = "its copy is missing or damaged"
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class KeptRaw:
 
     def __init__(self, open_target: Callable[[], HistoryTarget]) -> None:
         self._open_target = open_target
+        self._copies: dict[Path, Path | ResultsError] = {}
 
     @cached_property
     def _target(self) -> HistoryTarget:
@@ -42,32 +50,47 @@ class KeptRaw:
     def _files(self) -> Mapping[str, tuple[str, ...]]:
         return self._target.read().files
 
-    @cached_property
-    def _readable(self) -> Mapping[str, tuple[str, ...]]:
-        """The same; empty where there is no such history or it cannot be read: what is missing is only missing."""
-        try:
-            return self._files
-        except PrismBenchError:
-            return {}
+    def problems(self, paths: Sequence[Path]) -> Iterator[str | None]:
+        """Yield for each record why its raw samples are not in the history; None where its copy is the same.
 
-    def holds(self, path: Path) -> bool:
-        """Return whether the history has the content of the record at `path`; raise where it cannot be read."""
-        return self._target.digest(path.read_bytes()) in self._files.get(_name(path), ())
+        Every copy is read: its name in the list of the history proves nothing. Raise where the list cannot be read.
+        """
+        for begin in range(0, len(paths), _AT_ONCE):
+            group = paths[begin : begin + _AT_ONCE]
+            files = [(_name(path), self._target.digest(path.read_bytes())) for path in group]
+            listed = [digest in self._files.get(name, ()) for name, digest in files]
+            copies = sound_contents(self._target, [file for file, known in zip(files, listed, strict=True) if known])
+            for known in listed:
+                damaged = known and not isinstance(next(copies), bytes)
+                yield f"{_DAMAGED} in {self._target.address}" if damaged else None if known else _NOWHERE
 
     def has(self, path: Path) -> bool:
-        """Return whether the history has a record that was at `path`, in a folder with shards."""
-        return ShardFolder(path.parent.parent).exists(path.parent.name) and _name(path) in self._readable
+        """Return whether the history has a record that was at `path`, in a folder with shards, and it can be read."""
+        try:
+            return self.copy(path) is not None
+        except (PrismBenchError, OSError):
+            return False  # what is missing is only missing
 
     def copy(self, path: Path) -> Path | None:
-        """Return the path of a copy in the user's cache; raise a ResultsError where it is not what was kept."""
-        if not self.has(path):
-            return None
-        digest = self._files[_name(path)][0]
+        """Return the path of a copy in the user's cache; raise a ResultsError where it is not what was kept.
+
+        None where the history has no such record, or no history can be read.
+        """
+        if path not in self._copies and ShardFolder(path.parent.parent).exists(path.parent.name):
+            with suppress(PrismBenchError):
+                if digests := self._files.get(_name(path)):
+                    self._copies[path] = self._copied(path, digests[0])
+        found = self._copies.get(path)
+        if isinstance(found, ResultsError):
+            raise found
+        return found
+
+    def _copied(self, path: Path, digest: str) -> Path | ResultsError:
         place = cache_folder("raw") / path_part(digest) / path.name
-        if not place.is_file():
-            data = next(iter(self._target.contents([(_name(path), digest)])))
-            if self._target.digest(data) != digest:
-                raise ResultsError(f"{path}: its copy in {self._target.address} is not what was kept")
+        if not place.is_file() or self._target.digest(place.read_bytes()) != digest:
+            data = next(sound_contents(self._target, [(_name(path), digest)]))
+            if isinstance(data, ResultsError):
+                return ResultsError(f"{path}: {_DAMAGED} in {self._target.address} ({data})")
             write_atomically(place, data)
         return place
 
@@ -85,15 +108,16 @@ def configured_raw() -> KeptRaw:
 def prune(root: Path, before: str, used: Mapping[str, str], kept: KeptRaw | None, *, remove: bool) -> Pruned:
     """Remove the records below `root` from before a time (ISO 8601, UTC) that shards hold; only count without `remove`.
 
-    Those that are `used` stay, by their names, and with `kept` those that this history has not.
+    Those that are `used` stay, by their names, and with `kept` those whose copy in this history is not the same.
     """
     found, stay = removable(root, before, used)
     removed: list[str] = []
     size = 0
-    for path in found:
+    problems = repeat(None) if kept is None else kept.problems(found)
+    for path, problem in zip(found, problems, strict=False):
         file = path.relative_to(root).as_posix()
-        if kept is not None and not kept.holds(path):
-            stay[file] = "its raw samples are nowhere else: 'prism-bench history keep' keeps them"
+        if problem:
+            stay[file] = problem
             continue
         removed.append(file)
         size += path.stat().st_size

@@ -220,6 +220,29 @@ def test_verify_finds_what_cannot_be_read(clone):
     assert second.startswith("runs/box/a.json.gz: not a readable run record")
 
 
+def test_verify_goes_on_after_a_content_that_is_gone(clone, address, tmp_path):
+    """Wherever it is kept: one of three files is missing, and the two others are read."""
+    one = clone("one")
+    (one.folder / "reports/runs/box/old.json.gz").unlink()
+    for name in "ab":
+        one.write(f"alerts/{name}.json", alerts(name))
+    one.write("nights/box.jsonl", "{}\n")
+    one.history("keep")
+    if address.startswith("branch"):
+        blob = git(one.folder, "hash-object", "reports/alerts/a.json")
+        (one.folder / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    elif address.startswith("memory"):
+        store = pytest.importorskip("fsspec").filesystem("memory").store
+        del store[next(name for name in store if name.endswith("/a.json"))]
+    else:
+        next((tmp_path / "kept").rglob("a.json")).unlink()
+    done = one.history("verify", "--json")
+    problems = [one for one in done.json["problems"] if "branch history: " not in one]  # git's own sentence
+    assert (1, 3, 2) == (done.code, done.json["files"], len(problems))
+    unread, gone = sorted(problems, key=lambda problem: not problem.startswith("nights/box.jsonl:1: not a nightly run"))
+    assert "not a nightly run" in unread and "a.json" in gone
+
+
 def test_a_project_configures_its_history(shell, tmp_path, monkeypatch):
     """The address is relative to the configuration, from any folder below it; an option wins."""
     (tmp_path / "prism-bench.toml").write_text('storage = "measured"\n[history]\nto = "kept"\n')

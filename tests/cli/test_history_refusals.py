@@ -1,6 +1,7 @@
 """`prism-bench history` with bad input, and after a keep that was interrupted."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -185,7 +186,28 @@ class TestInterruptedKeep:
         assert 1 == done.code and "runs/box/a.json.gz: its content is not what was kept" in done.out
         content.unlink()
         done = shell("history", "verify", "--to", "kept")
-        assert 2 == done.code and "a.json.gz" in done.err
+        assert 1 == done.code and "1 file at" in done.out and "1 damaged or missing" in done.out
+        assert 2 == len(done.out.splitlines())
+
+    def test_fetch_and_verify_go_on_after_damage_and_count_it(self, shell, kept, tmp_path):
+        here = tmp_path / "reports"
+        for name in ("runs/box/b.json.gz", "runs/box/c.json.gz", "nights/box.jsonl", "nights/other.jsonl"):
+            (here / name).parent.mkdir(exist_ok=True)
+            (here / name).write_text(name)
+        assert 0 == shell("history", "keep", "--to", "kept").code
+        for name, damage in (("a.json.gz", None), ("b.json.gz", bytes(9)), ("box.jsonl", bytes(9))):
+            (content,) = kept.glob(f"files/*/**/{name}")
+            content.write_bytes(damage) if damage else content.unlink()
+        verified = shell("history", "verify", "--to", "kept", "--json").json
+        lost = [one for one in verified["problems"] if "not what was kept" in one or "a.json.gz: No such file" in one]
+        assert (5, 3) == (verified["files"], len(lost))
+        shutil.rmtree(here)
+        done = shell("history", "fetch", "--to", "kept")
+        assert (1, True) == (done.code, f"3 of 5 files damaged or missing at {kept}" in done.out)
+        files = {path.relative_to(here).as_posix() for path in here.rglob("*") if path.is_file()}
+        assert {"runs/box/c.json.gz", "nights/other.jsonl"} == files
+        (here / "nights/box.jsonl").write_text("new")
+        assert 2 == shell("history", "keep", "--to", "kept").code  # a ledger is merged with its copy, never with zeros
 
     def test_temporary_files_are_no_history(self, shell, kept):
         (kept / "files/runs/box/.a.json.gz.x.prism-tmp").write_text("half")

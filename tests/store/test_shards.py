@@ -254,6 +254,35 @@ def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):
     assert not raw_source.is_present(tmp_path / "elsewhere" / "a.json.gz")
 
 
+@pytest.mark.parametrize("damage", ["gone", "zeroed", "cut"])
+def test_no_raw_samples_are_removed_whose_copy_cannot_be_read(runs, tmp_path, damage):
+    migrate(runs)
+    target = opened(str(tmp_path / "kept"), tmp_path)
+    keep(target, Checkout(runs.parent, Base(tmp_path, target.address)))
+    path = records_in(runs)[0]
+    (copy,) = (tmp_path / "kept" / "files").rglob(path.name)
+    whole = copy.read_bytes()
+    if damage == "gone":
+        copy.unlink()
+    else:
+        copy.write_bytes(bytes(len(whole)) if damage == "zeroed" else whole[:-9])
+    found = prune(runs, "2026-02-01", {}, KeptRaw(lambda: target), remove=True)
+    file = path.relative_to(runs).as_posix()
+    assert (19, True, True) == (len(found.removed), path.is_file(), "missing or damaged" in found.stay[file])
+    path.unlink()
+    raw_source.supply(lambda: KeptRaw(lambda: target))
+    assert (False, True) == (raw_source.is_present(path), raw_source.is_present(runs / found.removed[0]))
+    with pytest.raises(ResultsError, match="its copy is missing or damaged"):
+        read(path)
+    copy.write_bytes(whole)
+    raw_source.supply(lambda: KeptRaw(lambda: target))
+    assert "00000000" == read(path).commit
+    (cached,) = (tmp_path / "cache" / "raw").rglob(path.name)
+    cached.write_bytes(b"")
+    raw_source.supply(lambda: KeptRaw(lambda: target))
+    assert "00000000" == read(path).commit
+
+
 def test_the_newest_record_and_what_no_shard_has_are_not_removable(runs):
     migrate(runs)
     new = run(runs, RUNS)

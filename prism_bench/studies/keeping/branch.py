@@ -22,6 +22,7 @@ _WHO = {
 }
 # What git reports while another push is under way and the branch has not moved yet.
 _OTHER_PUSH = re.compile(r"cannot lock ref|failed to update ref|fetch first|non-fast-forward|incorrect old value")
+_AGAIN = "fetch it again in a new clone"
 _WRITE = "give the job a token that may write (on GitHub: 'permissions: contents: write')"
 
 
@@ -85,19 +86,25 @@ class Branch:
             )
         return name, (digest,)
 
-    def contents(self, files: Iterable[tuple[str, str]]) -> Iterator[bytes]:
-        """Yield the contents of blobs."""
-        digests = [digest for _, digest in files]
-        given = self._git("cat-file", "--batch", stdin="".join(f"{one}\n" for one in digests).encode()).output
+    def contents(self, files: Iterable[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
+        """Yield the contents of blobs, or errors."""
+        wanted = list(files)
+        done = self._git.run("cat-file", "--batch", stdin="".join(f"{digest}\n" for _, digest in wanted).encode())
+        if done.code:  # git ends at a damaged blob
+            for name, digest in wanted:
+                done = self._git.run("cat-file", "blob", digest)
+                yield ResultsError(f"{name}: {done.reason}; {_AGAIN}") if done.code else done.output
+            return
         place = 0
-        for digest in digests:
-            end = given.find(b"\n", place)
-            header = given[place:end].split()
+        for name, digest in wanted:
+            end = done.output.find(b"\n", place)
+            header = done.output[place:end].split()
+            place = end + 1
             if len(header) != 3:
-                raise ResultsError(f"the clone lacks {digest} of the branch {self.name}: fetch it again in a new clone")
-            begin, size = end + 1, int(header[2])
-            yield given[begin : begin + size]
-            place = begin + size + 1
+                yield ResultsError(f"{name}: the clone lacks {digest} of the branch {self.name}; {_AGAIN}")
+                continue
+            yield done.output[place : place + int(header[2])]
+            place += int(header[2]) + 1
 
     def write(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
         """Push one commit with the changes; raise HistoryMoved where the branch moved since `state` was read."""

@@ -61,7 +61,7 @@ class Bucket:
         if sizes and MARKER not in sizes:
             few = next(iter(sorted(sizes)))
             raise UsageError(f"{self.address} is no history, it has {few!r}: name an empty place")
-        if sizes and next(iter(self._storage.read([MARKER]))) != _MARK:
+        if sizes and _sound(next(iter(self._storage.read([MARKER])))) != _MARK:
             raise ResultsError(
                 f"{self.address}/{MARKER}: of another format; upgrade prism-bench, or name another place"
             )
@@ -74,12 +74,12 @@ class Bucket:
         self._ignored = []
         for name, data in zip(wanted, self._storage.read(wanted), strict=True):
             try:
-                found[name] = _decoded(name, data)
+                found[name] = _decoded(name, _sound(data))
             except ValueError as error:
                 self._ignored.append(f"{name}: no complete manifest ({error}); its keep counts as interrupted")
         return found
 
-    def contents(self, files: Iterable[tuple[str, str]]) -> Iterator[bytes]:
+    def contents(self, files: Iterable[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
         """Yield the contents of files by name and digest."""
         return self._storage.read(_place(name, digest) for name, digest in files)
 
@@ -105,14 +105,22 @@ class Bucket:
         return [Keep(name, one.when, one.host, len(one.files)) for name, one in reversed(found.items())]
 
     def problems(self) -> list[str]:
-        """Return what is half-written, and what a manifest names and nobody has."""
+        """Return what is half-written, and what a manifest names and nobody has, of contents only former ones."""
         sizes = self._names()
         manifests = self._manifests(sizes)
         wanted = {_place(file, digest): name for name, one in manifests.items() for file, digest in one.files.items()}
-        gone = [f"{place}: missing; {name} names it" for place, name in wanted.items() if place not in sizes]
+        live = {_place(file, digest) for file, own in live_versions(manifests).items() for digest in own}
+        gone = [f"{place}: missing; {name} names it" for place, name in wanted.items() if place not in {*sizes, *live}]
         lost = [f"{before}: missing; {name} had read it" for name, one in manifests.items()
                 for before in one.after if before not in manifests]  # fmt: skip
         return [*self._ignored, *gone, *lost]
+
+
+def _sound(data: bytes | ResultsError) -> bytes:
+    """Return the content; raise the error that is in its place."""
+    if isinstance(data, bytes):
+        return data
+    raise data
 
 
 def _decoded(name: str, data: bytes) -> Manifest:

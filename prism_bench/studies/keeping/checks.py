@@ -11,7 +11,7 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.store.parquet import parts_of
 from prism_bench.studies.asv_runs import ledger as asv_ledger
 from prism_bench.studies.keeping.names import ALERTS, ASV, LEDGERS, RECORDS, is_shard
-from prism_bench.studies.keeping.targets import HistoryTarget
+from prism_bench.studies.keeping.targets import HistoryTarget, sound_contents
 
 _READERS = {
     RECORDS: store.read,
@@ -22,13 +22,13 @@ _READERS = {
 
 
 def content_problems(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield a sentence for each file whose content has another digest, or cannot be read as what it is."""
+    """Yield a sentence for each file that is missing, has another digest, or cannot be read as what it is."""
     with TemporaryDirectory() as folder:
-        for (name, digest), data in zip(files, target.contents(files), strict=True):
-            if target.digest(data) != digest:
-                yield f"{name}: its content is not what was kept"
-                continue
-            yield from _unreadable(Path(folder) / Path(name).name, name, data)
+        for (name, _), data in zip(files, sound_contents(target, files), strict=True):
+            if isinstance(data, bytes):
+                yield from _unreadable(Path(folder) / Path(name).name, name, data)
+            else:
+                yield str(data)
 
 
 def _unreadable(path: Path, name: str, data: bytes) -> Iterator[str]:

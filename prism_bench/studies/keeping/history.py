@@ -39,10 +39,11 @@ TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer afte
 
 @dataclass(frozen=True)
 class Fetched:
-    """Names of the files that a fetch wrote, and how many the history has."""
+    """Names of the files that a fetch wrote, how many the history has, and a sentence for each that is damaged."""
 
     written: tuple[str, ...]
     files: int
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,10 @@ class Checkout:
 def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     """Write what the history has below `home`, each file whole or not at all; local changes since the last keep stay.
 
-    Raise a ResultsError for a history that cannot be read.
+    A file that is missing there or damaged is left out. Raise a ResultsError for a history that cannot be read.
     """
-    remote = resolved(target, target.read())
+    state, problems = target.read(), list[str]()
+    remote = resolved(target, state, problems)
     actions = _fetch_actions(remote, checkout)
     loaded = remote.load({name for name, what in actions.items() if what or is_merged(name)})
     local = local_files(checkout.home)
@@ -76,12 +78,13 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     for name in sorted(actions, key=lambda name: (not is_shard(name), name in local)):
         if held is None and not is_shard(name):
             held = _held(checkout.home)
-        if (what := actions[name]) and not (name in (held or ()) and name not in local):
+        if (what := actions[name]) and name in loaded and not (name in (held or ()) and name not in local):
             written += _write_local(name, what, loaded[name], checkout, {*remote.digests, *local, *written})
     common = {name: digest for name, digest in remote.digests.items()
               if _digest(local_path(checkout.home, name), target) == digest}  # fmt: skip
     checkout.base.write(common, {name: data for name, data in loaded.items() if is_merged(name)})
-    return Fetched(tuple(written), len(remote.digests))
+    files = sum(map(len, state.files.values())) if problems else len(remote.digests)
+    return Fetched(tuple(written), files, tuple(problems))
 
 
 def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | None]:

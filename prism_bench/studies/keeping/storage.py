@@ -28,8 +28,8 @@ class Storage(Protocol):
         """Return the size of every file in bytes, by name; empty where there is nothing."""
         ...
 
-    def read(self, names: Iterable[str]) -> Iterator[bytes]:
-        """Yield the contents of files, in their order; raise a ResultsError for one that is missing."""
+    def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
+        """Yield the contents of files, in their order; in place of one that cannot be read the error that says why."""
         ...
 
     def create(self, name: str, data: bytes) -> None:
@@ -52,12 +52,13 @@ class FolderStorage:
             found = (path for path in self._folder.rglob("*") if path.is_file() and not path.name.endswith(ENDING))
             return {path.relative_to(self._folder).as_posix(): path.stat().st_size for path in found}
 
-    def read(self, names: Iterable[str]) -> Iterator[bytes]:
-        """Yield the contents of files."""
+    def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
+        """Yield the contents of files, or errors."""
         for name in names:
-            with _named(f"{self.address}/{name}"):
-                data = confined(self._folder, name).read_bytes()
-            yield data
+            try:
+                yield confined(self._folder, name).read_bytes()
+            except OSError as error:
+                yield ResultsError(f"{self.address}/{name}: {error.strerror or error}")
 
     def create(self, name: str, data: bytes) -> None:
         """Create a file, whole or not at all."""
@@ -87,14 +88,16 @@ class UrlStorage:
                 return {}
             return {path[len(self._root) + 1 :]: int(facts.get("size") or 0) for path, facts in found.items()}
 
-    def read(self, names: Iterable[str]) -> Iterator[bytes]:
-        """Yield the contents of files; a group of them is read at a time."""
+    def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
+        """Yield the contents of files, or errors; a group of them is read at a time."""
         wanted = [f"{self._root}/{name}" for name in names]
         for begin in range(0, len(wanted), 64):
             group = wanted[begin : begin + 64]
             with _reachable(self.address):
-                found = self._files.cat(group)
-            yield from (found[path] for path in group)
+                found: dict[str, object] = self._files.cat(group, on_error="return")
+            for path in group:
+                data = found.get(path, FileNotFoundError("missing"))
+                yield data if isinstance(data, bytes) else ResultsError(f"{self.address}: {path}: {data or 'missing'}")
 
     def create(self, name: str, data: bytes) -> None:
         """Create a file; an object store writes it whole or not at all."""

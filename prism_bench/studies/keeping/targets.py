@@ -1,12 +1,12 @@
 """Where a history is kept: the interface, and the address that opens one."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from prism_bench.errors import UsageError
+from prism_bench.errors import ResultsError, UsageError
 
 BRANCH = "branch:"
 DEFAULT = f"{BRANCH}prism-bench-history"
@@ -47,8 +47,8 @@ class HistoryTarget(Protocol):
         """Return what is kept; an empty state where nothing is."""
         ...
 
-    def contents(self, files: Iterable[tuple[str, str]]) -> Iterable[bytes]:
-        """Yield the contents of files by name and digest, in their order."""
+    def contents(self, files: Iterable[tuple[str, str]]) -> Iterable[bytes | ResultsError]:
+        """Yield the contents of files by name and digest, in their order; errors in place of those that are missing."""
         ...
 
     def write(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
@@ -62,6 +62,13 @@ class HistoryTarget(Protocol):
     def problems(self) -> list[str]:
         """Return a sentence for each thing that is missing or damaged here."""
         ...
+
+
+def sound_contents(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
+    """Yield the contents of files by name and digest; an error for one that is missing or is not what was kept."""
+    for (name, digest), data in zip(files, target.contents(files), strict=True):
+        damaged = isinstance(data, bytes) and target.digest(data) != digest
+        yield ResultsError(f"{name}: its content is not what was kept") if damaged else data
 
 
 def opened(address: str, folder: Path, options: Mapping[str, object] | None = None) -> HistoryTarget:
