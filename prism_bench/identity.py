@@ -56,13 +56,13 @@ def _installed() -> dict[str, str]:
 Owner = tuple[str, str, str]  # machine, backend and environment of the records that make series
 
 
-def environment_of(backend: str, name: str | None, software: Mapping[str, Any]) -> str:
-    """Return the environment that keeps a series apart from others: its name, or asv's software; empty for our records.
+def environment_of(backend: str, software: Mapping[str, Any]) -> str:
+    """Return the environment that keeps asv's series apart: its name, else its software; empty for other records.
 
     What changes around our own records is the cause of a step, and ends no series.
     """
-    if name or backend != "asv":
-        return name or ""
+    if backend != "asv" or software.get("env_name"):
+        return str(software.get("env_name") or "")
     return ", ".join(f"{package} {version}" for package, version in software.items())
 
 

@@ -80,6 +80,8 @@ def command(
     judge = _Judge(noise, _rules(least, environments), metric, runs=runs, named=(catalogue, label or ()))
     words, looks = options.patterns(cases, filter), _looks(processes, most)
     if a and _are_records(a, b or ""):
+        if records:
+            raise UsageError(f"--records {records}: leave it out with two records, between which nothing is measured")
         _end(judge, _of_records((a, b or ""), words, judge), whole=all, json=json)
     found = options.open_catalogue(catalogue)
     with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:

@@ -66,7 +66,7 @@ def _fetch(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
     from prism_bench.studies.keeping import fetch
 
     found = fetch(target, checkout)
-    some = f"{_files(len(found.written))} of {found.files} written into {checkout.home}"
+    some = f"{_files(len(found.written))} of {found.files} written into {checkout.runs.parent}"
     line = f"history: {some}" if found.files else f"history: none yet at {target.address}"
     count = len(found.problems)
     damaged = [f"history: {count} of {_files(found.files)} damaged or missing at {target.address}"] if count else []

@@ -66,6 +66,8 @@ def command(
     from prism_bench.studies.profile_job import ProfileJob, ProfilePlan
 
     _check_tool(tool, lines)
+    if source and into:
+        raise UsageError(f"--into {into}: leave it out with --from, which measures nothing that could be added")
     if source and source.suffix in (".csv", ".ncu-rep"):
         return _show_capture(source, json)
     found = options.open_catalogue(catalogue)

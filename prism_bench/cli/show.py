@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from prism_bench.run_record import RunRecord
 
 NAME = "show"
-PROFILES = Path("reports/profiles")
 
 
 def command(
@@ -50,9 +49,10 @@ def command(
 
 def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:
     """Print why the case takes its time."""
+    from prism_bench.report.site.places import Places
     from prism_bench.report.terminal.why import why_view
     from prism_bench.report.why import why_json
     from prism_bench.studies.why_of import why_of
 
-    found = why_of(record, name, runs, PROFILES)
+    found = why_of(record, name, runs, Places(runs).profiles)
     options.show(lambda: why_json(found), lambda: why_view(found), json=json)

@@ -74,6 +74,8 @@ def command(
 
     if fleet and (restamp or time_limit):
         raise UsageError(f"{'--restamp' if restamp else '--time-limit'}: leave it out with --fleet")
+    if restamp and output:
+        raise UsageError(f"--output {output}: leave it out with --restamp, which makes no report")
     if restamp:
         return _restamp(restamp, options.open_catalogue(catalogue), json)
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)

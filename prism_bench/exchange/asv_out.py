@@ -36,7 +36,7 @@ def write(record: RunRecord, folder: Path) -> Path:
     if not record.commit:
         raise ResultsError("asv names results by commit, and this record has none; it was measured outside a checkout")
     place = folder / path_part(record.machine["id"])
-    environment = f"prism-bench-{record.backend}"
+    environment = record.owner[2] or f"prism-bench-{record.backend}"
     path = place / f"{path_part(f'{record.commit[:8]}-{environment}')}.json"
     try:
         with suppress(FileExistsError):  # asv's own, or what somebody wrote in it, stays

@@ -51,7 +51,14 @@ LanesOption = Annotated[
     int | None,
     typer.Option(min=1, help="Verify in this many processes before anything is timed; default: by device and cores."),
 ]
-RunsOption = Annotated[Path, typer.Option("--runs", help="Set the folder of run records.")]
+
+
+def _named(folder: Path) -> Path:
+    """Return the folder by a path that ends with its name: other results are in folders next to it."""
+    return folder if folder.name not in ("", "..") else folder.resolve()
+
+
+RunsOption = Annotated[Path, typer.Option("--runs", help="Set the folder of run records.", callback=_named)]
 RecordArgument = Annotated[Path | None, typer.Argument(help="Read this run record; default: the newest one.")]
 TimeLimitOption = Annotated[
     float | None, typer.Option("--time-limit", min=1, help="Begin nothing that would end later than these seconds.")

@@ -305,17 +305,23 @@ def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[Histo
 
     A file that was read twice, in its folder and by its name, is not left out.
     """
-    named = {_run(one.facts): one.facts.environment for one in found if one.facts.environment}
-    runs = [(*_run(one.facts), one.facts.environment or named.get(_run(one.facts))) for one in found]
+    names = [one.facts.software.get("env_name") for one in found]
+    named = {_run(one.facts): name for one, name in zip(found, names, strict=True) if name}
+    runs = [(*_run(one.facts), name or named.get(_run(one.facts))) for one, name in zip(found, names, strict=True)]
     best: dict[_Run, StoredPoints] = {}
     for run, one in zip(runs, found, strict=True):
         other = best.get(run)
-        if other is None or (bool(one.facts.environment), one.rows) > (bool(other.facts.environment), other.rows):
+        if other is None or _known(one) > _known(other):
             best[run] = one
     doubles = [(one.facts, best[run].facts) for run, one in zip(runs, found, strict=True) if best[run] is not one]
     problems = [HistoryProblem(one.file, f"the same run as {other.file}", double=True)
                 for one, other in doubles if one.file != other.file]  # fmt: skip
     return list(best.values()), problems
+
+
+def _known(one: StoredPoints) -> tuple[bool, int]:
+    """Return whether the environment is named, and the number of points: the larger of two doubles is kept."""
+    return "env_name" in one.facts.software, one.rows
 
 
 def _run(facts: Facts) -> _Run:

@@ -16,6 +16,7 @@ from prism_bench.files import cache_folder, path_part, write_atomically
 from prism_bench.store.shards import ShardFolder
 from prism_bench.store.upkeep import removable
 from prism_bench.studies.keeping import HistoryTarget, history_target
+from prism_bench.studies.keeping.names import RECORDS
 from prism_bench.studies.keeping.targets import sound_contents
 
 _AT_ONCE = 64  # copies that are read at once
@@ -96,8 +97,8 @@ class KeptRaw:
 
 
 def _name(path: Path) -> str:
-    """Return the name of a record in a history: its path from the folder of the runs on."""
-    return "/".join(path.parts[-3:])
+    """Return the name of a record in a history: its path in the folder of the runs, whose own name does not count."""
+    return "/".join((RECORDS, *path.parts[-2:]))
 
 
 def configured_raw() -> KeptRaw:

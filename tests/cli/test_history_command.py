@@ -193,7 +193,7 @@ def test_many_keepers_at_once_lose_nothing(clone, address):
 
     def kept(one):
         target = opened(address, one.folder)
-        return keep(target, Checkout(one.folder / "reports", Base(one.folder, address))).id
+        return keep(target, Checkout(one.folder / "reports/runs", Base(one.folder, address))).id
 
     with ThreadPoolExecutor(4) as pool:
         assert 4 == len(set(pool.map(kept, clones)) - {None})

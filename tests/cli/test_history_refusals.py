@@ -132,7 +132,8 @@ class TestBadInput:
 
     def test_a_state_of_alerts_that_cannot_be_merged(self, shell, tmp_path):
         path = tmp_path / "reports/alerts/box.json"
-        path.parent.mkdir(parents=True)
+        for folder in (path.parent, tmp_path / "reports/runs"):
+            folder.mkdir(parents=True)
         path.write_text(alerts("a"))
         shell("history", "keep", "--to", "kept")
         path.write_text("{")
@@ -152,6 +153,38 @@ def test_a_shallow_clone_keeps_and_fetches(remote, shell, monkeypatch, tmp_path)
     assert 0 == shell("history", "fetch").code
     assert Path("reports/runs/box/2.json.gz").is_file()
     assert 2 == len(shell("history", "list", "--json").json["keeps"])
+
+
+class TestFolderOfRecords:
+    """The records of the folder that is named are kept and fetched, whatever its name, or the command refuses."""
+
+    @pytest.fixture
+    def measured(self, tmp_path):
+        for folder in ("runs", "measured"):  # a sibling has the usual name
+            path = tmp_path / "results" / folder / "box" / f"{folder}.json.gz"
+            path.parent.mkdir(parents=True)
+            path.write_text(folder)
+        return tmp_path / "results"
+
+    @pytest.mark.parametrize("folder", ["results/measured", "results/measured/", "."])
+    def test_its_records_are_kept(self, shell, measured, tmp_path, monkeypatch, folder):
+        if folder == ".":
+            monkeypatch.chdir(measured / "measured")
+        done = shell("history", "keep", "--runs", folder, "--to", tmp_path / "kept", "--json").json
+        assert ["runs/box/measured.json.gz"] == done["written"]
+        fetched = tmp_path / "elsewhere" / "some name"
+        assert 0 == shell("history", "fetch", "--runs", fetched, "--to", tmp_path / "kept").code
+        assert "measured" == (fetched / "box" / "measured.json.gz").read_text()
+        assert ["some name"] == [path.name for path in fetched.parent.iterdir()]
+
+    @pytest.mark.parametrize(("folder", "problem"), [
+        ("results", "no run record is in a folder of it"), ("results/measurd", "no such folder"),
+        ("results/measured/box", "no run record is in a folder of it"),
+    ])  # fmt: skip
+    def test_a_folder_of_something_else_is_refused(self, shell, measured, tmp_path, folder, problem):
+        done = shell("history", "keep", "--runs", folder, "--to", "kept")
+        assert (2, True) == (done.code, f"{folder}: {problem}" in done.err)
+        assert not (tmp_path / "kept").exists()
 
 
 class TestInterruptedKeep:

@@ -32,6 +32,14 @@ def test_records_become_shards_and_old_samples_go(shell, runs, tmp_path):
     assert 3 == shell("trend", "--runs", runs, "--json").json["records"]
 
 
+def test_samples_go_from_a_folder_of_any_name(shell, runs, tmp_path):
+    measured = runs.rename(tmp_path / "measured")
+    shell("store", "migrate", "--runs", measured)
+    assert 0 == shell("history", "keep", "--runs", measured, "--to", "kept").code
+    done = shell("store", "prune", "--runs", measured, "--keep-raw", "1d", "--to", "kept", "--json").json
+    assert (2, 1) == (len(done["removed"]), len(records_in(measured)))
+
+
 def test_a_cut_shard_ends_verify_with_1_and_names_it(shell, runs):
     shell("store", "migrate", "--runs", runs)
     (shard,) = runs.glob("*/points/*.parquet")

@@ -240,7 +240,7 @@ def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):
     used = {paths[2].name: "the baseline"}
     nothing = prune(runs, "2026-02-01", used, KeptRaw(lambda: target), remove=True)
     assert ((), 19) == (nothing.removed, sum("nowhere else" in reason for reason in nothing.stay.values()))
-    keep(target, Checkout(runs.parent, Base(tmp_path, target.address)))
+    keep(target, Checkout(runs, Base(tmp_path, target.address)))
     counted = prune(runs, "2026-02-01", used, KeptRaw(lambda: target), remove=False)
     assert (19, paths) == (len(counted.removed), records_in(runs))
     assert counted.removed == prune(runs, "2026-02-01", used, KeptRaw(lambda: target), remove=True).removed
@@ -258,7 +258,7 @@ def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):
 def test_no_raw_samples_are_removed_whose_copy_cannot_be_read(runs, tmp_path, damage):
     migrate(runs)
     target = opened(str(tmp_path / "kept"), tmp_path)
-    keep(target, Checkout(runs.parent, Base(tmp_path, target.address)))
+    keep(target, Checkout(runs, Base(tmp_path, target.address)))
     path = records_in(runs)[0]
     (copy,) = (tmp_path / "kept" / "files").rglob(path.name)
     whole = copy.read_bytes()

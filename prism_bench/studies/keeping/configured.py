@@ -39,4 +39,4 @@ def history_target(to: str | None) -> HistoryTarget:
 
 def checkout_of(target: HistoryTarget, runs: Path) -> Checkout:
     """Return the checkout whose records are below `runs`."""
-    return Checkout(runs.parent, Base(root(), target.address))
+    return Checkout(runs, Base(root(), target.address))

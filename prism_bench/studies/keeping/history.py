@@ -31,6 +31,7 @@ from prism_bench.studies.keeping.names import (
     is_shard,
     local_files,
     local_path,
+    require_records,
 )
 from prism_bench.studies.keeping.targets import Content, HistoryState, HistoryTarget
 
@@ -56,14 +57,14 @@ class KeptHistory:
 
 @dataclass(frozen=True)
 class Checkout:
-    """The files of a checkout that are kept: below `home`, the folder of `runs`; `base` is what was common last."""
+    """The files of a checkout that are kept: records below `runs`, the others next to it; `base` was common last."""
 
-    home: Path
+    runs: Path
     base: Base
 
 
 def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
-    """Write what the history has below `home`, each file whole or not at all; local changes since the last keep stay.
+    """Write what the history has here, each file whole or not at all; local changes since the last keep stay.
 
     A file that is missing there or damaged is left out. Raise a ResultsError for a history that cannot be read.
     """
@@ -71,17 +72,17 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     remote = resolved(target, state, problems)
     actions = _fetch_actions(remote, checkout)
     loaded = remote.load({name for name, what in actions.items() if what or is_merged(name)})
-    local = local_files(checkout.home)
+    local = local_files(checkout.runs)
     written: list[str] = []
     held: set[str] | None = None
     # Shards first, since they hold what records need not be fetched for; what is new before what is replaced.
     for name in sorted(actions, key=lambda name: (not is_shard(name), name in local)):
         if held is None and not is_shard(name):
-            held = _held(checkout.home)
+            held = _held(checkout.runs)
         if (what := actions[name]) and name in loaded and not (name in (held or ()) and name not in local):
             written += _write_local(name, what, loaded[name], checkout, {*remote.digests, *local, *written})
     common = {name: digest for name, digest in remote.digests.items()
-              if _digest(local_path(checkout.home, name), target) == digest}  # fmt: skip
+              if _digest(local_path(checkout.runs, name), target) == digest}  # fmt: skip
     checkout.base.write(common, {name: data for name, data in loaded.items() if is_merged(name)})
     files = sum(map(len, state.files.values())) if problems else len(remote.digests)
     return Fetched(tuple(written), files, tuple(problems))
@@ -89,12 +90,12 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
 
 def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | None]:
     """Return what each file of the history needs here."""
-    local = local_files(checkout.home)
+    local = local_files(checkout.runs)
     ours = {name: _digest(path, remote.target) for name, path in local.items()}
     here, there = families(ours), families(remote.digests)
     actions: dict[str, Action | None] = {}
     for name, theirs in remote.digests.items():
-        mine = _digest(local_path(checkout.home, name), remote.target)
+        mine = _digest(local_path(checkout.runs, name), remote.target)
         what = action(name, Digests(theirs, mine, checkout.base.digest(name)))
         if what == "number" and mine in there[family(name)]:
             what = "write"  # ours has another name in the history
@@ -104,32 +105,34 @@ def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | Non
     return actions
 
 
-def _held(home: Path) -> set[str]:
-    """Return the names of the records that shards below `home` hold: their raw samples are fetched when needed."""
-    return {f"{RECORDS}/{file}" for file in listed(ShardFolder(home / RECORDS)).entries}
+def _held(runs: Path) -> set[str]:
+    """Return the names of the records that shards below `runs` hold: their raw samples are fetched when needed."""
+    return {f"{RECORDS}/{file}" for file in listed(ShardFolder(runs)).entries}
 
 
 def _write_local(name: str, what: Action, theirs: bytes, checkout: Checkout, taken: Container[str]) -> list[str]:
     """Write a file of the history as `what` has it; return the names that changed."""
     wanted = theirs
     if what == "merge":
-        ours = local_path(checkout.home, name).read_bytes()
+        ours = local_path(checkout.runs, name).read_bytes()
         wanted = merged(name, checkout.base.content(name), ours, theirs)
         if wanted == ours:
             return []
     elif what == "number":
         name = free_name(name, taken)
-    write_atomically(local_path(checkout.home, name), wanted)
+    write_atomically(local_path(checkout.runs, name), wanted)
     return [name]
 
 
 def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
     """Keep the files of the checkout; where another keeper was first, read the history again and merge.
 
-    Raise HistoryMoved where others were first TRIES times in a row; then nothing of this keep is written.
+    Raise HistoryMoved where others were first TRIES times in a row, or a UsageError where the folder of the records is
+    none; then nothing of this keep is written.
     """
     for attempt in range(TRIES):
         state = target.read()
+        require_records(checkout.runs)
         remote = resolved(target, state)
         changes, common = _changes(remote, checkout)
         try:
@@ -139,7 +142,7 @@ def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
                 raise
             time.sleep(WAIT * (attempt + 1))
             continue
-        files = local_files(checkout.home)
+        files = local_files(checkout.runs)
         checkout.base.write(common, {name: files[name].read_bytes() for name in common if is_merged(name)})
         return KeptHistory(made, tuple(sorted(changes)))
     raise AssertionError("the last try returns or raises")
@@ -153,7 +156,7 @@ def _changes(remote: Remote, checkout: Checkout) -> tuple[dict[str, Content], di
     """Return what the history gets, by name, and the digests of what is common after that."""
     changes: dict[str, Content] = dict(remote.made)
     digests, common = dict(remote.digests), dict[str, str]()
-    files = local_files(checkout.home)
+    files = local_files(checkout.runs)
     theirs, there = remote.load({name for name in files if is_merged(name)}), families(digests)
     for name, path in files.items():
         ours = _digest(path, remote.target)

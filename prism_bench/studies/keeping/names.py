@@ -1,10 +1,10 @@
-"""Names of the files of a history: paths below `reports`, in the folders that are kept."""
+"""Names of the files of a history: a folder of PLACES, and the path in it; records may be in any folder here."""
 
 from collections.abc import Container
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from prism_bench.errors import ResultsError
+from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import confined
 from prism_bench.store.records import in_order, numbered
 from prism_bench.store.shards import ENDING as SHARD
@@ -34,21 +34,38 @@ def is_shard(name: str) -> bool:
     return name.startswith(f"{RECORDS}/") and name.endswith(SHARD)
 
 
-def local_files(home: Path) -> dict[str, Path]:
-    """Return the files below `home` that are kept, by name."""
-    found = (path for place in PLACES for path in sorted((home / place).rglob("*")))
+def _folder(runs: Path, place: str) -> Path:
+    """Return the folder of a place: that of the records is `runs`, whatever its name; the others are next to it."""
+    return runs if place == RECORDS else runs.parent / place
+
+
+def local_files(runs: Path) -> dict[str, Path]:
+    """Return the files that are kept, by name, where the records are below `runs`."""
+    found = ((place, folder, path) for place in PLACES for folder in [_folder(runs, place)]
+             for path in sorted(folder.rglob("*")))  # fmt: skip
     return {
-        path.relative_to(home).as_posix(): path
-        for path in found
+        f"{place}/{path.relative_to(folder).as_posix()}": path
+        for place, folder, path in found
         if path.is_file() and not path.is_symlink() and not path.name.endswith(ENDING)
-    }
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    }  # fmt: skip
 
 
-def local_path(home: Path, name: str) -> Path:
-    """Return where the file of that name is below `home`; raise a ResultsError for a name that is not kept."""
+def local_path(runs: Path, name: str) -> Path:
+    """Return where the file of that name is; raise a ResultsError for a name that is not kept."""
     if not is_kept(name):
         raise ResultsError(f"{name!r:.80} is no name of a history: its folder is one of {', '.join(PLACES)}")
-    return confined(home, name)
+    place, _, rest = name.partition("/")
+    return confined(_folder(runs, place), rest)
+
+
+def require_records(runs: Path) -> None:
+    """Raise a UsageError where `runs` is no folder, or holds files and no record of any machine."""
+    if not runs.is_dir():
+        raise UsageError(f"{runs}: no such folder; name that of the run records, such as --runs reports/runs")
+    held = any(path.is_file() for path in runs.rglob("*"))
+    if held and not any(runs.glob("*/*.json.gz")) and not any(runs.glob(f"*/**/*{SHARD}")):
+        raise UsageError(f"{runs}: no run record is in a folder of it; name the folder above those of the machines")
 
 
 def family(name: str) -> tuple[str, str]:

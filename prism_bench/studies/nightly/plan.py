@@ -74,7 +74,7 @@ class NightlyPlan:
     def commands(self, logs: Path) -> Iterator[str]:
         """Yield the commands that do the same, one a line."""
         if self.history:
-            yield _command("history", "fetch", "--to", self.history)
+            yield _command("history", "fetch", "--to", self.history, "--runs", str(self.runs))
         parts = [logs / f"{part}.json.gz" for part in range(1, self.gpus + 1)]
         for part, output in enumerate(parts, 1):
             device = f"{VISIBLE}={self.devices[part - 1]} " if self.gpus > 1 else ""
@@ -82,10 +82,11 @@ class NightlyPlan:
         if self.gpus > 1:
             yield _command("merge", *map(str, map(relative, parts)), "--runs", str(self.runs))
         files = "--markdown", str(self.site / "check.md"), "--junit", str(self.site / "check.xml")
-        yield _command("check", _RECORD, "--runs", str(self.runs), *self._catalogue(), "--alert", *files)
+        places = "--runs", str(self.runs), "--noise", str(self.noise)
+        yield _command("check", _RECORD, *places, *self._catalogue(), "--alert", *files)
         yield _command("report", _RECORD, "--runs", str(self.runs), *self._catalogue(), "--output", str(self.site))
         if self.history:
-            yield _command("history", "keep", "--to", self.history)
+            yield _command("history", "keep", "--to", self.history, "--runs", str(self.runs))
 
 
 def _command(*words: str) -> str:
