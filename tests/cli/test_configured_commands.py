@@ -10,6 +10,8 @@ from prism_bench import options, store
 from prism_bench.cli import app
 from prism_bench.cli.help import ConfiguredDefaults
 from tests.cli.conftest import TOYS
+from tests.report.synthetic import record_of
+from tests.studies.test_why_of import of_size, profiled
 
 KEYS = 'catalogue = "gpu"\nlabels = ["S1"]\nbackend = "null"\nstorage = "kept"\nbudgets = "promises"\nmachine = "box"\n'
 
@@ -110,6 +112,27 @@ def test_labels_narrow_what_a_command_would_choose(below, configured):
     assert ("S0",) == options.chosen_labels(["S0"])
     (configured / "prism-bench.toml").write_text('labels = ["S0", "S1"]')
     assert [("S0", "S1"), ("S0",), ("S0", "S1")] == [chosen(one) for one in (("S0", "S1", "S2"), ("S0",), ("S2",))]
+
+
+@pytest.mark.parametrize("words", [
+    ("profile", "--from", "a.csv", "--into", "b.json.gz"), ("profile", "--from", "a.json.gz", "--into", "b.json.gz"),
+    ("tune", "--restamp", "a.json", "--output", "b.json"), ("compare", "a.json.gz", "b.json.gz", "--records", "c"),
+], ids=lambda words: words[0])  # fmt: skip
+def test_a_place_where_nothing_would_be_written_is_refused(shell, tmp_path, words):
+    for name in ("a.json.gz", "b.json.gz"):
+        (tmp_path / name).write_bytes(b"")
+    done = shell(*words)
+    assert (2, True) == (done.code, f"{words[-2]} {words[-1]}: leave it out" in done.err), done.err
+
+
+def test_profiles_of_a_project_explain_a_case(shell, tmp_path):
+    """They are next to the records that are named, as for the site."""
+    (tmp_path / "prism-bench.toml").write_text('storage = "kept"\n')
+    case = of_size("S1", 1, 100)
+    for folder, measured in (("runs", case), ("profiles", profiled(case))):
+        store.save(record_of(measured), tmp_path / f"kept/{folder}/nvidia-h200/20260101T000000Z-a.json.gz")
+    done = shell("show", "--why", "k", "--json")
+    assert (0, True) == (done.code, bool(done.json["counters"])), done.err
 
 
 def test_every_default_below_reports_is_below_the_storage(below, configured):
