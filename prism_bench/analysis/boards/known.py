@@ -27,11 +27,12 @@ class KnownBoards:
         return self._models[metric]
 
     def own(self) -> History:
-        """Return the newest records of the machine and backend."""
+        """Return the records of the machine and backend that were measured last, in the order of measuring."""
         if self._own is None:
             history = self._history()
             places = [place for place, facts in enumerate(history.records)
                       if (facts.machine, facts.backend) == self._owner]  # fmt: skip
+            places.sort(key=lambda place: history.records[place].created)
             self._own = history.part(places[-RECENT:])
         return self._own
 
