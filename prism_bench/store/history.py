@@ -325,9 +325,12 @@ def _known(one: StoredPoints) -> tuple[bool, int]:
 
 
 def _run(facts: Facts) -> _Run:
-    """Return what files of one run share, except the environment: records imported before 0.3 do not name it."""
-    python = facts.software.get("python")
-    return facts.machine, facts.backend, facts.created, facts.commit, facts.device, python
+    """Return what files of one run share, except the environment: records imported before 0.3 do not name it.
+
+    No two files share a guessed time.
+    """
+    python, guess = facts.software.get("python"), facts.file if facts.guessed else None
+    return facts.machine, facts.backend, facts.created, facts.commit, facts.device, python, guess
 
 
 AT_ONCE = 64  # records whose points are read at once: 256 of 300 cases took a gigabyte while a table was written

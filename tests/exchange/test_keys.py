@@ -186,6 +186,14 @@ def test_a_fact_of_the_file_is_never_replaced(tmp_path, make, facts, option):
         read_foreign(path, facts=StatedFacts(**facts))
 
 
+def test_files_of_one_date_are_no_doubles(tmp_path):
+    for number in "12":
+        path = nvbench(tmp_path / number, meta={"version": {"nvbench": {"string": number}}})
+        os.utime(path, (1_763_700_000, 1_763_700_000))
+        imported(path, tmp_path)
+    assert 2 == len(store.read_history(tmp_path / "runs").records)
+
+
 def test_content_and_not_its_date_makes_a_record(tmp_path):
     path, runs = nvbench(tmp_path), tmp_path / "runs"
     first = store.add_once(read_foreign(path).records[0], runs)
