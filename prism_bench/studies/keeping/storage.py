@@ -29,7 +29,7 @@ class Storage(Protocol):
         ...
 
     def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
-        """Yield the contents of files, in their order; in place of one that cannot be read the error that says why."""
+        """Yield the contents of files, in their order; in place of one that cannot be read an error with the reason."""
         ...
 
     def create(self, name: str, data: bytes) -> None:
