@@ -230,7 +230,7 @@ class StatedFacts:
     machine: str | None = None
 
     def stated(self, record: RunRecord, place: str) -> RunRecord:
-        """Return the record with these facts; a ResultsError where the file has a fact of its own.
+        """Return the record with these facts; a ResultsError where the file already has the fact.
 
         A machine that is named after its GPU has no name in the file.
         """
