@@ -54,6 +54,13 @@ def test_two_files_of_one_second_are_two_records(shell, tmp_path):
     assert 2 == len(store.records_in(RUNS))
 
 
+def test_cases_of_one_benchmark_are_shown_by_their_axes(shell, tmp_path):
+    path = google_benchmark(tmp_path, repetition("BM_D/k:1/k:2", 9.0), repetition("BM_D/k:3/k:2", 5.0))
+    shell("import", path)
+    lines = [line.split() for line in shell("show").out.splitlines() if line.startswith("BM_D")]
+    assert [["BM_D", "k=1,k_2=2"], ["BM_D", "k=3,k_2=2"]] == [words[:2] for words in lines]
+
+
 def test_a_copy_of_a_file_without_a_time_is_the_same_record(shell, tmp_path):
     path = nvbench(tmp_path)
     first = shell("import", path)

@@ -24,7 +24,7 @@ from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import Alike, alike, few_lines, middle_cut, names_text
 from prism_bench.report.terminal.peers import headline_view, peer_tables
 from prism_bench.run.record_builder import NOT_TIMED
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import IMPORTED, RunRecord
 from prism_bench.units import count_text, duration_text, rate_text, time_text
 
 _STYLES = {"good": "green", "bad": "bold red", "warn": "yellow", "muted": "dim"}
@@ -36,6 +36,7 @@ _DISPENSABLE = (
 
 
 WORST = 10  # cases of a summary
+_AXES = 40  # characters of the axes of an imported case
 _FINDINGS = 3  # of a kind, in a summary that leaves cases out
 _ALL = "show --all"  # what prints everything
 
@@ -193,7 +194,8 @@ def _grid(table: CaseTable, shown: list[Column], names: int) -> Table:
         cells = [_text(row.cells[column.key], row.notes.get(column.key)) for column in shown]
         budget = [_text(row.budget, None)] if table.has_budgets else []
         name = Text(middle_cut(implementation(row.case), names))
-        grid.add_row(name, row.case.label, *cells, *budget, _state(row))
+        label = row.case.workload_text if row.case.label == IMPORTED else ""  # all of another tool's have one label
+        grid.add_row(name, Text(middle_cut(label, _AXES) or row.case.label), *cells, *budget, _state(row))
     return grid
 
 
