@@ -2,8 +2,11 @@
 
 import gc
 import os
+import socket
 import sys
+import threading
 import warnings
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,29 @@ def samples():
     if not folder.is_dir():
         pytest.skip(f"no captures at {folder}; {SAMPLES} names their folder")
     return folder
+
+
+@pytest.fixture
+def foreign_port():
+    """A function that returns a loopback port where a server sends `answer` to each connection, and keeps it open."""
+    with ExitStack() as stack:
+
+        def serve(answer):
+            server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            stack.callback(server.shutdown, socket.SHUT_RDWR)  # wakes the thread
+
+            def accept():
+                with suppress(OSError):  # the test is over
+                    while True:
+                        connection, _ = server.accept()
+                        stack.callback(connection.close)
+                        with suppress(OSError):  # nobody reads it any more
+                            connection.sendall(answer)
+
+            threading.Thread(target=accept, daemon=True).start()
+            return server.getsockname()[1]
+
+        yield serve
 
 
 @pytest.fixture(scope="session")

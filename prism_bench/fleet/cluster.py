@@ -1,12 +1,13 @@
 """Clusters of Dask: started on this host, by Slurm or over SSH, or one that runs already."""
 
+import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from prism_bench.errors import BackendUnavailable
+from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.extras import extras_named
 from prism_bench.fleet.spec import FleetSpec
 from prism_bench.monitor.devices import devices, visible
@@ -29,21 +30,56 @@ def connected(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
     """
     with extras_named():
         configuration, distributed = _library("dask.config"), _library("distributed")
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in ("distributed", "distributed.client", "tornado.application"):  # each has a level of its own
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         with configuration.set(_QUIET), _cluster(spec, needs_gpu) as target:
             try:
                 client = distributed.Client(target, timeout=_patience(spec), set_as_default=False)
-            except (OSError, TimeoutError, ValueError) as error:
-                where = spec.address or spec.kind
-                raise BackendUnavailable(
-                    f"no scheduler answers at {where} ({type(error).__name__}: {error}); start one with "
-                    "'dask scheduler' and its workers with 'dask worker', or use --fleet local"
-                ) from None
+            except Exception as error:  # of the network, of Dask, or of what was received
+                raise _no_scheduler(spec, described(error)) from error
             try:
                 yield client
             finally:
                 with suppress(Exception):  # a scheduler that is gone has nothing left to close
                     client.close(timeout=5)
+
+
+def described(error: BaseException) -> str:
+    """Return the error in one line, with the one that Dask made it from: `Nanny failed to start.` has no reason."""
+    first: BaseException = error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    texts = dict.fromkeys(" ".join(f"{type(one).__name__}: {one}".split())[:300] for one in (error, first))
+    return ", from ".join(texts)
+
+
+def _no_scheduler(spec: FleetSpec, reason: str) -> BackendUnavailable:
+    return BackendUnavailable(
+        f"no scheduler answers at {spec.address or spec.kind} ({reason}); start one with 'dask scheduler' and its "
+        "workers with 'dask worker', or use --fleet local"
+    )
+
+
+async def _kind_at(address: str) -> str:
+    """Return what of Dask answers at the address: `Scheduler`, `Worker` or `Nanny`."""
+    distributed = _library("distributed")
+    security = distributed.Security().get_connection_args("client")
+    async with distributed.rpc(address, timeout=_patience(FleetSpec("address")), connection_args=security) as server:
+        return str((await server.identity())["type"])
+
+
+def _require_scheduler(spec: FleetSpec) -> None:
+    """Raise a BackendUnavailable where no scheduler answers in time: Dask's client waits for a silent port for ever."""
+    try:
+        kind = asyncio.run(asyncio.wait_for(_kind_at(spec.address), _patience(spec)))
+    except TimeoutError as error:
+        raise _no_scheduler(spec, f"it is silent for {_patience(spec)} s") from error
+    except OSError as error:
+        raise _no_scheduler(spec, described(error)) from error
+    except Exception as error:  # whatever foreign bytes become when they are read as a message of Dask
+        raise _no_scheduler(spec, f"what is there does not speak Dask's protocol: {described(error)}") from error
+    if kind != "Scheduler":
+        raise _no_scheduler(spec, f"a {kind} of Dask is there")
 
 
 def _library(name: str) -> Any:
@@ -59,9 +95,18 @@ def _patience(spec: FleetSpec) -> int:
 def _cluster(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
     """Yield what a client connects to."""
     if spec.kind == "address":
+        _require_scheduler(spec)
         yield spec.address
         return
-    cluster = {"local": _local, "slurm": _slurm, "ssh": _ssh}[spec.kind](spec, needs_gpu)
+    try:
+        cluster = {"local": _local, "slurm": _slurm, "ssh": _ssh}[spec.kind](spec, needs_gpu)
+    except (PrismBenchError, ImportError):  # the second is a missing extra
+        raise
+    except Exception as error:
+        raise BackendUnavailable(
+            f"the workers of --fleet {spec.kind} did not start ({described(error)}); "
+            "'dask scheduler' and 'dask worker' on that host print more"
+        ) from error
     try:
         yield cluster
     finally:

@@ -19,7 +19,7 @@ from prism_bench.fleet.board import (
     require_equal,
     set_alike,
 )
-from prism_bench.fleet.fleet import LOST, Fleet
+from prism_bench.fleet.fleet import Fleet, is_loss
 from prism_bench.fleet.job import JobChannel
 from prism_bench.host_plan import Device
 from prism_bench.run.orders import MeasuringOrder
@@ -87,7 +87,7 @@ def _board(claim: BoardClaim, answer: Mapping[str, Any] | BaseException) -> Flee
     worker = f"worker {claim.worker.host} ({claim.worker.address})"
     if isinstance(answer, BackendUnavailable | UsageError):
         raise type(answer)(f"{worker}: {answer}")
-    if type(answer).__name__ in LOST:
+    if is_loss(answer):
         raise BackendUnavailable(f"{worker} was lost while it opened its backend; start it again")
     if isinstance(answer, BaseException):  # it has another version of this package
         raise BackendUnavailable(f"{worker} does not describe itself: {type(answer).__name__}: {answer}")

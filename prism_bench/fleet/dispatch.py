@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from prism_bench import interrupts
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
 from prism_bench.fleet.board import FleetBoard
-from prism_bench.fleet.fleet import LOOK_SECONDS, LOST, Fleet, JobMessage
+from prism_bench.fleet.fleet import LOOK_SECONDS, Fleet, JobMessage, failure, is_loss
 from prism_bench.fleet.placement import CaseGroup, Schedule
 from prism_bench.saving import warn
 
@@ -134,9 +134,10 @@ class Dispatcher:
             self._drain()
             self.fleet.stop()
             return False
-        except BackendUnavailable:
+        except BackendUnavailable as error:
             if not has_results():
                 raise
+            warn(f"the run ends early, and its record has what was measured: {error}")
             return False
         return True
 
@@ -173,13 +174,13 @@ class Dispatcher:
             return
         if message.future.cancelled():
             return  # the next look finds that its worker is gone
-        error = message.future.exception()
+        error = failure(message.future)
         if error is None:
             job.ended = time.monotonic()  # its result is on the way
+        elif is_loss(error):  # first: Dask's CommClosedError is an OSError
+            self._lose(message.number, job)
         elif isinstance(error, BackendUnavailable | CacheUnavailable | OSError):
             self._refuse(message.number, job, f"{type(error).__name__}: {error}")
-        elif type(error).__name__ in LOST:
-            self._lose(message.number, job)
         else:
             raise error
 
@@ -219,9 +220,14 @@ class Dispatcher:
             self.boards.remove(board)
             self._gone.append(board)
             self.schedule.drop(board.key)
-        state = self.states[board.key]
+        state, worker = self.states[board.key], board.claim.worker
+        if board.key in self._refused:
+            state.change("measures no more")
+        elif not state.lost:
+            name = worker.address if worker.name == worker.address else f"{worker.name} at {worker.address}"
+            warn(f"{board.title} lost its worker {name}; its cases are planned anew")
+            state.change(f"its worker {name} is lost")
         state.lost = True
-        state.change("its worker is lost" if board.key not in self._refused else "measures no more")
 
     def _look(self) -> None:
         """Plan anew what lost workers had, and use workers that have come in their place."""

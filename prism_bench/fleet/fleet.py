@@ -2,20 +2,20 @@
 
 import uuid
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.fleet.board import BoardClaim, SeenWorker
-from prism_bench.fleet.cluster import connected
+from prism_bench.fleet.cluster import connected, described
 from prism_bench.fleet.job import TOPIC, JobOrder, carry_out, look, stop
 from prism_bench.fleet.spec import FleetSpec
 
 LOOK_SECONDS = 0.5  # between two looks at which workers there are
 WAIT_SECONDS = 120  # for the first worker
-LOST = ("KilledWorker", "CancelledError", "CommClosedError")  # errors of jobs whose worker is gone, by name
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,19 @@ class JobMessage:
     future: Any = None
 
 
+def is_loss(error: object) -> bool:
+    """Return whether a job failed since its worker is gone: Dask's own errors, under any name, and cancelled jobs."""
+    return isinstance(error, CancelledError) or type(error).__module__.partition(".")[0] in ("dask", "distributed")
+
+
+def failure(future: Any) -> BaseException | None:
+    """Return the error of a job that is over; a scheduler that is gone cannot hand it out, and that is the error."""
+    try:
+        return future.exception()
+    except Exception as error:
+        return error
+
+
 class Fleet:
     """Workers of one scheduler, used by one run."""
 
@@ -34,31 +47,29 @@ class Fleet:
         self._client = client
         self._messages: SimpleQueue[JobMessage] = SimpleQueue()
         self._numbers = 0
-        self._begin()
+        with self._answering("the scheduler of the fleet takes no messages"):
+            self._begin()
 
     def addresses(self) -> set[str]:
         """Return the addresses of the workers that the scheduler has now; BackendUnavailable where it is gone."""
-        try:
+        with self._answering("the scheduler of the fleet does not answer any more"):
             return set(self._client.nthreads())
-        except Exception as error:
-            raise BackendUnavailable(f"the scheduler of the fleet does not answer any more: {error}") from None
 
     def wait(self) -> None:
         """Wait for the first worker; a BackendUnavailable where none comes."""
-        try:
-            self._client.wait_for_workers(1, timeout=WAIT_SECONDS)
-        except TimeoutError:
-            raise BackendUnavailable(
-                f"the scheduler has no worker after {WAIT_SECONDS} s; start one for each GPU: 'dask worker ADDRESS "
-                "--nthreads 1'"
-            ) from None
+        with self._answering("the scheduler of the fleet was lost before it had a worker"):
+            try:
+                self._client.wait_for_workers(1, timeout=WAIT_SECONDS)
+            except TimeoutError:
+                raise BackendUnavailable(
+                    f"the scheduler has no worker after {WAIT_SECONDS} s; start one for each GPU: 'dask worker ADDRESS "
+                    "--nthreads 1'"
+                ) from None
 
     def seen(self, addresses: Sequence[str]) -> list[SeenWorker]:
         """Return what the workers at the addresses are and see, in the order of hosts and names."""
-        try:
+        with self._answering("the workers cannot be asked what they are"):
             found = self._client.run(look, workers=list(addresses), on_error="return")
-        except Exception as error:
-            raise BackendUnavailable(f"the workers cannot be asked what they are: {error}") from None
         wrong = {address: one for address, one in found.items() if isinstance(one, BaseException)}
         if wrong:
             listed = "; ".join(f"{address}: {type(one).__name__}: {one}" for address, one in wrong.items())
@@ -76,10 +87,11 @@ class Fleet:
         order: JobOrder = {
             "run": self.run, "number": number, "call": call, "gpu": claim.gpu, "cores": list(claim.cores), "work": work,
         }  # fmt: skip
-        future = self._client.submit(
-            carry_out, order, workers=[claim.worker.address], key=f"prism-bench-{self.run}-{number}", pure=False,
-            retries=0,
-        )  # fmt: skip
+        with self._answering("the scheduler of the fleet takes no job any more"):
+            future = self._client.submit(
+                carry_out, order, workers=[claim.worker.address], key=f"prism-bench-{self.run}-{number}", pure=False,
+                retries=0,
+            )  # fmt: skip
         future.add_done_callback(lambda done: self._messages.put(JobMessage(number, future=done)))
         return number, future
 
@@ -100,8 +112,10 @@ class Fleet:
                     aside.append(message)
                 elif "result" in message.event:
                     found.setdefault(message.number, message.event["result"])
-                elif message.future is not None and not message.future.cancelled() and message.future.exception():
-                    found.setdefault(message.number, message.future.exception())
+                elif message.future is not None and not message.future.cancelled():
+                    error = failure(message.future)
+                    if error is not None:
+                        found.setdefault(message.number, error)
         for message in aside:
             self._messages.put(message)
         for _, future in numbers:
@@ -120,8 +134,19 @@ class Fleet:
 
     def stop(self) -> None:
         """Let the jobs so far end at their next event; workers that are gone need not be asked."""
-        self._client.run(stop, self.run, on_error="ignore")
-        self._begin()
+        with suppress(BackendUnavailable), self._answering("the fleet cannot be stopped"):  # gone: it has no jobs
+            self._client.run(stop, self.run, on_error="ignore")
+            self._begin()
+
+    @contextmanager
+    def _answering(self, words: str) -> Generator[None]:
+        """Turn every error of the client into a BackendUnavailable with these words."""
+        try:
+            yield
+        except BackendUnavailable:
+            raise
+        except Exception as error:
+            raise BackendUnavailable(f"{words}: {described(error)}") from error
 
     def _begin(self) -> None:
         """Give the jobs from here on a name, by which they can be ended together."""

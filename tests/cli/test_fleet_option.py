@@ -37,6 +37,14 @@ def test_a_fleet_that_is_none_ends_with_2_and_no_record(shell, toys, monkeypatch
     assert not list(tmp_path.glob("**/*.json.gz"))
 
 
+def test_a_port_where_something_else_answers_ends_with_2_and_no_traceback(shell, toys, monkeypatch, foreign_port):
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 10)
+    address = f"tcp://127.0.0.1:{foreign_port(b'HTTP/1.1 400 Bad Request' * 4)}"
+    found = shell("run", *NULL, *toys, "--fleet", address)
+    assert 2 == found.code
+    assert f"no scheduler answers at {address} (" in found.err and "Traceback" not in found.err
+
+
 def test_a_missing_extra_is_named(shell, toys, monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)

@@ -1,9 +1,11 @@
 """Who gets what next, with workers that are lost, slow or refused: a fleet without processes."""
 
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 
 import pytest
+from distributed.client import FutureCancelledError
+from distributed.comm import CommClosedError
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.fleet import dispatch
@@ -110,6 +112,56 @@ def test_a_lost_workers_groups_are_planned_anew_on_another():
     assert {"b"} == {address for address, groups in fleet.started[1:]}
     assert [] == work.given_up
     assert dispatcher.states["a"].lost and not dispatcher.states["b"].lost
+
+
+def test_a_lost_worker_is_named_in_the_view_and_on_standard_error(capsys):
+    fleet, lines = Scripted("tcp://host:1", "tcp://host:2", script={1: lambda *_: "lost"}), set()
+    boards = [board("0", "tcp://host:1"), board("1", "tcp://host:2")]
+    schedule = Schedule([group(name) for name in "uv"], ["0", "1"], {})
+    report = lambda states: lines.update(f"{one.title}: {one.line}" for one in states)  # noqa: E731
+    Dispatcher(fleet, boards, schedule, Kept(), 0.0, lambda new, gone: [], report).run()
+    assert "host 0: its worker 0 at tcp://host:1 is lost" in lines
+    assert "host 0 lost its worker 0 at tcp://host:1; its cases are planned anew" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [CommClosedError("gone"), FutureCancelledError("job", "lost"), CancelledError()])
+def test_every_error_of_dask_is_a_lost_worker(error):
+    fleet, work = Scripted("a", "b", script={1: lambda *_: error}), Kept()
+    dispatcher = dispatched(fleet, work, "uv")
+    assert sorted("uv") == sorted(work.results)
+    assert dispatcher.states["a"].lost
+
+
+def test_an_error_that_cannot_be_had_from_a_lost_scheduler_is_a_lost_worker():
+    class Unanswered(Future):
+        def exception(self, timeout=None):
+            raise CommClosedError("the scheduler is gone")
+
+    fleet, work = Scripted("a", "b"), Kept()
+
+    def messages(seconds, inner=fleet.messages):
+        (message,) = inner(seconds) or [None]
+        if message and message.number == 1:
+            return [JobMessage(1, future=Unanswered())] if message.future is not None else []
+        return [message] if message else []
+
+    fleet.messages = messages
+    assert dispatched(fleet, work, "uv").states["a"].lost
+    assert sorted("uv") == sorted(work.results)
+
+
+def test_a_run_that_loses_its_scheduler_keeps_its_results_and_gives_the_reason(capsys):
+    fleet = Scripted("a")
+    dispatcher = Dispatcher(fleet, [board("a")], Schedule([group("u")], ["a"], {}), Kept(), 0.0, lambda new, gone: [])
+
+    def gone():
+        raise BackendUnavailable("the scheduler of the fleet does not answer any more")
+
+    fleet.addresses, fleet.messages = gone, lambda seconds: []
+    assert not dispatcher.run_or_stop(lambda: True)
+    assert "what was measured: the scheduler of the fleet does not answer any more" in capsys.readouterr().err
+    with pytest.raises(BackendUnavailable, match="does not answer any more"):
+        dispatcher.run_or_stop(lambda: False)
 
 
 def test_a_worker_that_comes_back_measures_again():

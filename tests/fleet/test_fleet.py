@@ -10,7 +10,8 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.fleet import FleetRun, boards_of, cluster, opened, parse
+from prism_bench.fleet import Fleet, FleetRun, boards_of, cluster, opened, parse
+from prism_bench.fleet.board import BoardClaim, SeenWorker
 from prism_bench.fleet.catalogue_run import SECONDS
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
@@ -183,6 +184,83 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
         opened(parse("tcp://127.0.0.1:1"), needs_gpu=False),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n" * 4, ""),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", ""),
+        (bytes(1000), ""),
+        (b"", "(it is silent for 0.5 s|.*[Tt]imed out)"),
+    ],
+    ids=["HTTP", "SSH", "zeros", "nothing"],
+)
+def test_a_port_where_something_else_answers_is_named(monkeypatch, foreign_port, answer, reason):
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 10 if answer else 0.5)
+    address = f"tcp://127.0.0.1:{foreign_port(answer)}"
+    with pytest.raises(BackendUnavailable, match=rf"no scheduler answers at {address} \({reason}"):
+        with opened(parse(address), needs_gpu=False):
+            pass
+
+
+def test_a_worker_is_no_scheduler(fleet):
+    fleet._client.wait_for_workers(1, timeout=60)  # an earlier test may have killed one
+    address = min(fleet.addresses())
+    with pytest.raises(BackendUnavailable, match=rf"no scheduler answers at {address} \(a Worker of Dask is there"):
+        with opened(parse(address), needs_gpu=False):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("raise RuntimeError('no driver')", "no driver"), ("import os; os._exit(3)", "Nanny")]
+)
+def test_a_worker_that_dies_while_it_starts_is_an_error_with_the_reason(monkeypatch, tmp_path, text, reason):
+    import distributed
+
+    (tmp_path / "dies.py").write_text(text)
+    start = distributed.LocalCluster
+    dies = lambda **options: start(**{**options, "preload": [str(tmp_path / "dies.py")]})  # noqa: E731
+    monkeypatch.setattr(distributed, "LocalCluster", dies)
+    with pytest.raises(BackendUnavailable, match=f"workers of --fleet local did not start .*{reason}"):
+        with opened(parse("local", 1), needs_gpu=False):
+            pass
+
+
+class LostClient:
+    """A client of Dask whose scheduler is gone once `lost` is set."""
+
+    lost = False
+
+    def __getattr__(self, name):
+        def call(*arguments, **options):
+            if self.lost:
+                raise RuntimeError("Client is closed")
+
+        return call
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda lost: lost.addresses(), "does not answer any more"),
+        (lambda lost: lost.wait(), "was lost before it had a worker"),
+        (lambda lost: lost.seen(["tcp://127.0.0.1:1"]), "cannot be asked what they are"),
+        (
+            lambda lost: lost.submit(BoardClaim(SeenWorker("a", "host", "a", (), ()), None, ()), "a:b", {}),
+            "takes no job",
+        ),
+    ],
+)
+def test_every_use_of_a_scheduler_that_is_gone_is_an_error_of_the_machine(use, words):
+    client = LostClient()
+    lost = Fleet(client)
+    client.lost = True
+    with pytest.raises(BackendUnavailable, match=f"{words}.*: RuntimeError: Client is closed"):
+        use(lost)
+    lost.stop()  # an interrupt then still keeps what was measured
+    with pytest.raises(BackendUnavailable, match="takes no messages"):
+        Fleet(client)
 
 
 def test_a_gpu_is_needed_where_the_backend_has_one():
