@@ -30,7 +30,7 @@ def connected(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
     """
     with extras_named():
         configuration, distributed = _library("dask.config"), _library("distributed")
-        for name in ("distributed", "distributed.client", "tornado.application"):  # each has a level of its own
+        for name in ("distributed", "distributed.client", "tornado.application"):  # each has another level
             logging.getLogger(name).setLevel(logging.CRITICAL)
         with configuration.set(_QUIET), _cluster(spec, needs_gpu) as target:
             try:

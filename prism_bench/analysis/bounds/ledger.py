@@ -151,7 +151,7 @@ class _Joined:
         )
 
     def _captured(self, timeline: Timeline) -> Mask:
-        """Return which calls were recorded into a graph: while their thread captured, and without work of their own."""
+        """Return which calls were recorded into a graph: while their thread captured, and brought no work."""
         begins, ends = (
             _of_names(timeline.named(*words), self._calls.name) for words in (_CAPTURE_BEGINS, _CAPTURE_ENDS)
         )
