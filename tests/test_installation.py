@@ -162,10 +162,10 @@ def test_nothing_written_or_documented_installs_the_other_project():
 
 def test_the_search_finds_each_form_of_the_old_name():
     for text in (
-        "pip install prism-bench", "pip install 'prism-bench[cuda13]'", "install prism-bench[tune]", "prism-bench==0.2.0",
-        'name = "prism-bench"', '"$TEMP/prism-bench/bin/pip" install -q "prism-bench[x]"', "uv tool install prism_bench",
-        "python -m pip install -q prism-bench", 'pip install "prism-bench${EXTRAS:+[$EXTRAS]}"', "pipx install prism-bench",
-        "fsspec, which prism-bench[fleet] installs", "install prism-bench",
+        "pip install prism-bench", "pip install 'prism-bench[cuda13]'", "install prism-bench[tune]", "prism-bench==0.2",
+        'name = "prism-bench"', '"$DIR/prism-bench/bin/pip" install -q "prism-bench[x]"', "uv tool install prism_bench",
+        "python -m pip install -q prism-bench", 'pip install "prism-bench${EXTRAS:+[$EXTRAS]}"', "install prism-bench",
+        "fsspec, which prism-bench[fleet] installs", "pipx install prism-bench",
     ):  # fmt: skip
         assert OLD.search(text), text
     for text in (
