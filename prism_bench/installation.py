@@ -99,9 +99,10 @@ def published_source() -> tuple[Source, str | None]:
         return here, None
     place, address, pushed, commit = here.folder or here.url, "", "", ""
     if here.folder and (here.folder / ".git").exists():
-        address = re.sub(r"^([\w.-]+@[\w.-]+):(?!/)", r"ssh://\1/", _git(here.folder, "remote", "get-url", "origin"))
-        commit = _git(here.folder, "rev-parse", "HEAD")
-        pushed = _git(here.folder, "branch", "--remotes", "--list", "origin/*", "--contains", "HEAD")
+        address = git_output(here.folder, "remote", "get-url", "origin")
+        address = re.sub(r"^([\w.-]+@[\w.-]+):(?!/)", r"ssh://\1/", address)
+        commit = git_output(here.folder, "rev-parse", "HEAD")
+        pushed = git_output(here.folder, "branch", "--remotes", "--list", "origin/*", "--contains", "HEAD")
     if pushed and address.startswith(("https://", "ssh://")):
         parts = urlsplit(address)
         host = parts.netloc.rpartition("@")[2] if parts.scheme == "https" else parts.netloc  # no password in a file
@@ -119,7 +120,8 @@ def strangers() -> list[str]:
     return sorted(f"{name} {metadata.version(name)}" for name in names - {DISTRIBUTION})
 
 
-def _git(folder: Path, *words: str) -> str:
+def git_output(folder: Path, *words: str) -> str:
+    """Return what git prints for a command in the folder; nothing where it fails."""
     with suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
         return done.stdout.strip() if done.returncode == 0 else ""

@@ -16,6 +16,9 @@ def violations(text):
     found = [] if "permissions" in workflow else ["permissions: the workflow sets none, so that tokens may write"]
     if "pull_request_target" in triggers:
         found.append("pull_request_target: a stranger's event with this repository's secrets")
+    used = re.findall(r"uses:[ \"']*([^\s\"']+)(.*)", text)
+    found += [f"{name}: an action that is not pinned by its commit, with its version in a comment"
+              for name, rest in used if not re.search(r"@[0-9a-f]{40}$", name) or "# v" not in rest]  # fmt: skip
     for name, job in workflow["jobs"].items():
         permissions = job.get("permissions", workflow.get("permissions", {}))
         found += [f"{name}: {words}" for words in _of_job(job, permissions, triggers)]
@@ -33,6 +36,9 @@ def _of_job(job, permissions, triggers):
         yield from _of_strangers_code(steps, writes)
     if writes and {"pull_request_target", "workflow_run"} & triggers:
         yield from _of_writer(steps)
+    checkouts = [step.get("with") or {} for step in steps if _is_checkout(step)]
+    if writes and any(settings.get("persist-credentials") is not False for settings in checkouts):
+        yield "a token that writes, kept for all steps (persist-credentials)"
     for step in steps:
         if "${{" in step.get("run", ""):
             yield "an expression inside a script: a name of a stranger becomes a command; pass it by env"

@@ -2,8 +2,8 @@
 
 import json
 import platform
+import re
 import shlex
-import subprocess
 import tomllib
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from prism_bench import project
 from prism_bench.errors import UsageError
-from prism_bench.installation import pip_install, published_source
+from prism_bench.installation import git_output, pip_install, published_source
+from prism_bench.run.worktree import default_branch
 from prism_bench.scaffold.writing import LeftFile, PlannedFile
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ _SUITES = ("__init__.py", "listing.py", "measured.py", "times.py")
 _EXAMPLE, _CATALOGUE, _TEXT = "example", "catalogue", "configuration.toml"
 PARTS = tuple(sorted(one.name for one in _TEMPLATES.iterdir() if one.is_dir() and one.name != _EXAMPLE))
 CONFIGURED = "is configured already"
+# By commit: a tag can be moved to other code, which would run with a workflow's token.
+ACTIONS = {
+    "checkout": "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2",
+    "setup_python": "actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0",
+    "upload_artifact": "actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2",
+}
 REMOTE = ("github", "gitlab", "nightly")  # parts whose files install this package on other machines
 
 
@@ -42,7 +49,7 @@ class ProjectFacts:
         found = _own(root)
         catalogue = (found.keys.catalogue if found else None) or cls.catalogue
         name, host = root.resolve().name or "project", platform.node() or cls.host
-        return cls(name, catalogue, _branch(root) or cls.branch, host, found.keys.storage if found else cls.storage)
+        return cls(name, catalogue, _branch(root), host, found.keys.storage if found else cls.storage)
 
 
 def configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFile:
@@ -106,14 +113,12 @@ def _require_appendable(path: Path, table: str) -> None:
     assert {**before, "tool": before.get("tool", {})} == after, "appending changed what was there"
 
 
-def _branch(root: Path) -> str | None:
-    """Return the branch of the repository at `root`, None where there is none."""
-    command = ["git", "-C", str(root), "symbolic-ref", "--short", "HEAD"]
+def _branch(root: Path) -> str:
+    """Return the default branch of the repository at `root`; where it is not known, the one that is checked out."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
+        return default_branch(root).removeprefix("origin/")
+    except UsageError:
+        return git_output(root, "symbolic-ref", "--short", "HEAD") or ProjectFacts.branch
 
 
 def _rendered(name: str, facts: ProjectFacts) -> str:
@@ -123,7 +128,9 @@ def _rendered(name: str, facts: ProjectFacts) -> str:
     def published(extra: str = "") -> str:
         return shlex.quote(published_source()[0].requirement(extra))
 
-    return _environment().get_template(name).render(asdict(facts), published=published, asv_install=json.dumps(command))
+    return (
+        _environment().get_template(name).render(**ACTIONS, **asdict(facts), published=published, asv_install=command)
+    )
 
 
 @cache
@@ -131,8 +138,25 @@ def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     # Workflows hold ${{ ... }}, kernels << and [[...]]: ours have other marks.
-    return Environment(
+    found = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False,
         variable_start_string="@{", variable_end_string="}", block_start_string="@%", block_end_string="%@",
         comment_start_string="@#", comment_end_string="#@", trim_blocks=True,
     )  # fmt: skip
+    found.filters.update(quoted=_quoted, expression=_expression, branch_filter=_branch_filter)
+    return found
+
+
+def _quoted(text: str) -> str:
+    """Return the text as a string of JSON, which YAML and TOML read alike."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _expression(text: str) -> str:
+    """Return the text as a string in a workflow of GitHub, where `${{` would begin an expression."""
+    return _quoted(text.replace("${{", "${{ '${{' }}"))
+
+
+def _branch_filter(name: str) -> str:
+    """Return the pattern of a workflow's `branches` that matches this name alone."""
+    return _quoted(re.sub(r"([*?+!\[\]\\])", r"\\\1", name))

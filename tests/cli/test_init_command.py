@@ -104,8 +104,10 @@ def test_the_nightly_workflow_gives_strangers_no_gpu_and_secrets_to_one_step(she
     assert {"schedule", "workflow_dispatch"} == set(found[True])  # YAML 1.1 reads `on` as a truth value
     steps = found["jobs"]["nightly"]["steps"]
     assert ["prism-bench nightly"] == [step["run"] for step in steps if "secrets." in str(step)]
-    (keep,) = [step for step in steps if step.get("run") == "prism-bench history keep"]
-    assert "always() && github.ref_name == 'main'" == keep["if"]
+    assert ["Fetch the history", "Keep the history"] == [step["name"] for step in steps if "github.token" in str(step)]
+    (keep,) = [step for step in steps if step.get("run", "").endswith("prism-bench history keep\n")]
+    default = "(github.event_name == 'schedule' || github.ref_name == github.event.repository.default_branch)"
+    assert f"always() && {default}" == keep["if"]
 
 
 def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):
