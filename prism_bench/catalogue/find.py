@@ -10,7 +10,7 @@ from prism_bench import project
 from prism_bench.catalogue.catalogue import Catalogue, Problem
 from prism_bench.catalogue.implementations import implementations, with_implementation
 from prism_bench.catalogue.kept_checks import KeptChecks
-from prism_bench.catalogue.load import check_spec, check_variant, load_spec, problem_of
+from prism_bench.catalogue.load import check_spec, check_variant, load_spec, problem_of, require_definition
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.files import GENERATED, default_folder, family_of
 from prism_bench.kernel import KernelSpec
@@ -20,9 +20,13 @@ from prism_bench.spec_modules import catalogue_package, execute, module_name
 
 @dataclass
 class _Found:
-    """Specs by name, and problems, in the order in which they were found. Of a `checked` catalogue no case is built."""
+    """Specs by name, and problems, in the order in which they were found. Of a `checked` catalogue no case is built.
+
+    Files of any catalogue but the built-in one are run only where their text defines what is looked for.
+    """
 
     checked: bool = False
+    is_built_in: bool = False
     kernels: dict[str, KernelSpec] = field(default_factory=dict[str, KernelSpec])
     problems: list[Problem] = field(default_factory=list[Problem])
 
@@ -38,6 +42,8 @@ class _Found:
         """Add the forms in other languages next to a spec's file, each by itself: a broken one is a problem."""
         for name, file in implementations(path):
             try:
+                if not self.is_built_in:
+                    require_definition(file, "variant", "variant = Variant(...)")
                 spec = with_implementation(spec, name, file, module_of(file))
                 if not self.checked:
                     check_variant(spec, name)
@@ -56,10 +62,12 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     if not root.is_dir():
         raise UsageError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
     checks = KeptChecks(root)
-    found = _Found(checks.has_passed())
+    found = _Found(checks.has_passed(), root.resolve() == default_folder().resolve())
     with catalogue_package(root) as package:
         for path in _pairs(root, "py"):
             try:
+                if not found.is_built_in:
+                    require_definition(path, "spec", "spec = KernelSpec(...)")
                 spec = load_spec(path, module_name(package, root, path))
                 found.add(spec)
                 found.add_forms(spec, path, partial(module_name, package, root))

@@ -1,5 +1,6 @@
 """Load one spec file, and check a spec by building all of its cases."""
 
+import ast
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from prism_bench.catalogue.project_source import placed
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.files import family_of
 from prism_bench.kernel import KernelSpec
-from prism_bench.spec_modules import execute
+from prism_bench.spec_modules import BUILT_IN, execute
 
 
 def load_spec(path: Path, module: str) -> KernelSpec:
@@ -25,6 +26,29 @@ def load_spec(path: Path, module: str) -> KernelSpec:
     if not isinstance(spec, KernelSpec):
         raise SpecError("defines no 'spec = KernelSpec(...)'")
     return replace(placed(spec, path), name=path.stem, family=family_of(path), file=path)
+
+
+def require_definition(path: Path, name: str, what: str) -> None:
+    """Raise a SpecError where the file's text does not define `name` at its top level with this package.
+
+    Nothing is run: a folder of kernels may hold a project's scripts. A file whose text cannot be parsed raises that.
+    """
+    names: set[str] = set()
+    is_ours = False
+    nodes: list[ast.AST] = [ast.parse(path.read_bytes(), str(path))]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            is_ours |= isinstance(node, ast.ImportFrom) and node.level > 0
+            is_ours |= any(module.partition(".")[0] in ("prism_bench", BUILT_IN) for module in modules)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+    if name not in names or not is_ours:
+        raise SpecError(f"defines no '{what}' with an import of prism_bench, so that it was not run")
 
 
 def check_spec(spec: KernelSpec) -> None:

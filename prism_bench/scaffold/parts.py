@@ -5,16 +5,18 @@ import platform
 import re
 import shlex
 import tomllib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prism_bench import project
-from prism_bench.errors import UsageError
+from prism_bench.catalogue.load import require_definition
+from prism_bench.errors import SpecError, UsageError
 from prism_bench.installation import git_output, pip_install, published_source
 from prism_bench.run.worktree import default_branch
-from prism_bench.scaffold.writing import LeftFile, PlannedFile
+from prism_bench.scaffold.writing import DRAFT, LeftFile, PlannedFile
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,7 +49,7 @@ class ProjectFacts:
     def of(cls, root: Path) -> "ProjectFacts":
         """Return the facts of the project at `root`, which may not exist yet."""
         found = _own(root)
-        catalogue = (found.keys.catalogue if found else None) or cls.catalogue
+        catalogue = (found.keys.catalogue if found else None) or _free_catalogue(root)
         name, host = root.resolve().name or "project", platform.node() or cls.host
         return cls(name, catalogue, _branch(root), host, found.keys.storage if found else cls.storage)
 
@@ -93,6 +95,23 @@ def _own(root: Path) -> project.Project | None:
     """Return the configuration in this very folder."""
     found = project.current(root.absolute()) if root.is_dir() else None
     return found if found and found.root.samefile(root) else None
+
+
+def _free_catalogue(root: Path) -> str:
+    """Return the first name whose folder is not the project's own: it is missing, empty, or holds specs already."""
+    names = (ProjectFacts.catalogue, "prism_kernels", *(f"prism_kernels_{number}" for number in range(2, 100)))
+    return next((name for name in names if not _is_foreign(root / name)), names[-1])
+
+
+def _is_foreign(folder: Path) -> bool:
+    """Return whether a folder has files and none of them is a spec."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return False
+    for path in [*folder.glob("*/*.py"), *folder.glob(f"*/*.py{DRAFT}")]:
+        with suppress(SpecError, ValueError, SyntaxError, OSError):
+            require_definition(path, "spec", "spec")
+            return False
+    return True
 
 
 def _place(template: Path, facts: ProjectFacts) -> Path:

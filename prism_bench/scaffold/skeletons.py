@@ -7,13 +7,11 @@ from itertools import count
 from pathlib import Path
 
 from prism_bench.errors import UsageError
-from prism_bench.scaffold.writing import PlannedFile
+from prism_bench.scaffold.writing import DRAFT, PlannedFile
 from prism_bench.sources.found import FoundKernel, FoundOperator, Skeleton
 from prism_bench.sources.operator_skeleton import operator_skeleton
 from prism_bench.sources.scan import scan
 from prism_bench.sources.skeleton import skeleton
-
-DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command
 
 
 @dataclass(frozen=True)

@@ -228,3 +228,32 @@ def test_the_function_behind_it_reports_what_it_did(tmp_path):
     assert () == made.written.left
     assert not stat.S_IMODE((tmp_path / "new" / "prism-bench.toml").stat().st_mode) & stat.S_IXUSR
     assert json.dumps(project.current(tmp_path / "new").keys.labels) == '["S0", "S1"]'
+
+
+SCRIPT = "from pathlib import Path\nPath('ran').touch()\nspec = {'a': 1}\n"
+
+
+def test_a_project_s_own_folder_of_kernels_is_left_alone(shell):
+    Path("kernels/tools").mkdir(parents=True)
+    Path("kernels/tools/deploy.py").write_text(SCRIPT)
+    Path("kernels/tools/scale.cu").write_text(FROM)
+    made = shell("init", "--from", "kernels", "--with", "asv,github", "--json")
+    assert (0, "prism_kernels") == (made.code, made.json["catalogue"])
+    assert "prism_kernels/tools/scale_it.py" in made.json["wrote"]
+    assert not [name for name in made.json["wrote"] if name.startswith("kernels/")]
+    assert "prism_kernels" == project.current().keys.catalogue
+    assert 'CATALOGUE: "prism_kernels"' in Path(".github/workflows/prism-bench.yml").read_text()
+    for words in (("list",), ("show", "scale_it"), ("verify", "--backend", "numpy_reference"), ("compile",)):
+        shell(*words)
+        assert not Path("ran").exists(), words
+    assert ["deploy.py", "scale.cu"] == sorted(path.name for path in Path("kernels").rglob("*.*"))
+
+
+@pytest.mark.parametrize("name", ["spec.py", "empty"])
+def test_a_folder_of_kernels_that_is_a_catalogue_or_empty_is_taken(shell, name):
+    Path("kernels/mine").mkdir(parents=True)
+    if name == "spec.py":
+        Path("kernels/mine/spec.py").write_text("from prism_bench import KernelSpec\nspec = KernelSpec()\n")
+    else:
+        Path("kernels/mine").rmdir()
+    assert "kernels" == shell("init", "--json").json["catalogue"]

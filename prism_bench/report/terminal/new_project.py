@@ -7,7 +7,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from prism_bench.scaffold.new_project import NewProject
-from prism_bench.scaffold.skeletons import DRAFT, SkeletonFile
+from prism_bench.scaffold.skeletons import SkeletonFile
+from prism_bench.scaffold.writing import DRAFT
 
 _MOST = 20  # lines of what has no spec
 
