@@ -1,6 +1,7 @@
-"""Entries of a cubin: which symbol is the function that a spec names."""
+"""Symbols of machine code: which one is the function that a spec names, and what a loader of host code calls."""
 
 import io
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,10 @@ _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _ENTRY = 0x10  # STO_CUDA_ENTRY in st_other
 _MOST_NAMES = 20
 _WRITABLE = 1  # SHF_WRITE
+# What a loader of host code calls, or runs: by the types of sections, and by the names that linkers gather.
+_CALLED_TYPES = ("SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY")
+_CALLED_NAMES = re.compile(r"\.(?:preinit_array|init_array|fini_array|ctors|dtors|init|fini)(?:\.|$)")
+_INDIRECT = ("STT_LOOS", "STT_GNU_IFUNC")  # functions that a loader calls to find others
 _NOT_KEPT = (".nv.shared", ".nv.merc")  # of a block; of debuggers
 
 
@@ -76,6 +81,22 @@ def variable_symbols(cubin: bytes) -> dict[str, int]:
         return {name: size for name, (_, size) in found.items()} | unnamed
     except (ELFError, AttributeError, KeyError, ValueError) as error:
         raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
+
+
+def called_by_loaders(code: bytes) -> dict[str, int]:
+    """Return what a loader calls of a host object file: pointers (or bytes of code, in words) by section."""
+    from elftools.elf.elffile import ELFFile
+
+    file: Any = ELFFile(io.BytesIO(code))
+    called: dict[str, int] = {}
+    for section in file.iter_sections():
+        if section["sh_type"] in _CALLED_TYPES or _CALLED_NAMES.match(section.name):
+            words = -(-section["sh_size"] * 8 // file.elfclass)
+            called[section.name] = called.get(section.name, 0) + words
+    for table in file.iter_sections("SHT_SYMTAB"):
+        if indirect := sum(symbol["st_info"]["type"] in _INDIRECT for symbol in table.iter_symbols()):
+            called["indirect functions"] = indirect
+    return {name: words for name, words in called.items() if words}
 
 
 def lowered_names(cubin: bytes, entries: Sequence[str], source: str) -> dict[str, str]:

@@ -2,14 +2,12 @@
 
 import errno
 import hashlib
-import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from prism_bench import files
 from prism_bench.emulator.compiler import (
@@ -27,9 +25,6 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.locks import lock
 
 _PRELUDE = "cuda_on_cpu.h"
-# What a loader calls, or runs: by the types of sections, and by the names that linkers gather.
-_CALLED_BY_LOADERS = ("SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY")
-_CALLED = re.compile(r"\.(?:preinit_array|init_array|fini_array|ctors|dtors|init|fini)(?:\.|$)")
 _CALLS_OF_MODE = {"fast": 0, "race": 1, "address": 2}  # that the sanitizer itself has in each object file
 # What g++, its assembler and clang++ say of inline PTX that no reader of the source saw: a macro pasted the word.
 _OF_ASSEMBLY = re.compile(
@@ -110,23 +105,14 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
 
 
 def _refuse_running(code: bytes, mode: str) -> None:
-    """Raise RunsWhenLoaded where an object file has code that a loader calls; a sanitizer's one call is its mode's."""
-    from elftools.elf.elffile import ELFFile
+    """Raise RunsWhenLoaded where an object file has code that a loader calls, apart from its mode's sanitizer."""
+    from prism_bench.compilation.symbols import called_by_loaders  # its reader of ELF files is for judges alone
 
-    file: Any = ELFFile(io.BytesIO(code))
-    sections: dict[str, int] = {}
-    for section in file.iter_sections():
-        if section["sh_type"] in _CALLED_BY_LOADERS or _CALLED.match(section.name):
-            sections[section.name] = sections.get(section.name, 0) + section["sh_size"]
-    resolved = [
-        symbol for table in file.iter_sections("SHT_SYMTAB") for symbol in table.iter_symbols()
-        if symbol["st_info"]["type"] in ("STT_LOOS", "STT_GNU_IFUNC")
-    ]  # fmt: skip
-    if resolved or sum(sections.values()) > _CALLS_OF_MODE[mode] * file.elfclass // 8:
-        what = ", ".join([*sections, *(["indirect functions"] if resolved else [])])
+    called = called_by_loaders(code)
+    if sum(called.values()) > _CALLS_OF_MODE[mode]:
         raise RunsWhenLoaded(
             "it has host code that would run when it is loaded, before any launch: constructors or destructors, or "
-            f"variables that only code can initialize ({what}); a kernel's source has none"
+            f"variables that only code can initialize ({', '.join(called)}); a kernel's source has none"
         )
 
 

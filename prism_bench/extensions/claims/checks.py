@@ -98,7 +98,7 @@ def _check_records(claim: Claim, records: tuple[RunRecord, ...]) -> None:
 
 
 def _check_times(claim: Claim, records: tuple[RunRecord, ...]) -> None:
-    """Refuse a time that is impossible by the limits of its own record, whatever the record says of it."""
+    """Refuse a time that is impossible by the limits in its record, also where the record calls it valid."""
     for place, side in (("kernel", claim.kernel), ("baseline", claim.baseline)):
         case = records[side.record].case(side.case)
         if case is None:

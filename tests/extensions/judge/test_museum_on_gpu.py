@@ -82,6 +82,11 @@ def test_what_a_sanitizer_alone_shows_is_found_by_it(monkeypatch: pytest.MonkeyP
     assert not tried(monkeypatch, "races_in_machine_code", "wrong", words="races_in_machine_code differs").detected
 
 
+def test_a_gpu_decides_what_is_unchecked_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tried(monkeypatch, "reads_by_incbin", "right").detected
+    assert not tried(monkeypatch, "reads_by_incbin", "wrong").detected
+
+
 def test_a_process_that_dies_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU the way ends with an error, which is what is reported of it."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
