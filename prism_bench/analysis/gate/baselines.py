@@ -172,9 +172,10 @@ def _of_case(case: CaseResult, before: Mapping[str, float], factor: float) -> It
 def _other_host(record: RunRecord, case: CaseResult, metric: str, baseline: Baseline) -> str | None:
     """Return why the case's time does not compare with the baseline's; None where it does.
 
-    A machine without a GPU is its host, and the baseline is of that machine.
+    A machine without a GPU is its host, and the baseline is of that machine; the baseline's own record compares anyway.
     """
-    if not baseline.host and not record.uuids:
+    own = (baseline.created, baseline.commit) == (record.created, record.commit or "")
+    if not baseline.host and (own or not record.uuids):
         return None
     why = other_host(metric, (baseline.host or None, record.host_of(case)), ("the baseline", "this record"))
     return f"{why}: 'prism-bench baseline' writes a baseline with its host" if why and not baseline.host else why
