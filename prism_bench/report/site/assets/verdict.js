@@ -69,7 +69,7 @@
     return [Math.exp(log - half), Math.exp(log + half)];
   }
 
-  // The spread that a floor is from: `[variance, freedom]`.
+  // The spread of both sides together: `[variance, freedom]`.
   function pooled([a, b]) {
     const squares = sum([a, b].filter((side) => side.count > 1).map((side) => side.total * (side.count - 1)));
     return [squares / (a.count + b.count - 2), a.count + b.count - 2];
@@ -361,8 +361,8 @@
   const apart = (name, [a, b]) => ({ case: name, metric: `${a[0]} / ${b[0]}`, verdict: "no verdict", seconds: [a[1], b[1]], spreads: [a[2], b[2]],
     reason: `two clocks: ${named(a[0])} in one record, ${named(b[0])} in the other` });
 
-  // The known spread in cycles of a floor `[variance, freedom, variance in cycles]`; null where it has none.
-  const clocked = (floor) => floor && floor[2] != null ? [floor[2], floor[1]] : null;
+  // The spread in cycles of a known noise `[variance, freedom, variance in cycles]`; null without one.
+  const clocked = (noise) => noise && noise[2] != null ? [noise[2], noise[1]] : null;
 
   // Why a time of the host's clock does not compare: the hosts are not known to be one.
   const otherHost = (metric, [a, b], names, rules) => rules.host_times.includes(metric) && !(a && a === b)
