@@ -9,6 +9,30 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
+class StandIn:
+    """What a backend times in place of a kernel on a device: its `name`, and the `sentence` that a report prints."""
+
+    name: str
+    sentence: str
+
+
+# By the name of the backend. The null backend plays the device with scripted times: its records pass for a GPU's.
+STAND_INS = {
+    "numpy_reference": StandIn(
+        "NumPy reference", "Times are those of the NumPy reference on the CPU: this backend runs no kernel."
+    ),
+    "emulator": StandIn(
+        "emulator", "Times are those of the emulator, which runs the kernel's source on the CPU: no device's times."
+    ),
+}
+
+
+def timed_on(backend: str) -> str:
+    """Return whose the times of that backend are, for programs: `kernel`, or the name of its stand-in."""
+    return STAND_INS[backend].name if backend in STAND_INS else "kernel"
+
+
+@dataclass(frozen=True)
 class Metric:
     """One quantity: its `unit` (SI), which direction is `better`, the `clock` that read it, and what it means."""
 

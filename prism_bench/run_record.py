@@ -63,6 +63,7 @@ from prism_bench.cycles import no_collection
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.identity import Owner, environment_of
 from prism_bench.measurement import Measurement
+from prism_bench.metric import STAND_INS, StandIn
 from prism_bench.peer import PeerFacts
 from prism_bench.record_check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record_ranges import impossible
@@ -207,6 +208,11 @@ class RunRecord:
     def imported(self) -> bool:
         """Whether another tool measured all of it: nothing was verified here, and nothing was promised for it."""
         return bool(self.cases) and all(case.family == IMPORTED for case in self.cases)
+
+    @property
+    def stand_in(self) -> StandIn | None:
+        """What was timed in place of kernels; None where the backend runs what the record is about."""
+        return STAND_INS.get(self.backend)
 
     def case(self, name: str) -> CaseResult | None:
         """Return the result of the case called `name`, or None."""

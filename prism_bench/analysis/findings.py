@@ -7,9 +7,9 @@ from typing import Literal, get_args
 from prism_bench.analysis.conditions import noted
 from prism_bench.analysis.gate.baselines import Slowdown
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.rivals import COMPILED, Rival, clock_of, peers
+from prism_bench.analysis.rivals import COMPILED, Rival, clock_of, peers, range_text, unstable_stand_in
 from prism_bench.measurement import Measurement
-from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
+from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED, StandIn
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text, rate_text, time_text
 
@@ -42,6 +42,7 @@ def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = (), slow: Se
     )
     for case in record.cases:
         found += _of_case(case)
+        found += _unstable_stand_in(case, record.stand_in) if record.stand_in else ()
     found += [*_watched(record), *_tuned(record)]
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
     found += [_undecided(verdict) for verdict in verdicts if verdict.verdict == "undecided"]
@@ -77,6 +78,13 @@ def _unstable(case: CaseResult, peer: Rival) -> Finding:
     """Report a compiled peer whose processes differ: it may not have run in the same form in each of them."""
     message = f"peer {peer.name} is {peer.unstable_text} by process; its fastest process counts"
     return Finding("note", "unstable", case.name, message, clock_of(case))
+
+
+def _unstable_stand_in(case: CaseResult, stand_in: StandIn) -> Iterator[Finding]:
+    """Report what was timed in place of a kernel where its processes differ, by the rule for peers."""
+    if ends := unstable_stand_in(case):
+        message = f"the time of the {stand_in.name} is {range_text(*ends)} by process"
+        yield Finding("note", "unstable", case.name, message, "wall_time")
 
 
 def _watched(record: RunRecord) -> Iterator[Finding]:

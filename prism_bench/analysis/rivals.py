@@ -56,7 +56,7 @@ class Rival:
     @property
     def unstable_text(self) -> str | None:
         """`unstable: 9.90 us to 93.2 us`; None where it is stable."""
-        return f"unstable: {time_text(self.fastest)} to {time_text(self.slowest)}" if self.unstable else None
+        return range_text(self.fastest, self.slowest) if self.unstable else None
 
 
 def kind_of(name: str, facts: PeerFacts) -> PeerClass:
@@ -91,6 +91,11 @@ def counted(found: Sequence[Rival]) -> list[Rival]:
     return [one for one in found if not one.poor or better is None or one.seconds <= better]
 
 
+def range_text(fastest: float, slowest: float) -> str:
+    """Return `unstable: 9.90 us to 93.2 us`."""
+    return f"unstable: {time_text(fastest)} to {time_text(slowest)}"
+
+
 def _rival(case: CaseResult, found: Measurement | None) -> Rival | None:
     """Return the rival of a measurement; None where it has no median."""
     if found is None or not found.median:
@@ -105,6 +110,16 @@ def fastest_process(processes: Sequence[Sequence[float]]) -> Sequence[Sequence[f
     """Return the fastest process alone where the processes make a peer unstable, else all of them."""
     filled = sorted((process for process in processes if process), key=median)
     return filled[:1] if filled and differ(median(filled[0]), median(filled[-1])) else processes
+
+
+def unstable_stand_in(case: CaseResult) -> tuple[float, float] | None:
+    """Return the medians of the fastest and the slowest process of what a CPU timed in place of the kernel, in seconds.
+
+    None where they differ by no more than `UNSTABLE`, as for a peer.
+    """
+    timed = valid(case, "wall_time")
+    medians = [median(process) for process in timed.processes if process] if timed else []
+    return (min(medians), max(medians)) if medians and differ(min(medians), max(medians)) else None
 
 
 def cpu_seconds(case: CaseResult) -> float | None:

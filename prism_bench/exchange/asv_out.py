@@ -138,5 +138,7 @@ def _benchmarks(record: RunRecord, path: Path) -> dict[str, Any]:
             old = listed.get(name, {"params": [[]]})
             params = list(dict.fromkeys([*old["params"][0], *names]))
             own = {"name": name, "version": _version(record, metric), "code": f"# {name}", **_LISTED}
+            if record.stand_in:
+                own["pretty_name"] = f"{name} (the {record.stand_in.name} on the CPU, no kernel)"
             listed[name] = {**own, **old, "params": [params]}
     return listed

@@ -42,7 +42,10 @@ def _verbs(reading: Reading) -> str:
     if reading.record.imported:
         return f"timed by {reading.record.backend}, and not verified here"
     timed = any(number(row[metric]) is not None for row in reading.rows for metric in ("cold_time", "wall_time"))
-    return "verified and timed" if timed else "verified"
+    if not timed:
+        return "verified"
+    stand_in = reading.record.stand_in
+    return f"verified and timed on the {stand_in.name}" if stand_in else "verified and timed"
 
 
 def chips(reading: Reading) -> list[tuple[str, str, str]]:

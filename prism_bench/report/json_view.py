@@ -8,7 +8,7 @@ from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import DERIVED, number, summary_rows
 from prism_bench.analysis.time_spent import time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
-from prism_bench.metric import MEASURED
+from prism_bench.metric import MEASURED, timed_on
 from prism_bench.run_record import RunRecord, encode
 
 _TEXT = ("bound", "best_peer", "invalid")
@@ -17,6 +17,7 @@ _TEXT = ("bound", "best_peer", "invalid")
 def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> dict[str, Any]:
     """Return the record as plain JSON values; `must_be_held` as in `read`.
 
+    `timed` is whose the times are: `kernel`, or what the backend times in its place, such as `NumPy reference`.
     `headline` has a row for each group of labels and class of peers (`HeadlineRow`), `limits` holds the measured launch
     overhead and ceilings, `findings` what is wrong or worth knowing, `time_spent` the seconds of the run by phase and
     `window_seconds` those within measurement windows of kernels and of peers, if the record keeps them. Every case has
@@ -32,7 +33,12 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     derived = {"headline": reading.against_peers, "limits": limits, "findings": found}
     spent = time_spent(record)
     windows = dict(zip(("kernels", "peers"), window_seconds(record), strict=True))
-    return {**plain, **derived, **({"time_spent": spent, "window_seconds": windows} if spent else {})}
+    return {
+        **plain,
+        "timed": timed_on(record.backend),
+        **derived,
+        **({"time_spent": spent, "window_seconds": windows} if spent else {}),
+    }
 
 
 def _derived(row: Mapping[str, Any]) -> dict[str, Any]:

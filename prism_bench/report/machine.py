@@ -1,6 +1,7 @@
 """The machine, the software and the protocol of a record as pairs of words."""
 
 from prism_bench.analysis.conditions import conditions, words
+from prism_bench.metric import STAND_INS
 from prism_bench.run_record import RunRecord
 from prism_bench.units import bytes_text, rate_text
 
@@ -27,6 +28,15 @@ def backend_name(record: RunRecord) -> str:
     """Return the name of the backend, with the environment where records of several are kept apart."""
     environment = record.owner[2]
     return f"{record.backend} ({environment})" if environment else record.backend
+
+
+def backend_text(backend: str) -> str:
+    """Return `cuda backend` for the name of a backend, with whose times they are where it times no kernels.
+
+    The name may have the environment behind it, as `backend_name` returns it.
+    """
+    known = STAND_INS.get(backend.partition(" (")[0])
+    return f"{backend} backend (times of the {known.name})" if known else f"{backend} backend"
 
 
 def devices_text(record: RunRecord) -> str | None:

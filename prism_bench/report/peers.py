@@ -19,6 +19,9 @@ UNSTABLE_MEANING = (
     f"{UNSTABLE_MARK} marks an unstable peer: the medians of its processes differ by more than {UNSTABLE * 100:.0f} %, "
     "and its fastest process counts"
 )
+UNSTABLE_TIME = (
+    f"{UNSTABLE_MARK} marks an unstable time: the medians of its processes differ by more than {UNSTABLE * 100:.0f} %"
+)
 
 
 def labels_text(row: HeadlineRow) -> str:

@@ -15,7 +15,9 @@ from markupsafe import Markup
 from prism_bench.analysis.findings import value_text
 from prism_bench.extension import installed
 from prism_bench.files import cache_folder, write_atomically
+from prism_bench.metric import STAND_INS
 from prism_bench.report.cells import against_text, times_text
+from prism_bench.report.machine import backend_text
 from prism_bench.units import bytes_text, count_text, energy_text, rate_text, share_text, time_text
 
 
@@ -90,6 +92,7 @@ def environment() -> Environment:
     )  # fmt: skip
     made.globals.update(
         words=value_text, times=times_text, against=against_text, number_of=count_text,
+        backend_words=backend_text, stand_ins=STAND_INS,
         time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
         error_words=lambda value: f"{value:.1e}",
     )  # fmt: skip

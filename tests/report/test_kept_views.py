@@ -29,7 +29,7 @@ FOLDERS = ("memory", "pipelines", "rounds", "runs")
 CLAIMED_KINDS = {"high variance", "outlier", "degraded", "slow", "host"}
 CLAIMED_BUDGETS = "performance profiling guide"
 # What `show` prints since the digests were taken: they compare the numbers from before.
-NEW_PARTS, NEW_DERIVED = {"headline", "window_seconds"}, {"peers"}
+NEW_PARTS, NEW_DERIVED = {"headline", "timed", "window_seconds"}, {"peers"}
 # What the fastest process of an unstable peer may change.
 OF_PEERS = {"best_peer", "best_peer_time", "peer_ratio", "peers"}
 

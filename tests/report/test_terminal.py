@@ -80,7 +80,7 @@ def test_markup_in_names_is_only_text():
 
 
 def test_cpu_and_empty_records_are_told_plainly():
-    assert "no launch overhead and no ceiling" in shown(cpu_record())
+    assert "no launch overhead and no ceiling" in shown(record_of(case_result("k")))
     assert "Nothing was measured." in shown(record_of())
 
 

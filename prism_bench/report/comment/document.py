@@ -11,6 +11,7 @@ from prism_bench.analysis.findings import value_text
 from prism_bench.errors import UsageError
 from prism_bench.report.comment.contents import CommentedCase, ComparedEntry, ComparedFile
 from prism_bench.report.comment.escaped import shell_block, text
+from prism_bench.report.machine import backend_text
 from prism_bench.run.sides import WORKING_TREE
 
 MARK = "<!-- prism-bench comment -->"
@@ -70,7 +71,7 @@ def _origin(found: ComparedFile) -> str:
         f"{text(name)} ({commit[:8]})" if _COMMIT.fullmatch(commit or "") and commit else text(name)
         for name, commit in zip((found.a, found.b), found.commits, strict=True)
     )
-    where = ", ".join(text(words) for words in (found.device, found.backend and f"{found.backend} backend") if words)
+    where = ", ".join(text(words) for words in (found.device, found.backend and backend_text(found.backend)) if words)
     ended = "" if found.complete else " **It was cut short: not everything was measured.**"
     return f"{new} against {old}{f', on {where}' if where else ''}.{ended}"
 

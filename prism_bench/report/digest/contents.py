@@ -8,6 +8,7 @@ from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.case import Case
+from prism_bench.metric import timed_on
 from prism_bench.report.gate.words import headline
 from prism_bench.report.machine import backend_name, machine_name
 from prism_bench.report.site.context import SiteContext
@@ -25,7 +26,8 @@ def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
     nights = [facts for facts in context.own if facts.created[:10] >= since.isoformat()]
     moved = [one for one in context.shifts if _is_news(context, one, since)]
     return {
-        "machine": machine_name(context.record), "backend": backend_name(context.record), "nights": len(nights),
+        "machine": machine_name(context.record), "backend": backend_name(context.record),
+        "timed": timed_on(context.record.backend), "nights": len(nights),
         "newest": context.record.created, "commit": context.record.commit,
         "headline": headline(context.gate), "verdict": context.gate.exit_code,
         "worse": [_shift(one) for one in moved if one.first.worse],

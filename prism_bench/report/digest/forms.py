@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prism_bench.report.gate.markdown import plain_text
+from prism_bench.report.machine import backend_text
 from prism_bench.report.templating import environment, micro, moment
 from prism_bench.units import count_text, ratio_text
 
@@ -27,8 +28,8 @@ def markdown(digest: Mapping[str, Any]) -> str:
 
 def _machine(machine: Mapping[str, Any]) -> Iterator[str]:
     nights = count_text(machine["nights"], "run")
-    name, backend, headline = (plain_text(machine[key]) for key in ("machine", "backend", "headline"))
-    yield f"\n## {name}, {backend}: {headline}\n"
+    name, backend = plain_text(machine["machine"]), plain_text(backend_text(machine["backend"]))
+    yield f"\n## {name}, {backend}: {plain_text(machine['headline'])}\n"
     if not machine["nights"]:
         yield f"Nothing was measured since then; the newest run is of {moment(machine['newest'])}.\n"
     else:

@@ -4,6 +4,7 @@ from typing import Any
 
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
+from prism_bench.metric import timed_on
 from prism_bench.report.gate.words import headline
 
 
@@ -17,6 +18,7 @@ def view(gate: Gate) -> dict[str, Any]:
         "record": str(gate.path),
         "machine": gate.machine,
         **facts,
+        "timed": timed_on(record.backend),
         "parts": [_part(gate, part) for part in gate.parts],
     }
 

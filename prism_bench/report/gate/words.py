@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
-from prism_bench.report.machine import backend_name, machine_name
+from prism_bench.report.machine import backend_name, backend_text, machine_name
 from prism_bench.run_record import STATUSES
 from prism_bench.units import count_text
 
@@ -149,7 +149,8 @@ def origin(gate: Gate) -> str:
     record = gate.record
     changed = " with uncommitted changes" if record.dirty else ""
     commit = f"commit {record.commit[:8]}{changed}" if record.commit else "no commit"
-    return f"{machine_name(record)}, {backend_name(record)} backend, {record.created} UTC, {commit}, {gate.path.name}"
+    backend = backend_text(backend_name(record))
+    return f"{machine_name(record)}, {backend}, {record.created} UTC, {commit}, {gate.path.name}"
 
 
 def answers(part: GatePart) -> str:

@@ -11,7 +11,7 @@ from prism_bench.analysis.headline import BEST, HeadlineRow
 from prism_bench.analysis.rivals import peers
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.measure.limits import Limits
-from prism_bench.metric import ELSEWHERE, MEASURED
+from prism_bench.metric import ELSEWHERE, MEASURED, StandIn
 from prism_bench.report.cells import against_text, times_text
 from prism_bench.report.peers import labels_text, peer_text, shown_rows
 from prism_bench.report.site.implementations import ImplementationTable
@@ -22,14 +22,18 @@ _TIMED = ("measured", "older", "round", "languages")
 _FAR = 0.5  # of its limit: a case that reaches less is far from it
 
 
-def catalogue_answer(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many implementations have a time, went wrong, miss a budget or are behind a peer."""
+def catalogue_answer(rows: Sequence[Mapping[str, Any]], stand_in: StandIn | None = None) -> str:
+    """Return how many implementations have a time, went wrong, miss a budget or are behind a peer.
+
+    The times are those of the `stand_in` where the record has one.
+    """
     states = Counter("timed" if row["state"] in _TIMED else row["state"] for row in rows)
     if not states["timed"]:
         return ""
     behind = sum(1 for row in rows if row["peer"] and row["peer"]["ratio"] < 1)
     missed = sum(1 for row in rows if row["budget"] == "missed")
-    pieces = [f"{states['timed']} of {count_text(len(rows), 'implementation')} have a time"]
+    whose = f" of the {stand_in.name}" if stand_in else ""
+    pieces = [f"{states['timed']} of {count_text(len(rows), 'implementation')} have a time{whose}"]
     pieces += [f"{count} {word}" for word, count in states.items() if word not in ("timed", "unmeasured")]
     pieces += [f"{missed} {'misses' if missed == 1 else 'miss'} a budget" if missed else "none misses a budget"]
     pieces += (
@@ -137,13 +141,19 @@ def machine_answer(limits: Limits) -> str:
     return f"This run's machine {_listed(pieces)}." if pieces else ""
 
 
-def kernel_answer(case: CaseResult, why: Why) -> str:
-    """Return the time of the largest case, its distance to the limit and its best peer."""
+def kernel_answer(case: CaseResult, why: Why, stand_in: StandIn | None = None) -> str:
+    """Return the time of the largest case, its distance to the limit and its best peer.
+
+    The time is that of the `stand_in` where the record has one.
+    """
     metric = next((name for name in {**MEASURED, **ELSEWHERE} if name in ("cold_time", "wall_time")
                    and (one := case.measurement(name)) and one.valid and one.samples), None)  # fmt: skip
     measured = case.measurement(metric) if metric else None
     if measured is None or measured.median is None:
         return ""
+    if stand_in:
+        whose = f"the {stand_in.name} on the CPU takes {time_text(measured.median)} at {case.label}"
+        return f"No kernel was timed: {whose}."
     pieces = [f"{case.label} takes {time_text(measured.median)}"]
     pieces += [f"{share_text(why.roof.share)} of the {why.roof.limit} limit"] if why.roof else []
     best = next(iter(peers(case)), None)

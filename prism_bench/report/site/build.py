@@ -11,6 +11,7 @@ from prism_bench import store
 from prism_bench.catalogue import Catalogue
 from prism_bench.cycles import no_collection
 from prism_bench.errors import ResultsError
+from prism_bench.metric import timed_on
 from prism_bench.report.machine import backend_name
 from prism_bench.report.site import guides, pages, search
 from prism_bench.report.site.context import SiteContext, contexts
@@ -128,7 +129,7 @@ def machine_files(
     made = list(pages.all_pages(context, loads, others, offered))
     for page in made:
         yield from _rendered(page, context, up, f"{up}{guides.FOLDER}/" if documented else None)
-        yield f"{page.name}.json", figures(page.view)
+        yield f"{page.name}.json", figures({"timed": timed_on(context.record.backend), **page.view})
     yield search.FILE, search.search_file(made)
 
 

@@ -18,7 +18,8 @@ def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
     reading, record = context.reading, context.record
     own = [case for case in reading.cases if case.ceiling is None]
     timed = [case for case in own if any(one.samples and one.subject == "kernel" for one in case.measurements)]
-    yield "Timed", f"{len(timed)} of {count_text(len(own), 'case')}{_by_label(timed)}"
+    title = f"Timed on the {record.stand_in.name}" if record.stand_in else "Timed"
+    yield title, f"{len(timed)} of {count_text(len(own), 'case')}{_by_label(timed)}"
     if reading.edges:
         verified = sum(case.status == "ok" for case in reading.edges)
         yield "Edge cases", f"{verified} of {len(reading.edges)} verified"

@@ -129,7 +129,7 @@ def _row(
         "language": form.written_in, "title": language_title(form.written_in), "variant": variant,
         "case": shown.case.name if shown else None, "link": f"{kernel_page(kernel)}.html",
         "origin": shown.origin if shown else None, "reason": _reason(shown),
-        "cold": _time(shown, shown.case.main_metric) if shown else None, "hot": _time(shown, "hot_time"),
+        "cold": _time(shown, "cold_time"), "hot": _time(shown, "hot_time"),
         "behind": None, "share": number(shown.row["bound_share"]) if shown else None,
         "by": str(shown.row["bound"]) if shown and shown.row["bound"] else None,
         "compiler": str(code["compiler"]) if code.get("compiler") else None,
@@ -141,8 +141,11 @@ def _reason(shown: ShownCase | None) -> str | None:
     """Return why a form has no time; None where it has one."""
     if shown is None:
         return "no record of this machine has timed it"
-    if valid_median(shown.case, shown.case.main_metric):
+    if valid_median(shown.case, "cold_time"):
         return None
+    stand_in = shown.reading.record.stand_in
+    if stand_in and shown.case.status == "ok":
+        return f"no kernel was timed: the backend times the {stand_in.name}"
     return shown.case.reason or str(shown.row["invalid"] or "the record gives no reason")
 
 

@@ -13,6 +13,8 @@ from rich.text import Text
 from prism_bench.analysis.boards.agreement import BoardAgreement
 from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.boards.kinds import ANCHORS, PROMISED, BoardKind
+from prism_bench.metric import timed_on
+from prism_bench.report.machine import backend_text
 from prism_bench.units import count_text, share_text
 
 _SHOWN = 12  # characters of a UUID
@@ -24,7 +26,7 @@ def boards_view(kinds: Sequence[BoardKind]) -> RenderableType:
 
 
 def _kind(kind: BoardKind) -> list[RenderableType]:
-    title = f"{kind.machine}, {kind.backend} backend, {kind.metric}: {count_text(len(kind.boards), 'board')}"
+    title = f"{kind.machine}, {backend_text(kind.backend)}, {kind.metric}: {count_text(len(kind.boards), 'board')}"
     shown: list[RenderableType] = [Text(title, style="bold"), _boards(kind)]
     if kind.missing:
         why = "no kernel measures it, or no two boards have a time of it"
@@ -94,7 +96,7 @@ def boards_json(kinds: Sequence[BoardKind]) -> dict[str, Any]:
 def _kind_json(kind: BoardKind) -> dict[str, Any]:
     agreed = kind.agreement
     return {
-        "machine": kind.machine, "backend": kind.backend, "metric": kind.metric,
+        "machine": kind.machine, "backend": kind.backend, "timed": timed_on(kind.backend), "metric": kind.metric,
         "boards": [asdict(row) for row in kind.boards], "anchors_missing": list(kind.missing),
         "pairs": [_pair_json(pair, factor) for pair, factor in kind.pairs.items()],
         "agreement": {**asdict(agreed), "rate": agreed.rate, "plain_rate": agreed.plain_rate, "promised": PROMISED},

@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
-from prism_bench.metric import MEASURED
+from prism_bench.analysis.rivals import UNSTABLE_MARK, range_text, unstable_stand_in
+from prism_bench.analysis.summary import SummaryRow
+from prism_bench.metric import MEASURED, StandIn
 from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.run_record import CaseResult
 
@@ -25,9 +27,15 @@ class CaseRow:
 
     @property
     def state(self) -> str:
-        """The status; `invalid` where the case is ok but some measurement of its kernel cannot be trusted."""
-        distrusted = any(one.distrusted for one in self.case.measurements)
-        return "invalid" if self.case.status == "ok" and distrusted else self.case.status
+        """The status; of a case that is ok `invalid` where a measurement of its kernel cannot be trusted.
+
+        `unstable` where the processes of a stand-in's time differ.
+        """
+        if self.case.status != "ok":
+            return self.case.status
+        if any(one.distrusted for one in self.case.measurements):
+            return "invalid"
+        return "unstable" if self.cells["wall_time"].mark else "ok"
 
 
 @dataclass(frozen=True)
@@ -47,12 +55,13 @@ class CaseTable:
 
 @dataclass(frozen=True)
 class Line:
-    """A row before its footnotes have their numbers."""
+    """A row before its footnotes have their numbers; `stand_in` is what its record timed in place of kernels."""
 
     case: CaseResult
     workload: str
     cells: dict[str, Cell]
     budget: Cell
+    stand_in: StandIn | None = None
 
 
 def case_table(reading: Reading) -> CaseTable:
@@ -64,10 +73,19 @@ def lines(reading: Reading) -> list[Line]:
     """Return one line for each case of the record."""
     budgets = _budget_cells(reading)
     return [
-        Line(case, row["workload"], {column.key: column.make(row, case) for column in COLUMNS},
-             budgets.get(case.name, Cell()))
+        Line(case, row["workload"], _cells(row, case, reading.record.stand_in),
+             budgets.get(case.name, Cell()), reading.record.stand_in)
         for row, case in zip(reading.rows, reading.cases, strict=True)
     ]  # fmt: skip
+
+
+def _cells(row: SummaryRow, case: CaseResult, stand_in: StandIn | None) -> dict[str, Cell]:
+    """Return the cells of a case by column; a time of a stand-in whose processes differ has the mark for it."""
+    cells = {column.key: column.make(row, case) for column in COLUMNS}
+    ends = unstable_stand_in(case) if stand_in else None
+    if ends:
+        cells["wall_time"] = replace(cells["wall_time"], small=range_text(*ends), tone="warn", mark=UNSTABLE_MARK)
+    return cells
 
 
 def table_of(lines: Sequence[Line]) -> CaseTable:
@@ -77,9 +95,18 @@ def table_of(lines: Sequence[Line]) -> CaseTable:
     for line in lines:
         marks = {key: notes.setdefault(cell.reason, len(notes) + 1) for key, cell in line.cells.items() if cell.reason}
         rows.append(CaseRow(line.case, line.workload, line.cells, line.budget, marks))
-    kept = tuple(column for column in COLUMNS if any(_filled(row.cells[column.key]) for row in rows))
+    stand_in = next((line.stand_in for line in lines if line.stand_in), None)
+    kept = tuple(_named(column, stand_in) for column in COLUMNS if any(_filled(row.cells[column.key]) for row in rows))
     absent = tuple(metric_words(metric) for metric in MEASURED if not _measured(lines, metric))
     return CaseTable(kept, tuple(rows), tuple(notes), absent)
+
+
+def _named(column: Column, stand_in: StandIn | None) -> Column:
+    """Return the column of wall times under the name of what was timed; any other one as it is."""
+    if column.key != "wall_time" or stand_in is None:
+        return column
+    title = stand_in.name[0].upper() + stand_in.name[1:]
+    return replace(column, title=title, meaning=f"one call of the {stand_in.name} on the CPU; no kernel was timed")
 
 
 def _filled(cell: Cell) -> bool:

@@ -18,6 +18,7 @@ from prism_bench.analysis.compare.comparison import (
 from prism_bench.analysis.compare.control import ENOUGH, Control, shift_words
 from prism_bench.analysis.compare.estimate import Estimate
 from prism_bench.analysis.findings import metric_words, value_text
+from prism_bench.metric import STAND_INS, timed_on
 from prism_bench.report.selection import ADDED, selected_json, selection_json
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import alike, middle_cut, names_text
@@ -45,6 +46,8 @@ def comparison_view(comparison: RecordComparison, everything: bool = False) -> R
     found = sorted(comparison.cases, key=lambda one: (list(STYLES).index(one.verdict), _distance(one)))
     shown = found if everything else _first([one for one in found if one.verdict not in _HIDDEN])
     parts: list[RenderableType] = [*_untrusted(comparison), _headline(comparison)]
+    stand_in = STAND_INS.get(comparison.backend)
+    parts += [Text(stand_in.sentence, style="yellow")] if stand_in else []
     parts += [_table(shown, _titles(comparison.names))] if shown else []
     if any(one.machine for one in shown):
         words = "what it did to the case between the sides; the times differ by the ratio times it"
@@ -118,6 +121,7 @@ def comparison_json(
         "a": comparison.names[0],
         "b": comparison.names[1],
         "backend": comparison.backend,
+        "timed": timed_on(comparison.backend),
         "device": comparison.device,
         "commits": list(comparison.commits),
         "complete": comparison.complete,

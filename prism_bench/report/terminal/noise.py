@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.analysis.compare.noise import Noise
+from prism_bench.metric import timed_on
+from prism_bench.report.machine import backend_text
 from prism_bench.units import share_text, time_text
 
 
@@ -29,7 +31,7 @@ def noise_view(noise: Noise) -> RenderableType:
 def _headline(noise: Noise) -> Text:
     if not noise.floors:
         return Text("no case was timed validly in two processes a side", style="yellow")
-    words = f"{noise.device}, {noise.backend} backend: {len(noise.floors)} noise floors"
+    words = f"{noise.device}, {backend_text(noise.backend)}: {len(noise.floors)} noise floors"
     return Text(f"{words}; of verdicts on the build against itself, {share_text(noise.false_share)} called a change")
 
 
@@ -37,4 +39,4 @@ def noise_json(noise: Noise) -> dict[str, Any]:
     """Return the noise floors as plain JSON values, one entry per case and metric."""
     floors = [{"case": case, "metric": metric, **asdict(floor)} for (case, metric), floor in noise.floors.items()]
     plain = {key: value for key, value in vars(noise).items() if key != "floors"}
-    return {**plain, "false_share": noise.false_share, "floors": floors}
+    return {**plain, "timed": timed_on(noise.backend), "false_share": noise.false_share, "floors": floors}

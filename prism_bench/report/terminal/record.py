@@ -18,7 +18,7 @@ from prism_bench.measure.limits import is_bandwidth
 from prism_bench.report.cells import Cell, Column
 from prism_bench.report.headline import headline, tiles
 from prism_bench.report.machine import devices_text, machine_name
-from prism_bench.report.peers import UNSTABLE_MEANING
+from prism_bench.report.peers import UNSTABLE_MEANING, UNSTABLE_TIME
 from prism_bench.report.terminal.case_table import CaseRow, CaseTable, Line, lines, table_of
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import Alike, alike, few_lines, middle_cut, names_text
@@ -129,8 +129,10 @@ def _parts(record: RunRecord) -> list[Text]:
 
 
 def _limits(reading: Reading) -> Text:
-    """Return the launch overhead and the ceilings, or that none were measured."""
-    limits = reading.limits
+    """Return the launch overhead and the ceilings, that none were measured, or what was timed in place of kernels."""
+    stand_in, limits = reading.record.stand_in, reading.limits
+    if stand_in:
+        return Text(stand_in.sentence, style="yellow")
     least = limits.floors.items()
     words = [f"{name.removesuffix('_time')} launch overhead {time_text(seconds)}" for name, seconds in least]
     for name, rate in limits.ceilings.items():
@@ -145,9 +147,10 @@ def _tiles(reading: Reading) -> list[Text]:
 
 
 def _legend(table: CaseTable) -> list[Text]:
-    """Return what the mark of an unstable peer means, where a cell has it."""
-    marked = any(cell.mark == UNSTABLE_MARK for row in table.rows for cell in row.cells.values())
-    return [Text(f"  {UNSTABLE_MEANING}", style="dim")] if marked else []
+    """Return what the mark of an unstable peer or time means, where a cell has it."""
+    marked = {key for row in table.rows for key, cell in row.cells.items() if cell.mark == UNSTABLE_MARK}
+    meanings = {"peer_ratio": UNSTABLE_MEANING, "wall_time": UNSTABLE_TIME}
+    return [Text(f"  {meaning}", style="dim") for key, meaning in meanings.items() if key in marked]
 
 
 def _conditions(record: RunRecord) -> list[Text]:
@@ -209,7 +212,7 @@ def _text(cell: Cell, note: int | None) -> Text:
 
 
 def _state(row: CaseRow) -> Text:
-    style = {"ok": "green", "skipped": "yellow"}.get(row.state, "bold red")
+    style = {"ok": "green", "skipped": "yellow", "unstable": "yellow"}.get(row.state, "bold red")
     return Text(row.state, style=style)
 
 

@@ -193,7 +193,7 @@ def test_a_cpu_record_explains_its_gaps(tmp_path):
     site = site_of(tmp_path, cpu_record())
     assert "All 12 cases verified and timed" in read(site, "index").text
     assert "No roofline" in read(site, "roofline").text
-    assert "the wall time of the CPU reference is shown alone" in read(site, "speedup").text
+    assert "so the time of the NumPy reference on the CPU is shown" in read(site, "speedup").text
     assert "no ceiling and no launch overhead" in read(site, "machine").text
     assert "Not measured: cold time" in read(site, "kernels/softmax").text
 

@@ -27,7 +27,7 @@
   }
 
   const title = (one) => `${one.created.slice(0, 16).replace("T", " ")}${one.commit ? ` ${one.commit}` : ""}`;
-  const whose = (list) => `${list.machine}, ${list.backend}`;
+  const whose = (list) => `${list.machine}, ${list.backend}${look.stand_ins[list.backend] ? ` (times of the ${look.stand_ins[list.backend]})` : ""}`;
 
   function offer(select, all) {
     for (const list of lists) {
@@ -97,7 +97,7 @@
 
   function show(result, [a, b], names) {
     const counts = new Map(look.order.map((word) => [word, result.cases.filter((one) => one.verdict === word).length]).filter(([, count]) => count));
-    part("names").textContent = `${names[1]} (B) against ${names[0]} (A)${a.list === b.list ? `, ${whose(a.list)}` : ""}`;
+    part("names").textContent = `${names[1]} (B) against ${names[0]} (A), ${a.list === b.list ? whose(a.list) : `B of ${whose(b.list)}, A of ${whose(a.list)}`}`;
     const [strong, rest] = result.refused ? refusal(result.refused, a, b) : ["", ""];
     part("refused").replaceChildren(made("strong", {}, strong), ` ${rest}`);
     part("refused").hidden = !result.refused;

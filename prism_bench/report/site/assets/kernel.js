@@ -6,7 +6,7 @@
   const chooser = document.querySelector("form.chooser");
   if (!chooser || !view) return;
   const figures = (kind) => [...document.querySelectorAll(`figure[data-plot=${kind}]`)];
-  const named = (metric) => metric.replaceAll("_", " ");
+  const named = (metric) => view.stand_in && metric === "wall_time" ? `time of the ${view.stand_in} on the CPU` : metric.replaceAll("_", " ");
   // The lowest sample of a process, its quartiles and the highest, in seconds.
   const quartiles = ([, power, ...values]) => values.map((value) => value * 10 ** power);
   const percent = (share) => `${share >= 0.1 ? Math.round(share * 100) : (share * 100).toFixed(1)} %`;

@@ -27,7 +27,11 @@ def page(context: SiteContext) -> Page:
     shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": labels or LABELS,
              "trends": any(row["trend"] and row["trend"]["line"] for row in rows),
              "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
-    view = {"created": context.record.created, "answer": catalogue_answer(rows), "kernels": rows}
+    view = {
+        "created": context.record.created,
+        "answer": catalogue_answer(rows, context.record.stand_in),
+        "kernels": rows,
+    }
     return Page("catalogue", "Catalogue", view, shown)
 
 

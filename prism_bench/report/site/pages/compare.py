@@ -8,7 +8,7 @@ from typing import Any
 from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
-from prism_bench.metric import ELSEWHERE, MEASURED, is_host_time
+from prism_bench.metric import ELSEWHERE, MEASURED, STAND_INS, is_host_time
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.answers import compare_answer
 from prism_bench.report.site.attention import case_link
@@ -49,7 +49,8 @@ def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
     view = {"night": context.record.created, "answer": compare_answer(newest, cases), "against": pairs,
             "shelves": shelves, "rules": RULES_SHOWN}  # fmt: skip
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
-    look = {"order": _ORDER, "reach": _REACH, "pages": pages}
+    stand_ins = {backend: one.name for backend, one in STAND_INS.items()}
+    look = {"order": _ORDER, "reach": _REACH, "pages": pages, "stand_ins": stand_ins}
     shown = {"whisker": whisker, "look": look, "offered": sum(int(str(one["records"])) for one in shelves)}
     drawn = {"shelves": shelves, "rules": RULES_SHOWN, "look": look}
     return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"), drawn=drawn)

@@ -56,7 +56,7 @@ def _page(
     opened = largest([one.case for one in shown_cases])
     view = {
         "kernel": kernel,
-        "answer": kernel_answer(opened, whys[opened.name]) if opened else "",
+        "answer": kernel_answer(opened, whys[opened.name], context.record.stand_in) if opened else "",
         "created": context.record.created,
         "commit": context.record.commit,
         "family": spec.family if spec else next((one.case.family for one in shown_cases), ""),
@@ -77,6 +77,7 @@ def _page(
              "conditions": conditions,
              "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
     drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
+             "stand_in": context.record.stand_in and context.record.stand_in.name,
              "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors),
              "largest": shown["largest"], "noise": _noise(context, shown_cases),
              "cases": [drawn_case(context, *both) for both in zip(shown_cases, cases, strict=True)]}  # fmt: skip

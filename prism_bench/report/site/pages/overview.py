@@ -9,7 +9,7 @@ from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.report.gate.words import answers, is_undecided, title
 from prism_bench.report.gate.words import headline as gate_headline
 from prism_bench.report.headline import chips, headline, tiles
-from prism_bench.report.machine import backend_name, machine_name
+from prism_bench.report.machine import backend_name, backend_text, machine_name
 from prism_bench.report.peers import headline_text
 from prism_bench.report.site.attention import AttentionRow, anchors, better, case_link, concerns, notes
 from prism_bench.report.site.context import SiteContext
@@ -71,7 +71,7 @@ def lede(context: SiteContext) -> list[str]:
     """Return what was measured, where, how long, from which sources."""
     record = context.record
     changed = " with uncommitted changes" if record.dirty else ""
-    parts = [machine_name(record), f"{backend_name(record)} backend"]
+    parts = [machine_name(record), backend_text(backend_name(record))]
     parts += [span(record.duration)] if record.duration else []
     parts.append(f"commit {record.commit[:8]}{changed}" if record.commit else "no commit")
     parts += [f"catalogue {record.catalogue}"] if record.catalogue != "built-in" else []
