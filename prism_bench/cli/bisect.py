@@ -59,7 +59,9 @@ def command(
             limits = SearchLimits(None if end is None else max(0.0, end - time.monotonic()), most)
             ended = bisected(name, nodes, measure, limits, state=state, report=_progress, floor=floor)
     subjects = subjects_of([commit for node in nodes for commit in node.commits], repository)
-    options.show(lambda: bisection_json(ended, subjects), lambda: bisection_view(ended, subjects), json=json)
+    options.show(
+        lambda: bisection_json(ended, subjects, chosen.name), lambda: bisection_view(ended, subjects), json=json
+    )
     raise SystemExit(2 if len(nodes) > 1 and ended.ended != _DECIDED else int(ended.slower))
 
 
@@ -122,12 +124,19 @@ class _History:
 
 def _nodes(history: _History, commits: list[str], backend: "Backend", end: float | None) -> "list[HistoryNode]":
     """Return the history folded by the code of the case, as the backend's device would run it."""
+    from prism_bench.metric import STAND_INS
     from prism_bench.studies.case_code import CodeReader, identity_on
     from prism_bench.studies.history_code import HistoryCode
     from prism_bench.studies.history_nodes import folded
 
     by = identity_on(backend.name)
     codes = HistoryCode(history.name, history.opened, lambda: CodeReader(backend.device, by)).at(commits, end)
+    if by == "reference":
+        whole = {code.identity for code in codes.values() if code}
+        codes = {commit: code and code.as_reference for commit, code in codes.items()}
+        if len(whole) > 1 and len({code.identity for code in codes.values() if code}) == 1:
+            raise UsageError(f"nothing is measured: {pairs.not_run(commits[0][:12], [history.name])}")
+        options.remark(STAND_INS[backend.name].sentence, "yellow")
     nodes = folded(commits, lambda commit: codes[commit])
     options.remark(f"{count_text(len(commits), 'commit')}, {len(nodes)} of different code")
     return nodes

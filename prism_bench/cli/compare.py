@@ -12,6 +12,7 @@ from prism_bench import interrupts, options
 from prism_bench.errors import UsageError, unknown
 from prism_bench.options import pairs
 from prism_bench.options.fleet import FleetOption, WorkersOption
+from prism_bench.options.pairs import not_run
 from prism_bench.options.progress import status
 from prism_bench.options.tuned import TunedOption
 from prism_bench.units import count_text
@@ -227,13 +228,16 @@ class _Selecting:
         from prism_bench.studies.case_code import identity_on
         from prism_bench.studies.selecting import other_environment, other_package, selected, with_broken
 
+        identity = identity_on(self.place.name)
         if sides.across == "variants":
+            if identity == "reference":
+                raise UsageError(f"two kernels: {not_run(sides.builds[0].name)}")
             return None
         asked = self.option and f"{self.option} is given"
-        everything = asked or other_environment(sides.builds) or other_package(sides.builds)
+        everything = asked or other_environment(sides.builds) or other_package(sides.builds, identity)
         with interrupts.allowed(), status("compiling what differs between the sides"):
             name, device = self.place.name, self.place.backend.device
-            found = selected(sides.builds, device, identity_on(name), everything, launched=name == "cuda")
+            found = selected(sides.builds, device, identity, everything, launched=name == "cuda")
         return with_broken(found, sides.broken)
 
 
@@ -244,7 +248,7 @@ def _of_builds(
     """Return the comparison of two builds, and what saved the records of those cases that were measured."""
     from prism_bench.analysis.compare.selected import unmeasured
     from prism_bench.run.sides import opened, words_of
-    from prism_bench.studies.selecting import restricted
+    from prism_bench.studies.selecting import restricted, split_by_backend
 
     words = words_of(*given, choice.catalogue)
     selecting.place.require(effort)
@@ -252,6 +256,12 @@ def _of_builds(
     with opened(words, choice) as sides:
         selection = selecting.selection(sides)
         if selection:
+            selection, idle = split_by_backend(selection)
+            if idle:
+                reason = not_run(words[0], idle)
+                if not selection.changed and not any(one.problem for one in selection.cases):
+                    raise UsageError(f"nothing is measured: {reason}")
+                sides = replace(sides, notes=(*sides.notes, reason))
             sides = replace(sides, builds=restricted(sides.builds, selection))
             if not sides.builds[0].cases and selection.cases:
                 found = unmeasured(judge.names, selection, sides.notes)

@@ -1,5 +1,7 @@
 """`prism-bench nightly`: measure, check, alert, publish."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +11,7 @@ from prism_bench import options, project
 from prism_bench.cli import run
 from prism_bench.errors import UsageError
 from prism_bench.options import pairs
+from prism_bench.workers.child import environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +64,7 @@ def command(
 
     keys = _keys()
     given = tuple(words or keys.run)
-    _refuse_bad(given)
+    backend = _refuse_bad(given)
     kept = history_target(None).address if (keys.history if history is None else history) else None
     plan = NightlyPlan(
         root(), given, gpus or keys.gpus, catalogue=catalogue, runs=runs, site=site, noise=noise, asv=keys.asv,
@@ -70,6 +73,8 @@ def command(
     if dry_run:
         _show_plan(plan, json=json)
         return
+    if backend is None:
+        _require_gpu()
     found = options.open_catalogue(catalogue)
     result = nightly(plan, found, _output(found, json=json))
     _finish(result, json=json)
@@ -83,14 +88,35 @@ def _keys() -> "NightlyKeys":
     return found.section("nightly", NightlyKeys) if found else NightlyKeys()
 
 
-def _refuse_bad(words: "Sequence[str]") -> None:
-    """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured."""
+def _refuse_bad(words: "Sequence[str]") -> str | None:
+    """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured.
+
+    Return the backend that they or the configuration name, or that of a fleet; None where the default one is taken.
+    """
     parser = typer.Typer(add_completion=False)
     parser.command(run.NAME)(run.command)
     found = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(words))
     for name in _CHOSEN_HERE:
         if found.params.get(name) is not None:
             raise UsageError(f"--{name}: nightly chooses it, by --gpus; leave it out")
+    configuration = project.current()
+    named = found.params.get("backend") or (configuration.keys.backend if configuration else None)
+    return named or ("cuda" if found.params.get("fleet") else None)
+
+
+def _require_gpu() -> None:
+    """Raise a UsageError where no GPU answers: the references would be timed in place of the kernels.
+
+    A child looks, so that this process holds no device while its parts measure.
+    """
+    looks = "from prism_bench.backends import open_default; print(*open_default())"
+    done = subprocess.run([sys.executable, "-c", looks], env=environment(), capture_output=True, text=True)
+    if "backend numpy_reference, because" in done.stdout:
+        reason = done.stdout.partition("because ")[2].partition(";")[0].strip()
+        raise UsageError(
+            f"nightly: nothing is measured, because {reason}, and {pairs.not_run('COMMIT')}; "
+            "'prism-bench nightly --backend numpy_reference' times the references"
+        )
 
 
 def _show_plan(plan: "NightlyPlan", *, json: bool) -> None:

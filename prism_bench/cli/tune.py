@@ -81,6 +81,11 @@ def command(
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
     words, found = options.patterns(cases, filter), options.open_catalogue(catalogue)
     with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+        if place.name == "numpy_reference":
+            raise UsageError(
+                "nothing is tuned: the backend numpy_reference runs references and launches no kernel; "
+                "tune on a machine with a GPU"
+            )
         tuning.require_readable(place.backend.facts(), store, noise)
         bench, chosen = _chosen(place.backend, found, words, label, timeout)
         save = Saver(_writing(bench, store if keep else None, output))

@@ -38,6 +38,24 @@ MostOption = Annotated[
 ]
 
 
+def not_run(old: str, cases: Sequence[str] = ()) -> str:
+    """Return why changes of kernels are not measured where references run, and what is known without a GPU.
+
+    `old` is the old side, a commit or a folder; `cases` are those that changed.
+    """
+    from prism_bench.metric import STAND_INS
+
+    kernels = list(dict.fromkeys(case.partition("[")[0] for case in cases))
+    few = f" of {', '.join(kernels[:3])}{' and others' if len(kernels) > 3 else ''}" if kernels else ""
+    name = STAND_INS["numpy_reference"].name
+    what = "the source or launch" + few + " changed, which the backend does not run" if cases else "it runs no kernel"
+    return (
+        f"the backend numpy_reference runs the {name}, and {what}; "
+        f"'prism-bench compile --against {old}' compares machine code, 'prism-bench verify --backend emulator' checks "
+        "results, and times need a GPU"
+    )
+
+
 def choice_of(
     catalogue: "Catalogue",
     words: Sequence[str],

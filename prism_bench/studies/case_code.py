@@ -6,7 +6,7 @@ compiler options takes the place of the machine code: the same text gives the sa
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prism_bench.analysis.compare.selection import CodeIdentity
@@ -35,6 +35,7 @@ _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compile
 class CaseCode:
     """What a case runs: hashes of its `code`, its `launch` and its `inputs`; `compiled` is the code where it was made.
 
+    `reference` is a hash of its reference where the backend runs that and nothing else, empty elsewhere.
     `problem` is why there is no code: the compiler's words, or what the spec raised.
     """
 
@@ -43,11 +44,17 @@ class CaseCode:
     inputs: str = ""
     compiled: BuiltCode | None = field(default=None, compare=False, repr=False)
     problem: str | None = None
+    reference: str = ""
 
     @property
     def identity(self) -> str:
-        """One hash of all three."""
-        return digest([self.code, self.launch, self.inputs])
+        """One hash of all of them."""
+        return digest([self.code, self.launch, self.inputs, *filter(None, [self.reference])])
+
+    @property
+    def as_reference(self) -> "CaseCode":
+        """What of it a backend runs that runs the reference alone."""
+        return replace(self, code="", launch="", compiled=None)
 
     @property
     def entries(self) -> dict[str, CompiledEntry]:
@@ -62,7 +69,12 @@ def digest(parts: Iterable[str]) -> str:
 
 
 def identity_on(backend: str) -> CodeIdentity:
-    """Return by what code is known on that backend: `machine code`, or `source text` where there is no compiler."""
+    """Return by what code is known on that backend.
+
+    It is `machine code`, `source text` where there is no compiler, or `reference` where that alone is run.
+    """
+    if backend == "numpy_reference":
+        return "reference"
     try:
         nvrtc_version()
     except BackendUnavailable:
@@ -130,23 +142,25 @@ class CodeReader:
     def code(self, case: Case, compiled: Outcome = None, *, known_fills: bool = False) -> CaseCode:
         """Return the code of the case, with the machine code that was `compiled` for it, or why there is none.
 
-        With `known_fills` the Python of the inputs is not read: it is the same in what the code is compared with.
+        With `known_fills` the Python of the inputs and of the reference is not read: it is the same in what the code is
+        compared with.
         """
         if isinstance(compiled, str):
             return CaseCode("", problem=compiled)
         try:
             launch, inputs = self._launch(case), self._inputs_of(case, known_fills)
+            reference = self._reference(case) if self.by == "reference" and not known_fills else ""
             job = self.job(case)
         except Exception as error:  # a spec may raise anything
             return CaseCode("", problem=described(error))
         if compiled:
-            return CaseCode(machine_code(compiled), launch, inputs, compiled)
-        return CaseCode(self._text(job) if job else "", launch, inputs)
+            return CaseCode(machine_code(compiled), launch, inputs, compiled, reference=reference)
+        return CaseCode(self._text(job) if job else "", launch, inputs, reference=reference)
 
     def _text(self, job: CodeJob) -> str:
         """Return a hash of the source without comments, its headers and options; with comments by machine code."""
         source = job.request.source
-        if self.by == "source text" and source not in self._texts:
+        if self.by != "machine code" and source not in self._texts:
             self._texts[source] = source_hash(source)
         return digest([self._texts.get(source, job.content), *map(str, job.instances), *job.options])
 
@@ -154,6 +168,12 @@ class CodeReader:
         """Return a hash of the steps and of the numbers that are passed by value."""
         values = [repr(one.value(case.axes)) for one in case.spec.arguments if not isinstance(one, Array)]
         return digest([*map(str, case.plan.steps(self._device)), *values, *_callable_text(case.spec)])
+
+    def _reference(self, case: Case) -> str:
+        """Return a hash of the function that computes the case's reference, with all that it calls of the catalogue."""
+        source = case.spec.source_path or case.spec.file
+        folders = (family_folder(source).parent, *shared_with(source)) if source else ()
+        return digest(CodeWords(folders).of(case.spec.reference))
 
     def _inputs_of(self, case: Case, known_fills: bool) -> str:
         """Return a hash of how the arguments are filled, and of their shapes at this workload."""

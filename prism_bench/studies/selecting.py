@@ -11,6 +11,7 @@ from typing import Literal
 
 import prism_bench
 from prism_bench.analysis.compare.selection import (
+    RUN_BY_REFERENCE,
     CaseWork,
     ChangeReason,
     CodeIdentity,
@@ -30,6 +31,7 @@ Builds = tuple[Build, Build]
 _Files = tuple[tuple[tuple[Path, str], ...], tuple[tuple[Path, str], ...]]
 # What decides how a package compiles and launches; where two packages differ in it, the same kernel may run otherwise.
 _DECIDING = ("compilation", "languages", "backends", "launch.py", "host_plan.py", "inputs.py")
+_DECIDING_REFERENCE = ("backends/numpy_reference.py", "backends/host.py", "correctness.py", "inputs.py")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class _CodePair:
         differs: dict[ChangeReason, bool] = {
             "code": a.code != b.code, "launch": a.launch != b.launch, "inputs": a.inputs != b.inputs,
             "compiler": a.code != b.code and self._compilers[0] != self._compilers[1],
+            "reference": a.reference != b.reference,
         }  # fmt: skip
         return tuple(reason for reason, changed in differs.items() if changed)
 
@@ -97,6 +100,19 @@ def selected(
     return Selection(by, found, everything, seconds)
 
 
+def split_by_backend(selection: Selection) -> tuple[Selection, tuple[str, ...]]:
+    """Return the selection without the cases that changed in nothing that the backend runs, and the names of those.
+
+    Of a backend that runs references these are the cases whose source or launch alone changed; where all cases are to
+    be measured, and on any other backend, there are none.
+    """
+    if selection.by != "reference" or selection.everything:
+        return selection, ()
+    idle = [one for one in selection.cases if one.reasons and not set(one.reasons) & set(RUN_BY_REFERENCE)]
+    kept = tuple(one for one in selection.cases if one not in idle)
+    return replace(selection, cases=kept), tuple(one.case for one in idle)
+
+
 def with_broken(selection: Selection, broken: Mapping[str, str]) -> Selection:
     """Return the selection with cases of A, too, whose spec cannot be used in B; `broken` has the reasons."""
     more = (SelectedCase(name, "does not build", problem=reason, broken="b") for name, reason in broken.items())
@@ -111,11 +127,12 @@ def restricted(builds: Builds, selection: Selection) -> Builds:
     return a, b
 
 
-def other_package(builds: Builds) -> str | None:
-    """Return why identical machine code may not run alike: the sides' own packages differ; None where they do not."""
+def other_package(builds: Builds, by: CodeIdentity = "machine code") -> str | None:
+    """Return why identical code may not run alike: the sides' own packages differ in what runs it; None where not."""
     here = Path(prism_bench.__file__).parent
     roots = [build.place.root / "prism_bench" if build.place.root else here for build in builds]
-    if _deciding(roots[0]) == _deciding(roots[1]):
+    names = _DECIDING_REFERENCE if by == "reference" else _DECIDING
+    if _deciding(roots[0], names) == _deciding(roots[1], names):
         return None
     return "the package differs between the sides in how it compiles, launches or fills"
 
@@ -127,9 +144,9 @@ def other_environment(builds: Builds) -> str | None:
     return f"{', '.join(names)} differs between the sides" if names else None
 
 
-def _deciding(package: Path) -> str:
+def _deciding(package: Path, names: Sequence[str]) -> str:
     digest = hashlib.sha256()
-    for name in _DECIDING:
+    for name in names:
         path = package / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(str(file.relative_to(package)).encode() + (file.read_bytes() if file.is_file() else b""))

@@ -16,9 +16,10 @@ from prism_bench.analysis.compare.medians import cycles, medians
 from prism_bench.compilation.code_difference import EntryDifference
 from prism_bench.measurement import Measurement
 
-CodeIdentity = Literal["machine code", "source text"]
+CodeIdentity = Literal["machine code", "source text", "reference"]
 CaseRole = Literal["measured", "control", "same machine code", "does not build"]
-ChangeReason = Literal["code", "launch", "inputs", "compiler"]
+ChangeReason = Literal["code", "launch", "inputs", "compiler", "reference"]
+RUN_BY_REFERENCE: tuple[ChangeReason, ...] = ("reference", "inputs")  # changes that the reference's time may show
 Bottleneck = Literal["memory", "compute", "latency"]
 BOTTLENECKS: tuple[Bottleneck, ...] = ("memory", "compute", "latency")
 

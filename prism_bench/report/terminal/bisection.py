@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.compilation.disassembly import CodeDifference
+from prism_bench.metric import timed_on
 from prism_bench.report.code_difference import EntryDifferenceJson, code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
 from prism_bench.studies.bisecting import Bisection
@@ -44,9 +45,10 @@ class CulpritJson(TypedDict):
 
 
 class BisectionJson(TypedDict):
-    """A search: why it ended, the probability that nothing changed, and every node."""
+    """A search: whose times were measured, why it ended, the probability that nothing changed, and every node."""
 
     case: str
+    timed: str
     ended: str
     none: float
     measurements: int
@@ -55,10 +57,11 @@ class BisectionJson(TypedDict):
     nodes: list[NodeJson]
 
 
-def bisection_json(found: Bisection, subjects: Mapping[str, str]) -> BisectionJson:
-    """Return the search as plain JSON values; `subjects` are the first lines of the commits' messages."""
+def bisection_json(found: Bisection, subjects: Mapping[str, str], backend: str) -> BisectionJson:
+    """Return the search on a backend as plain JSON values; `subjects` are the first lines of the commits' messages."""
     return {
         "case": found.case,
+        "timed": timed_on(backend),
         "ended": found.ended,
         "none": found.posterior.none,
         "measurements": len(found.measured),

@@ -37,6 +37,8 @@ def _summary(selection: Selection) -> Iterator[str]:
         yield "nothing is measured; --all-cases measures all"
     if selection.by == "source text":
         yield "by the text of sources, their headers and options: the same text gives the same machine code"
+    if selection.by == "reference":
+        yield "by the references and inputs: the backend runs no kernel"
     parts = (f"{part} {seconds:.1f} s" for part, seconds in selection.seconds.items())
     yield f"took {duration_text(sum(selection.seconds.values()))}: {', '.join(parts)}"
 
