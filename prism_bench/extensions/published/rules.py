@@ -133,8 +133,8 @@ def verdicts_by_case(reading: Reading, rules: PublishedRules) -> Mapping[str, li
     for one in rule_verdicts(reading.record, rules):
         found.setdefault(one.case, []).append(one)
     for slow in reading.slowdowns:
-        verdict = RuleVerdict(slow.case, slow.metric, "degraded", "median over the baseline's", slow.ratio, slow.limit,
-                              slow.kept)  # fmt: skip
+        verdict = RuleVerdict(slow.case, slow.metric, "degraded", "median over the baseline's", slow.ratio,
+                              slow.limit * slow.shared, slow.kept)  # fmt: skip
         found.setdefault(slow.case, []).append(verdict)
     return found
 
