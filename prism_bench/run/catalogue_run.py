@@ -21,7 +21,7 @@ from prism_bench.run.lanes import Lanes, longest_first, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import peers_far_behind, peers_without_time
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks
-from prism_bench.run.places import HERE
+from prism_bench.run.places import HERE, timing
 from prism_bench.run.record_builder import NOT_TIMED, RunClock, RunSpan, combined, record_order, seconds_of
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
@@ -100,7 +100,7 @@ class Run(TaskDriver):
         """Return a worker for each of the timing processes on a GPU, which imports what it and its peers will need."""
         libraries = ["cupy", *libraries_of(raced)]
         wanted = [libraries if process < self._settings.peer_processes else ["cupy"] for process in range(processes)]
-        return Standby(wanted if self._backend == "cuda" else [], self._place, self._catalogue.folder)
+        return Standby(wanted if self._backend == "cuda" else [], timing(self._place), self._catalogue.folder)
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -257,7 +257,7 @@ class Run(TaskDriver):
         cases = tuple(sorted((combined(results) for results in self.results.values()), key=record_order))
         limits = measured_limits(cases, self.facts.get("l2_bytes", 0), peaks_of(self.facts))
         judged_cases = judged(cases, limits, self.builder.written_bytes(cases))
-        protocol = {**self._settings.protocol(), **self.protocol}
+        protocol = {**self._settings.protocol(self._backend), **self.protocol}
         return self.builder.build(span, judged_cases, protocol=protocol, monitor=self.monitor, spent=self._spent)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.run.places import HERE
+from prism_bench.run.places import HERE, timing
 from prism_bench.run.record_builder import RecordBuilder
 from prism_bench.run.standby import Standby
 from prism_bench.run_record import CaseResult, decode_case
@@ -112,7 +112,8 @@ class TaskDriver:
             self._ahead = None
             self.follow(events_of(worker, self._timeout), process, finished)
         else:
-            self.follow(work(order, self._timeout, self._place, self.standby.take()), process, finished)
+            place = timing(self._place) if order.get("timed") else self._place
+            self.follow(work(order, self._timeout, place, self.standby.take()), process, finished)
         return finished
 
     @contextmanager

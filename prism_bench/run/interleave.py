@@ -12,7 +12,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.driver import Progress, rounds
 from prism_bench.run.measuring import lacks_memory
-from prism_bench.run.places import HERE
+from prism_bench.run.places import HERE, timing
 from prism_bench.run.record_builder import RunClock
 from prism_bench.run.settings import Settings
 from prism_bench.run.standby import Standby
@@ -99,7 +99,9 @@ class _PairSide:
         place = self.build.place
         known = place.root is None or (place.root / _STANDBY).is_file()
         libraries = ["cupy"] if self._backend == "cuda" else []
-        return Standby([libraries] * processes if known and self.left else [], place, self.build.catalogue.folder)
+        return Standby(
+            [libraries] * processes if known and self.left else [], timing(place), self.build.catalogue.folder
+        )
 
     def narrow(self, names: Collection[str]) -> None:
         """Keep only the cases of those names and the ceiling benchmarks; without names nothing is left."""

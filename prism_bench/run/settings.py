@@ -5,6 +5,7 @@ from typing import Any
 
 from prism_bench.case import Case
 from prism_bench.measure import Criterion
+from prism_bench.metric import STAND_INS
 from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
 
@@ -18,6 +19,7 @@ _LATER = (
     "known_code",
 )  # than the first version
 _TUPLES = ("seeds", "first_process_only", "smallest_only", "peer_first_process_only")
+BLAS_THREADS = 1  # of a process that times; a wall time with more would depend on the host's other work
 PROTOCOL = 1  # raise it when the same kernel on the same machine would get other times
 
 
@@ -99,10 +101,14 @@ class Settings:
             return chosen
         return replace(chosen, precision=max(chosen.precision, self.peer_precision), seconds=chosen.seconds / 2)
 
-    def protocol(self) -> dict[str, Any]:
-        """Return what the run record keeps of the settings, as JSON gives it back."""
+    def protocol(self, backend: str = "") -> dict[str, Any]:
+        """Return what the run record keeps of the settings, as JSON gives it back; on a CPU the threads of BLAS, too.
+
+        A wall time with other threads is another series.
+        """
         plain = {**asdict(self), "seeds": list(self.seeds)}
-        return {"version": PROTOCOL, **{key: plain[key] for key in KEPT}}
+        threads = {"blas_threads": BLAS_THREADS} if backend in STAND_INS else {}
+        return {"version": PROTOCOL, **{key: plain[key] for key in KEPT}, **threads}
 
 
 def to_plain(settings: Settings) -> dict[str, Any]:
