@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
+from prism_bench.catalogue.load import require_definition
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.files import default_folder
 
@@ -74,22 +75,59 @@ def test_the_built_in_catalogue_is_a_folder():
     assert default_folder().is_dir()
 
 
+END = "from prism_bench import KernelSpec\nspec = KernelSpec()\n"  # a text that defines a spec is run
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("x = 1\nspec = KernelSpec(\n", "line 2: SyntaxError: '(' was never closed (planted.py, line 2)"),
-        ("x = 1\n\nraise ValueError('no luck')\n", "line 3: ValueError: no luck"),
-        ("import does_not_exist\n", "line 1: ModuleNotFoundError: No module named 'does_not_exist'"),
-        ("def f():\n    return 1 / 0\n\n\nf()\n", "line 2: ZeroDivisionError: division by zero"),
-        ("x = 1\nraise SystemExit(0)\n", "line 2: SystemExit: 0"),
+        ("x = 1\n\nraise ValueError('no luck')\n" + END, "line 3: ValueError: no luck"),
+        ("import does_not_exist\n" + END, "line 1: ModuleNotFoundError: No module named 'does_not_exist'"),
+        ("def f():\n    return 1 / 0\n\n\nf()\n" + END, "line 2: ZeroDivisionError: division by zero"),
+        ("x = 1\nraise SystemExit(0)\n" + END, "line 2: SystemExit: 0"),
         ("x = 1\n", "defines no 'spec = KernelSpec(...)'"),
-        ("spec = {'entry': 'f'}\n", "defines no 'spec = KernelSpec(...)'"),
+        ("spec = {'entry': 'f'}\nimport prism_bench\n", "defines no 'spec = KernelSpec(...)'"),
     ],
 )
 def test_a_spec_that_does_not_load_is_named_with_its_line(folder, text, message):
     path = plant(folder, text)
     problem = the_problem(folder)
     assert (path, message) == (problem.path, problem.message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "import prism_bench\n",
+        "spec = None\n",
+        "from prism_bench import benchmark\n\ndef f():\n    spec = 1\n",
+        "'''\nfrom prism_bench import KernelSpec\nspec = KernelSpec()\n'''\n",
+        "import importlib.util\nspec = importlib.util.spec_from_file_location('a', 'b')\n",
+    ],
+)
+def test_a_script_in_a_folder_of_kernels_is_not_run(folder, tmp_path, text):
+    write = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
+    plant(folder, text + write)
+    assert the_problem(folder).message.startswith("defines no 'spec = KernelSpec(...)'")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_form_in_another_language_is_run_where_it_defines_a_variant(folder, tmp_path):
+    (folder / "arith" / "triple.triton.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    assert "defines no 'variant = Variant(...)'" == the_problem(folder).message
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["from ..include.made import spec\n", "if True:\n    from prism_bench import KernelSpec\n    spec: object = 1\n",
+     "from .made import first as spec\n", "import prism_bench as p\nx, spec = 1, p.KernelSpec\n"],
+)  # fmt: skip
+def test_each_form_of_a_definition_is_run(tmp_path, text):
+    (tmp_path / "a.py").write_text(text)
+    require_definition(tmp_path / "a.py", "spec", "spec")
 
 
 def test_a_spec_that_is_not_utf8_is_named(folder):

@@ -47,8 +47,10 @@ def require_definition(path: Path, name: str, what: str) -> None:
             is_ours |= any(module.partition(".")[0] in ("prism_bench", BUILT_IN) for module in modules)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             nodes += ast.iter_child_nodes(node)
-    if name not in names or not is_ours:
-        raise SpecError(f"defines no '{what}' with an import of prism_bench, so that it was not run")
+    if name not in names:
+        raise SpecError(f"defines no '{what}'")
+    if not is_ours:
+        raise SpecError(f"defines no '{what}': it imports nothing of prism_bench, and was not run")
 
 
 def check_spec(spec: KernelSpec) -> None:
