@@ -6,15 +6,21 @@ processes a side, or pairs added for undecided cases up to 15, with a stored noi
 A form of noise gives, for both sides, the log of every case's time in every process, and the log of the SM clock there.
 What a case is (whether it follows the clock, whether its memory may be placed unequally) depends on its nature, a
 number from 0 to 1 that it keeps from run to run. The two sides are measured in turn (A B, B A, ...).
+
+With earlier runs, side A is what a nightly run has: the processes of EARLIER runs, each a session of its own in which A
+is measured as above. Side B is this night's run, whose undecided cases get more processes while those of A stay.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prism_bench.analysis.compare.control import control_of
+from prism_bench.analysis.compare.earlier_runs import spreads
 from prism_bench.analysis.compare.estimate import Spread, pooled
 from prism_bench.analysis.compare.medians import Medians, medians_of_rows
 from prism_bench.analysis.compare.verdict import (
@@ -26,6 +32,7 @@ from prism_bench.analysis.compare.verdict import (
     following,
     judged,
     looks_of,
+    nightly_looks,
 )
 
 Floats = NDArray[np.float64]
@@ -48,12 +55,15 @@ Draw = Callable[[np.random.Generator, Floats, int], Levels]  # of cases with the
 class Form:
     """A form of noise: its levels for cases and so many processes, and the cases of `identical` code (a share).
 
-    Successive samples are alike by `memory`, the autocorrelation of neighbours.
+    Successive samples are alike by `memory`, the autocorrelation of neighbours. Runs of different nights differ by
+    `apart`, a standard deviation, in a `shaky` share of the cases; the sides of one session do not.
     """
 
     levels: Draw
     identical: float = 0.0
     memory: float = 0.0
+    apart: float = 0.0
+    shaky: float = 1.0
 
 
 def turns(processes: int) -> NDArray[np.int64]:
@@ -144,11 +154,14 @@ FORMS: Mapping[str, Form] = {
     "two placements, 10 % of cases": Form(placements(0.1)),
     "machine 1 % slower": Form(shifted(1.01), identical=SHIFT_CONTROL),
     "machine 3 % slower": Form(shifted(1.03), identical=SHIFT_CONTROL),
+    "nights 0.3 % apart": Form(offsets(0.005), apart=0.003),
+    "nights 1 % apart, 10 % of cases": Form(offsets(0.005), apart=0.01, shaky=0.1),
 }  # fmt: skip
 
 
 SAMPLES, WITHIN = 20, 0.02
 STORED = 10  # processes of the stored noise floor
+EARLIER, NIGHTLY = 5, 3  # earlier runs of a nightly run, and the processes of each
 PLANTED_SHARE = 0.1
 
 
@@ -156,12 +169,14 @@ PLANTED_SHARE = 0.1
 class Design:
     """Design of a comparison: how many processes a side are measured, and whether a noise floor is stored.
 
-    Every case is measured in `first` processes; undecided ones in up to `most`.
+    Every case is measured in `first` processes; undecided ones in up to `most`. A `nightly` design compares with
+    earlier runs.
     """
 
     first: int
     most: int
     stored: bool
+    nightly: bool = False
 
     @property
     def words(self) -> str:
@@ -173,7 +188,8 @@ class Suite:
     """One pair of runs: both sides' medians in seconds and cycles with all processes that may be measured.
 
     `known` are the stored spreads in time and in cycles, `identical` and `planted` the positions of cases of identical
-    code and of planted changes, `truth` is the true ratio as it is printed.
+    code and of planted changes, `truth` is the true ratio as it is printed. `nights` is the same with earlier runs as
+    side A, which is `whole` there: it gets no more processes.
     """
 
     seconds: tuple[Sequence[Medians], Sequence[Medians]]
@@ -182,13 +198,19 @@ class Suite:
     identical: frozenset[int]
     planted: frozenset[int]
     truth: Floats
+    nights: "Suite | None" = None
+    whole: bool = False
     _cut: dict[tuple[int, int], tuple[Medians, ...]] = field(default_factory=dict)
 
     def first(self, case: int, count: int) -> tuple[Medians, ...]:
         """Return the case's first processes: both sides in seconds, then in cycles. All designs share what was cut."""
         if (case, count) not in self._cut:
-            whole = [side[case] for side in (*self.seconds, *self.cycles)]
-            self._cut[case, count] = tuple(Medians(one.logs[:count], one.variances[:count]) for one in whole)
+            (a, b), (clocked_a, clocked_b) = ([side[case] for side in both] for both in (self.seconds, self.cycles))
+            kept = len(a.logs) if self.whole else count
+            self._cut[case, count] = tuple(
+                Medians(one.logs[:most], one.variances[:most])
+                for one, most in ((a, kept), (b, count), (clocked_a, kept), (clocked_b, count))
+            )
         return self._cut[case, count]
 
 
@@ -211,7 +233,31 @@ def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, 
     other = form.levels(rng, natures, STORED // 2)
     measured = other.times + _strays(rng, other.times.shape, form.memory).mean(axis=-1)
     stored = list(zip(_spreads(measured), _spreads(measured + other.clocks), strict=True))
-    return Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
+    suite = Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
+    return replace(suite, nights=_with_earlier(rng.spawn(1)[0], form, suite, typical, natures))
+
+
+def _with_earlier(rng: np.random.Generator, form: Form, suite: Suite, typical: Floats, natures: Floats) -> Suite:
+    """Return the suite with A as EARLIER runs have it: their spread is what is known, and B is another night's."""
+    runs: list[tuple[list[Medians], list[Medians]]] = []
+    apart = form.apart * (natures < form.shaky)
+    for _ in range(EARLIER):
+        levels = form.levels(rng, natures, NIGHTLY)
+        times = levels.times[0] + (typical + apart * rng.standard_normal(len(natures)))[:, None]
+        samples = times[..., None] + _strays(rng, times.shape, form.memory)
+        runs.append((medians_of_rows(samples), medians_of_rows(samples + levels.clocks[0][..., None])))
+    nights = apart * rng.standard_normal(len(natures))
+    b, clocked_b = ([_moved(one, night) for one, night in zip(side, nights.tolist(), strict=True)]
+                    for side in (suite.seconds[1], suite.cycles[1]))  # fmt: skip
+    cases = range(len(natures))
+    a, clocked_a = ([reduce(add, (run[which][case] for run in runs)) for case in cases] for which in (0, 1))
+    learned = [spreads([[[run[which][case] for run in runs]] for case in cases]) for which in (0, 1)]
+    known = [(time, cycle) for time, cycle in zip(*learned, strict=True) if time and cycle]
+    return replace(suite, seconds=(a, b), cycles=(clocked_a, clocked_b), known=known, whole=True, _cut={})
+
+
+def _moved(side: Medians, log: float) -> Medians:
+    return replace(side, logs=tuple(one + log for one in side.logs)) if log else side
 
 
 def _spreads(logs: Floats) -> list[Spread]:
@@ -229,26 +275,28 @@ def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> 
 
 
 def judged_suite(suite: Suite, design: Design, rules: VerdictRules = RULES) -> tuple[list[Judgement], list[int]]:
-    """Return the judgement of every case, and in how many processes a side it was measured."""
+    """Return the judgement of every case, and in how many processes a side, or this night, it was measured."""
+    if design.nightly and suite.nights:
+        suite = suite.nights
     cases, counts = len(suite.truth), [design.first] * len(suite.truth)
-    looks = looks_of(design.first, design.most)
+    looks = (nightly_looks if design.nightly else looks_of)(design.first, design.most)
     rules = replace(rules, looks=len(looks))
-    found = _look(suite, counts, design.stored, rules)
+    found = _look(suite, counts, design.stored or design.nightly, rules)
     for processes in looks[1:]:
         undecided = [case for case in range(cases) if following(found[case])]
         if not undecided:
             break
         for case in undecided:
             counts[case] = processes
-        found = _look(suite, counts, design.stored, rules)
+        found = _look(suite, counts, design.stored or design.nightly, rules)
     return found, counts
 
 
-def _look(suite: Suite, counts: Sequence[int], stored: bool, rules: VerdictRules) -> list[Judgement]:
+def _look(suite: Suite, counts: Sequence[int], known: bool, rules: VerdictRules) -> list[Judgement]:
     pairs = []
     for case, count in enumerate(counts):
         a, b, *clocked = suite.first(case, count)
-        pairs.append(Pair(a, b, (clocked[0], clocked[1]), *(suite.known[case] if stored else ())))
+        pairs.append(Pair(a, b, (clocked[0], clocked[1]), *(suite.known[case] if known else ())))
     control = control_of({str(case): pairs[case] for case in suite.identical})
     shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs]
     return judged(pairs, rules, control.widening, shifts)

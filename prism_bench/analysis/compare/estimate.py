@@ -27,16 +27,26 @@ def reach(freedom: float) -> float:
 
 @dataclass(frozen=True)
 class Spread:
-    """The variance of a process's log median, known with `freedom` degrees; `within` is the samples' share of it."""
+    """The variance of a process's log median, known with `freedom` degrees; `within` is the samples' share of it.
+
+    `runs` is the variance of what all processes of a run have in common, where the sides are different runs. `earlier`
+    counts the runs that are side A and taught the spread; 0 where it was learned elsewhere.
+    """
 
     variance: float
     freedom: float
     within: float = 0.0
+    runs: float = 0.0
+    earlier: int = 0
 
     @property
     def between(self) -> float:
         """What is left of the variance when the samples' share is taken off: the processes differ."""
         return max(self.variance - self.within, 0.0)
+
+    def of(self, processes_a: int, processes_b: int) -> float:
+        """Return the variance of the difference of two sides; what runs differ by is not reduced by more processes."""
+        return self.variance * (1 / processes_a + 1 / processes_b) + self.runs * (1 + 1 / max(self.earlier, 1))
 
 
 @dataclass(frozen=True)
@@ -93,17 +103,21 @@ def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
     Few processes know their own spread badly: three that happen to agree would make any difference certain. Weighing
     variances by their degrees of freedom is the moderated t of G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3.
     Processes that agree better than is known take nothing off it: they may all be on one of two levels. Where they
-    differ by much more, the machine is noisier now and they alone count.
+    differ by much more, the machine is noisier now and they alone count. Processes of A that taught the spread are not
+    counted twice.
     """
     freedom = max(len(a.logs) - 1, 0) + max(len(b.logs) - 1, 0)
     own = a.variance + b.variance
     log = b.centre - a.centre
     if known is None or not known.freedom:
         return Estimate(log, sqrt(own), freedom) if freedom and own == own else Estimate(log, float("nan"), 0)
-    prior = known.variance * (1 / len(a.logs) + 1 / len(b.logs))
+    prior = known.of(len(a.logs), len(b.logs))
+    if known.earlier:
+        alone = Spread(b.variance * len(b.logs), len(b.logs) - 1, runs=known.runs, earlier=known.earlier)
+        own, freedom = alone.of(len(a.logs), len(b.logs)), int(alone.freedom)
     if own != own:
         return Estimate(log, sqrt(prior), known.freedom)
-    if own > OUTGROWN * prior:
+    if own > (OUTGROWN * (1 + 2 / freedom) if known.earlier else OUTGROWN) * prior:
         return Estimate(log, sqrt(own), freedom)
     together = freedom + known.freedom
     return Estimate(log, sqrt(max(prior, (freedom * own + known.freedom * prior) / together)), together)
@@ -113,4 +127,5 @@ def smallest_change(spread: Spread, processes_a: int, processes_b: int) -> float
     """Return the relative change that so many processes a side find at the 1 % level in 95 of 100 cases."""
     if not spread.freedom or not processes_a or not processes_b:
         return float("inf")
-    return expm1(reach(spread.freedom) * sqrt(spread.variance * (1 / processes_a + 1 / processes_b)))
+    freedom = spread.freedom + (processes_b - 1 if spread.earlier else 0)
+    return expm1(reach(freedom) * sqrt(spread.of(processes_a, processes_b)))

@@ -387,6 +387,20 @@ def looks_of(start: int, most: int) -> tuple[int, ...]:
     return tuple(looks)
 
 
+NIGHTLY_ROUNDS, NIGHTLY_MOST = 3, 30
+
+
+def nightly_looks(start: int, most: int = NIGHTLY_MOST) -> tuple[int, ...]:
+    """Return after how many processes the cases of a nightly run are judged: each time twice as many and one more.
+
+    A round costs the start of a run, so that there are fewer rounds than `looks_of` has.
+    """
+    looks = [start]
+    while len(looks) <= NIGHTLY_ROUNDS and looks[-1] < most:
+        looks.append(min(most, 2 * looks[-1] + 1))
+    return tuple(looks)
+
+
 def following(judgement: Judgement) -> bool:
     """Return whether more processes may decide the case."""
     return judgement.verdict == "inconclusive"
