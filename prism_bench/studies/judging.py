@@ -4,10 +4,11 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.boards.known import KnownBoards
+from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.gate.against_baseline import baseline_part
 from prism_bench.analysis.gate.against_history import trend_part
-from prism_bench.analysis.gate.against_last import last_part, once
+from prism_bench.analysis.gate.against_last import earlier_records, last_part, once
 from prism_bench.analysis.gate.checks import Gate, gate
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.trend.choice import kept_floors
@@ -32,6 +33,8 @@ def judged(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
     history = store.read_history(runs)
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
     boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
-    baseline = baseline_part(reading, source, runs, floors, boards)
-    last = once(last_part(reading, history, runs, floors), [baseline])
+    earlier = earlier_records(reading.record, history, runs)
+    known = earlier_runs([one.record for one in earlier]).known_apart if earlier else {}
+    baseline = baseline_part(reading, source, runs, floors, boards, known)
+    last = once(last_part(reading, history, runs, floors, earlier), [baseline])
     return gate(reading, source, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])

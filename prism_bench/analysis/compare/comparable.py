@@ -16,7 +16,7 @@ from prism_bench.units import count_text
 
 # How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not
 # the value. All others may change it: `seeds` choose the inputs that are timed, and an unknown one may do anything.
-FREE = ("processes", "seed", "criteria")
+FREE = ("processes", "seed", "criteria", "looks")
 SHOWN = 4  # differing settings that are named
 
 
@@ -137,6 +137,7 @@ def _software(a: RunRecord, b: RunRecord) -> list[str]:
     return [f"software differs: {', '.join(pairs)}"] if pairs else []
 
 
+LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
 # Software between machine code and its time; NumPy and compilers do not once the code is the same.
 SOFTWARE = ("driver", "runtime", "cuda", "cupy", "nvrtc")
 

@@ -15,6 +15,7 @@ from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.build_identity import new_compilers
 from prism_bench.analysis.compare.across import crossed, shifts_of
 from prism_bench.analysis.compare.comparable import (
+    LAUNCHED,
     Surroundings,
     device_of,
     other_host,
@@ -27,6 +28,8 @@ from prism_bench.analysis.compare.comparison_views import (
     comparison_line,
 )
 from prism_bench.analysis.compare.control import Control, control_findings, with_changed
+from prism_bench.analysis.compare.earlier_runs import Known
+from prism_bench.analysis.compare.estimate import larger
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.compare.selection import Selection
 from prism_bench.analysis.compare.verdict import (
@@ -44,8 +47,6 @@ from prism_bench.measure.limits import valid
 from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
-
-LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
 
 _Cases = tuple[CaseResult, CaseResult]
 _Row = tuple[ComparedCase, _Cases]
@@ -114,11 +115,12 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     changed: Collection[str] = (),
     boards: KnownBoards | None = None,
+    earlier: Known | None = None,
 ) -> RecordComparison:
     """Return B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
 
     The cases `changed` are known to differ in their code, whatever the records know of it. `boards` are the factors of
-    cases whose sides two boards measured (see `across`).
+    cases whose sides two boards measured (see `across`), `earlier` the spreads that runs before B showed.
     Raise a ResultsError where backend, device or protocol differ: such times cannot be compared.
     """
     notes = require_comparable(a, b, names)
@@ -129,7 +131,7 @@ def compare(
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
     rows = [_row(name, pair, metric, names, records=(a, b)) for name, pair in shared.items()]
     rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
-    pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
+    pairs = {row.case: _pair(row, both, noise, earlier or {}) for row, both in rows if row.verdict != "not compared"}
     rows = [(replace(row, seconds=(own.a.typical, own.b.typical)) if (own := pairs.get(row.case)) else row, both)
             for row, both in rows]  # fmt: skip
     surrounded = Surroundings(a, b, software_changes(a, b))
@@ -194,11 +196,13 @@ def on_device(metric: str) -> bool:
     return {**MEASURED, **ELSEWHERE}[metric].clock in ("events", "graph")
 
 
-def _pair(row: ComparedCase, both: _Cases, noise: Noise | None) -> Pair:
+def _pair(row: ComparedCase, both: _Cases, noise: Noise | None, earlier: Known) -> Pair:
     a, b = (valid(case, row.metric) for case in both)
     assert a and b, "only cases with times on both sides are judged"
     key = row.case, row.metric
-    return pair_of(a, b, noise.spread(*key) if noise else None, noise.spread_in_cycles(*key) if noise else None)
+    stored = (noise.spread(*key), noise.spread_in_cycles(*key)) if noise else (None, None)
+    learned = earlier.get(key, (None, None))
+    return pair_of(a, b, *(larger(*known) for known in zip(stored, learned, strict=True)))
 
 
 def _judged(

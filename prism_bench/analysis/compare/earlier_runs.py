@@ -10,15 +10,20 @@ same code know both, by an analysis of variance with the run as a random effect 
   between runs, which no number of processes reduces. A case whose runs differ by more keeps its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, exp, fsum, log
-from statistics import median
+from statistics import fmean, median
 
+from prism_bench.analysis.compare.comparable import LAUNCHED, SOFTWARE
 from prism_bench.analysis.compare.estimate import Spread, quantile
-from prism_bench.analysis.compare.medians import SAMPLED, Medians
+from prism_bench.analysis.compare.medians import SAMPLED, Medians, cycles, medians
 from prism_bench.analysis.compare.placements import WITNESSES
+from prism_bench.analysis.rivals import clock_of
+from prism_bench.measure.limits import valid
+from prism_bench.measurement import Measurement, merged
+from prism_bench.run_record import CaseResult, RunRecord
 
 ENOUGH, ALIKE = 5, 3  # earlier runs from which on they are used, and how many more there are than groups of one code
 ODD = 2.0  # times the usual variance: a case beyond it is noisier than the others, and its own processes alone count
@@ -26,7 +31,11 @@ ODD_RUNS = 6.0  # an F of 4 and 10 degrees of freedom that one case in a hundred
 OUTER = 0.997  # of the runs in the history shall be within their intervals
 LEAST = 1e-12  # variance of a log: 1e-6 relative, finer than any clock
 
+STEP = 5.0  # standard errors
+
 Runs = Sequence[Sequence[Medians]]  # of one case, in groups of one code, the newest group first
+Key = tuple[str, str]  # case and metric
+Known = Mapping[Key, tuple[Spread, Spread | None]]  # in time, and in cycles where every run carries the SM clock
 
 
 @dataclass(frozen=True)
@@ -174,3 +183,95 @@ def _trigamma(value: float) -> float:
     while value < 6:
         shift, value = shift + 1 / value**2, value + 1
     return shift + 1 / value + 1 / (2 * value**2) + 1 / (6 * value**3) - 1 / (30 * value**5)
+
+
+@dataclass(frozen=True)
+class EarlierRuns:
+    """The `newest` earlier record with the processes of all runs of its code, and the spreads that are `known`."""
+
+    newest: RunRecord
+    known: Known
+
+    @property
+    def known_apart(self) -> Known:
+        """The spreads for another side A, of one run, whose processes did not teach them."""
+        return {
+            key: (replace(time, earlier=0), replace(in_cycles, earlier=0) if in_cycles else None)
+            for key, (time, in_cycles) in self.known.items()
+        }
+
+
+def earlier_runs(records: Sequence[RunRecord]) -> EarlierRuns:
+    """Return what earlier records, of which the newest comes first, show of its cases; they must be comparable.
+
+    Runs of a case are of one group where machine code and launches, board, driver and toolkit are the same and no step
+    is between them. A run of which that is not known is a group of its own.
+    """
+    tables = [{case.name: case for case in record.cases if case.status == "ok"} for record in records]
+    groups = {
+        (name, clock_of(case)): _groups(records, tables, name, clock_of(case))
+        for name, case in tables[0].items() if not case.is_edge
+    }  # fmt: skip
+    groups = {key: own for key, own in groups.items() if sum(map(len, own)) >= ENOUGH}
+    times = spreads([[[medians(one.processes) for one in group] for group in own] for own in groups.values()])
+    clocked = [[[cycles(one) for one in group] for group in own] for own in groups.values()]
+    in_cycles = spreads([_whole(own) for own in clocked])
+    known = {key: (time, cycle) for key, time, cycle in zip(groups, times, in_cycles, strict=True) if time}
+    alike = {key: merged(groups[key][0]) for key in known}
+    cases = tuple(_with(case, alike.get((case.name, clock_of(case)))) for case in records[0].cases)
+    return EarlierRuns(replace(records[0], cases=cases), known)
+
+
+def _groups(
+    records: Sequence[RunRecord], tables: Sequence[Mapping[str, CaseResult]], name: str, metric: str
+) -> list[list[Measurement]]:
+    """Return the case's measurements in groups, the newest first; none where the newest record has no valid one."""
+    groups: dict[object, list[Measurement]] = {}
+    for place, (record, table) in enumerate(zip(records, tables, strict=True)):
+        measured = valid(table[name], metric) if name in table else None
+        if measured and measured.samples:
+            groups.setdefault(_state(record, table[name]) or place, []).append(measured)
+        elif not place:
+            return []
+    return [part for group in groups.values() for part in _without_step(group)]
+
+
+def _state(record: RunRecord, case: CaseResult) -> tuple[object, ...] | None:
+    """Return what the case's time depends on; None where it is not known to be the same in another run."""
+    board, code = record.board_of(case), case.code
+    if code.get("sass"):
+        world = {name: version for name, version in record.software.items() if name.startswith(SOFTWARE)}
+        return board, *(str(code.get(name)) for name in LAUNCHED), str(sorted(world.items()))
+    world = str(sorted(record.software.items()))
+    if code.get("source"):
+        return board, code.get("language"), code.get("compiler"), code["source"], world
+    return (board, record.commit, world) if record.commit and not record.dirty else None
+
+
+def _without_step(group: list[Measurement]) -> list[list[Measurement]]:
+    """Return the runs, the newest first, in two parts where a step is between them: each part apart from the other one.
+
+    A step is STEP standard errors of what runs differ by within the parts. A single run apart is no step.
+    """
+    centres = [medians(one.processes).centre for one in group]
+    for place in range(2, len(centres) - 1):
+        parts = centres[:place], centres[place:]
+        left = fsum((log - fmean(part)) ** 2 for part in parts for log in part) / (len(centres) - 2)
+        error = (left * (1 / len(parts[0]) + 1 / len(parts[1]))) ** 0.5
+        apart = min(parts[0]) > max(parts[1]) or max(parts[0]) < min(parts[1])
+        if apart and abs(fmean(parts[0]) - fmean(parts[1])) > STEP * error:
+            return [group[:place], group[place:]]
+    return [group]
+
+
+def _whole(groups: Sequence[Sequence[Medians | None]]) -> list[list[Medians]]:
+    """Return the groups where all of their runs are known; else none."""
+    known = [[run for run in group if run] for group in groups]
+    return known if sum(map(len, known)) == sum(map(len, groups)) else []
+
+
+def _with(case: CaseResult, measured: Measurement | None) -> CaseResult:
+    if measured is None:
+        return case
+    others = (one for one in case.measurements if (one.metric, one.subject) != (measured.metric, measured.subject))
+    return replace(case, measurements=(measured, *others))

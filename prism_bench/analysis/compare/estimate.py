@@ -1,6 +1,6 @@
 """Estimate of a ratio: how much longer B takes than A, with its error and the smallest change that can be seen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, expm1, fsum, hypot, sqrt
 
@@ -44,9 +44,14 @@ class Spread:
         """What is left of the variance when the samples' share is taken off: the processes differ."""
         return max(self.variance - self.within, 0.0)
 
+    @property
+    def lasting(self) -> float:
+        """The variance of the difference of two sides that more processes do not reduce: they are different runs."""
+        return self.runs * (1 + 1 / max(self.earlier, 1))
+
     def of(self, processes_a: int, processes_b: int) -> float:
-        """Return the variance of the difference of two sides; what runs differ by is not reduced by more processes."""
-        return self.variance * (1 / processes_a + 1 / processes_b) + self.runs * (1 + 1 / max(self.earlier, 1))
+        """Return the variance of the difference of two sides of that many processes."""
+        return self.variance * (1 / processes_a + 1 / processes_b) + self.lasting
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,17 @@ class Estimate:
     def without(self, log: float, error: float) -> "Estimate":
         """Return the same divided by a shift, of which the log is known with that error."""
         return Estimate(self.log - log, hypot(self.error, error), self.freedom) if log or error else self
+
+
+def larger(stored: Spread | None, learned: Spread | None) -> Spread | None:
+    """Return the larger of a stored noise floor and what earlier runs showed, with what those runs differ by."""
+    if stored is None or learned is None:
+        return stored or learned
+    return (
+        replace(learned, variance=stored.variance, freedom=stored.freedom)
+        if stored.variance > learned.variance
+        else learned
+    )
 
 
 def pooled(*sides: Medians) -> Spread:

@@ -29,7 +29,7 @@ single one's.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, copysign, exp, expm1, hypot, inf, log1p, sqrt
 from operator import sub
 from typing import Literal, get_args
@@ -337,30 +337,38 @@ def _verdict(
         reason = f"withheld: {size} {word} is below the noise floor of {share_text(floor)}; {needed}"
         return "inconclusive", reason, None
     among = f" among {suite.cases} cases" if suite.cases > 1 else ""
-    few = count_text(min(pair.processes), "process", "processes")
-    return "inconclusive", f"{size} {word} ({ends}), not proven{among} by {few} a side; {needed}", None
+    few = count_text(min(pair.processes), "process", "processes") + ("" if pair.deciding.spread.earlier else " a side")
+    return "inconclusive", f"{size} {word} ({ends}), not proven{among} by {few}; {needed}", None
 
 
 def _needed(pair: _Evidence, suite: _Suite, rules: VerdictRules) -> str:
-    """Return how many processes a side would decide the case if they differed as these do."""
+    """Return how many processes a side would decide the case if they differed as these do.
+
+    Earlier runs get no more processes: there it is how many of the newest run.
+    """
     ratio, spread, known = pair.deciding.estimate, pair.deciding.spread, pair.deciding.known
-    variance = max(ratio.error**2 - pair.shift_error**2, 0.0) / sum(1 / count for count in pair.processes)
-    stored = ratio.freedom - sum(count - 1 for count in pair.processes)
+    earlier = bool(spread.earlier)
+    fixed = hypot(pair.shift_error, sqrt(spread.lasting) * pair.widening)
+    variance = max(ratio.error**2 - fixed**2, 0.0) / sum(1 / count for count in pair.processes)
+    stored = ratio.freedom - (pair.processes[1] - 1 if earlier else sum(count - 1 for count in pair.processes))
     chance = rules.discoveries * (suite.shown + 1) / max(suite.cases, 1) / rules.looks
 
     def decides(count: int) -> bool:
-        error = hypot(sqrt(variance * 2 / count), pair.shift_error)
-        later = Estimate(ratio.log, error, stored + 2 * count - 2)
+        first = pair.processes[0] if earlier else count
+        error = hypot(sqrt(variance * (1 / first + 1 / count)), fixed)
+        later = Estimate(ratio.log, error, stored + count - 1 + (0 if earlier else count - 1))
         freedom = spread.freedom if known else 2 * count - 2
-        seen = _seen(Spread(spread.variance, freedom), (count, count), pair.widening, pair.shift_error)
+        seen = _seen(replace(spread, freedom=freedom), (first, count), pair.widening, pair.shift_error)
         low, high = later.interval(rules.repeated)
         is_same = max(high, 1 / max(low, 1e-9)) < 1 + rules.most and max(low, 1 / high) <= 1 + rules.least
         return is_same or (later.p <= chance and abs(ratio.log) > log1p(max(pair.least, seen)))
 
-    count = next((count for count in NAMED if count > max(pair.processes) and decides(count)), None)
+    most = pair.processes[1] if earlier else max(pair.processes)
+    of = "" if earlier else " a side"
+    count = next((count for count in NAMED if count > most and decides(count)), None)
     if count is None:
-        return f"more than {max(NAMED[-1], *pair.processes)} processes a side are needed"
-    return f"about {count} processes a side would decide"
+        return f"more than {max(NAMED[-1], most)} processes{of} are needed"
+    return f"about {count} processes{of} would decide"
 
 
 def _withheld(pair: _Evidence, confirmed: bool, word: str, size: str) -> str | None:

@@ -8,7 +8,9 @@ from prism_bench import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, compare, comparison_findings
+from prism_bench.analysis.compare.earlier_runs import Known
 from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.compare.verdict import RULES
 from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.gate.baselines import Baseline, Slowdown
 from prism_bench.analysis.gate.checks import WELL, CheckGravity, GateCheck, GatePart, of_finding
@@ -23,12 +25,13 @@ _ANSWERS = {"not compared": "unmeasured"}
 
 
 def baseline_part(
-    reading: Reading, path: Path, runs: Path, noise: Noise | None = None, boards: KnownBoards | None = None
-) -> GatePart:
+    reading: Reading, path: Path, runs: Path, noise: Noise | None = None, boards: KnownBoards | None = None,
+    earlier: Known | None = None,
+) -> GatePart:  # fmt: skip
     """Return the part of the gate on the record at `path`; without a baseline it has no checks and a reason.
 
     The baseline's own record, where it is still kept, is compared with this one; a ResultsError where the two do not
-    compare. Where it is gone, only the plain factor is checked.
+    compare. Where it is gone, only the plain factor is checked. `earlier` are the spreads that earlier runs showed.
     """
     baseline = reading.promises.baseline
     if baseline is None:
@@ -36,11 +39,18 @@ def baseline_part(
     if Path(baseline.record).name == path.name:
         return GatePart(NAME, silent="this record is the baseline itself")
     kept, reason = _record_of(baseline, runs, reading.record.machine.get("id"))
-    names = "the baseline", "this record"
-    compared = compared_checks(compare(kept, reading.record, noise, names=names, boards=boards)) if kept else []
+    compared = _compared(kept, reading.record, noise, boards, earlier) if kept else []
     hosts = [of_finding(one) for one in reading.findings if one.kind == "host"]
     checks = [*compared, *_degraded(reading, baseline, compared), *hosts]
     return GatePart(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
+
+
+def _compared(
+    kept: RunRecord, record: RunRecord, noise: Noise | None, boards: KnownBoards | None, earlier: Known | None
+) -> list[GateCheck]:
+    names = "the baseline", "this record"
+    rules = replace(RULES, looks=int(record.protocol.get("looks", 1)))
+    return compared_checks(compare(kept, record, noise, rules, names=names, boards=boards, earlier=earlier))
 
 
 def _record_of(baseline: Baseline, runs: Path, machine: object) -> tuple[RunRecord | None, str | None]:

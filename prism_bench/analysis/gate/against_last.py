@@ -1,35 +1,40 @@
 """Gate checks against the last comparable record: what became slower since then.
 
 Every case is compared with the newest earlier record of the machine, backend and environment, in the order of their
-commits, that has a time of it and shares what
-`comparable` requires. A slow decline, in steps that no two records show, is left to the baseline and the trend.
+commits, that has a time of it and shares what `comparable` requires. Runs before that one, of the same code, are put
+together with it, and show what processes and runs of the case differ by. A slow decline, in steps that no two records
+show, is left to the baseline and the trend.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.boards.known import KnownBoards
-from prism_bench.analysis.compare.comparable import other_host, value_settings
-from prism_bench.analysis.compare.comparison import compare
+from prism_bench.analysis.compare.comparable import device_of, other_host, value_settings
+from prism_bench.analysis.compare.comparison import RecordComparison, compare
 from prism_bench.analysis.compare.control import Control
+from prism_bench.analysis.compare.earlier_runs import ENOUGH, EarlierRuns, earlier_runs
 from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.compare.placements import FEW
+from prism_bench.analysis.compare.verdict import RULES
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.gate.against_baseline import compared_checks
 from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
-from prism_bench.measure.limits import valid_median
+from prism_bench.measure.limits import valid, valid_median
 from prism_bench.raw_source import is_present
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
-from prism_bench.units import ratio_text, time_text
+from prism_bench.units import count_text, ratio_text, time_text
 
 NAME = "last"
 # Times of the kernel alone; copies to and from the host took 1.5 times as long on the same day, with the same code.
 METRICS = ("cold_time", "hot_time", "wall_time")
-MOST = 5  # earlier records that are compared with, where the last ones lack cases
+MOST = 10  # earlier records that are read, where the last ones lack cases
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,14 @@ class Earlier:
     name: str
 
 
-def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> GatePart:
-    """Return the part of the gate that compares with the last comparable record below `runs`, case by case."""
+def last_part(
+    reading: Reading, history: History, runs: Path, noise: Noise | None = None,
+    earlier: Sequence[Earlier] | None = None,
+) -> GatePart:  # fmt: skip
+    """Return the part of the gate that compares with the last comparable record below `runs`, case by case.
+
+    `earlier` are the records that `earlier_records` read, where the caller has them.
+    """
     record, factor = reading.record, reading.promises.degraded
     timed = replace(record, cases=tuple(case for case in reading.cases if _times(case)))
     left = {case.name for case in timed.cases}
@@ -49,8 +60,9 @@ def last_part(reading: Reading, history: History, runs: Path, noise: Noise | Non
         return GatePart(NAME, silent="no case of this record has a time to compare")
     found: list[GateCheck] = []
     boards = KnownBoards(lambda: history, str(record.machine.get("id")), record.backend)
-    for earlier in _earlier(record, history, runs):
-        checks = _of_left(_against(earlier, timed, noise, factor, boards), left)
+    earlier = earlier_records(record, history, runs) if earlier is None else earlier
+    for place in range(len(earlier)):
+        checks = _of_left(_against(earlier[place:], timed, noise, factor, boards), left)
         found += checks
         left -= {check.case for check in checks}
         if not left:
@@ -74,38 +86,82 @@ def _of_left(checks: Sequence[GateCheck], left: Collection[str]) -> list[GateChe
     return own if any(check.case for check in own) else []
 
 
-def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlier]:
-    """Yield the records before this one that compare with it, the newest first, MOST at most."""
-    count = 0
+def earlier_records(record: RunRecord, history: History, runs: Path) -> list[Earlier]:
+    """Return the records before this one that compare with it, the newest first, until ENOUGH have each of its cases.
+
+    At most MOST are read.
+    """
+    found: list[Earlier] = []
+    seen = Counter[str]()
+    timed = {case.name for case in record.cases if _times(case)}
     settings = value_settings(record.protocol)
     for facts in reversed(history.before(record)):
-        if count < MOST and value_settings(facts.protocol) == settings and is_present(runs / facts.file):
-            try:
-                older = store.read(runs / facts.file, edges=False)
-            except ResultsError:
-                continue  # the history reports it as left out
-            count += 1
-            yield Earlier(older, f"{facts.when[:10]} {(facts.commit or '')[:8]}".strip())
+        if len(found) >= MOST or (found and all(seen[name] >= ENOUGH for name in timed)):
+            break
+        if value_settings(facts.protocol) != settings or not is_present(runs / facts.file):
+            continue
+        try:
+            older = store.read(runs / facts.file, edges=False)
+        except ResultsError:
+            continue  # the history reports it as left out
+        if device_of(older) == device_of(record):
+            found.append(Earlier(older, f"{facts.when[:10]} {(facts.commit or '')[:8]}".strip()))
+            seen.update(case.name for case in older.cases if _times(case))
+    return found
 
 
 def _against(
-    earlier: Earlier, record: RunRecord, noise: Noise | None, factor: float, boards: KnownBoards
+    earlier: Sequence[Earlier], record: RunRecord, noise: Noise | None, factor: float, boards: KnownBoards
 ) -> list[GateCheck]:
-    """Return what the comparison finds for the cases that both have, and what is slower by the factor all the same."""
+    """Return what the comparison with the first of the records finds for the cases that both have.
+
+    That is also what is slower by the factor all the same, and which cases want more processes.
+    """
     names = {case.name for case in record.cases}
-    older = replace(earlier.record, cases=tuple(case for case in earlier.record.cases if case.name in names))
-    try:
-        comparison = compare(older, record, noise, names=(earlier.name, "this record"), boards=boards)
-    except ResultsError:
-        return []  # another device of the same machine
+    known = earlier_runs([_only(one.record, names) for one in earlier])
+    older, name = _only(earlier[0].record, names), earlier[0].name
+    rules = replace(RULES, looks=int(record.protocol.get("looks", 1)))
+    comparison = compare(
+        known.newest, record, noise, rules, names=(name, "this record"), boards=boards, earlier=known.known
+    )
     compared = [check for check in compared_checks(comparison) if check.answer != "unmeasured"]
     slower = {(check.case, check.metric) for check in compared if check.grave}
     metric, later = next((one.metric for one in comparison.cases if one.identical), None), _later(comparison.control)
     far = [check for case in record.cases
            for check in _degraded(case, record, older, factor, {metric: later}) if not _in(check, slower)]  # fmt: skip
-    known = {(check.case, check.metric) for check in far}
-    checks = [check for check in compared if not _in(check, known)] + far
-    return [replace(check, against=earlier.record.commit) for check in checks]
+    replaced = {(check.case, check.metric) for check in far}
+    checks = [check for check in compared if not _in(check, replaced)] + far
+    checks += _wanting(comparison, (older, record), known, noise)
+    return [replace(check, against=earlier[0].record.commit) for check in checks]
+
+
+def _only(record: RunRecord, names: Collection[str]) -> RunRecord:
+    return replace(record, cases=tuple(case for case in record.cases if case.name in names))
+
+
+def _wanting(
+    comparison: RecordComparison, records: tuple[RunRecord, RunRecord], known: EarlierRuns, noise: Noise | None
+) -> Iterator[GateCheck]:
+    """Yield one note on the undecided cases of few processes whose spread nothing shows: what would show it."""
+    floors = noise if noise and not noise.misfit(records[1]) else None
+    tables = [{case.name: case for case in record.cases} for record in records]
+
+    def is_few(case: str, metric: str) -> bool:
+        sides = [found for table in tables if (found := valid(table[case], metric))]
+        return min((len(side.processes) for side in sides), default=FEW) < FEW
+
+    unknown = [
+        one.case for one in comparison.cases
+        if one.verdict == "inconclusive" and (one.case, one.metric) not in known.known
+        and not (floors and floors.spread(one.case, one.metric)) and is_few(one.case, one.metric)
+    ]  # fmt: skip
+    if unknown:
+        message = (
+            f"{count_text(len(unknown), 'undecided case')} in fewer than {FEW} processes, without a noise floor and "
+            f"without {ENOUGH} earlier runs of the same code: measure with --processes {FEW}, or run again; after "
+            f"{ENOUGH} runs their own history shows what they differ by"
+        )
+        yield GateCheck(None, None, "processes", "note", message, cases=tuple(unknown))
 
 
 def _later(control: Control) -> float:
