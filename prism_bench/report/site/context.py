@@ -7,11 +7,12 @@ from pathlib import Path
 
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparison import RecordComparison
+from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.against_baseline import baseline_part
 from prism_bench.analysis.gate.against_history import trend_part
 from prism_bench.analysis.gate.against_last import NAME as LAST
-from prism_bench.analysis.gate.against_last import last_part, once
+from prism_bench.analysis.gate.against_last import Earlier, earlier_records, last_part, once
 from prism_bench.analysis.gate.checks import Gate, GatePart, gate
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend import Breakpoint, Step, Trend, trend
@@ -135,8 +136,9 @@ def context_of(
     reading, refusal = judged(record, catalogue)
     floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)
     found = trend(history, floors)
-    baseline = _baseline(reading, path, places, noise, history)
-    last = once(last_part(reading, history, places.runs, noise), [baseline])
+    earlier = earlier_records(record, history, places.runs)
+    baseline = _baseline(reading, path, places, noise, history, earlier)
+    last = once(last_part(reading, history, places.runs, noise, earlier), [baseline])
     parts = [baseline, last, trend_part(history, record, floors, found)]
     passed = gate(reading, path, parts + ([GatePart("budgets of the device", silent=refusal)] if refusal else []))
     own = tuple(facts for facts in history.records if facts.backend == record.backend)
@@ -152,10 +154,13 @@ def contexts(
         yield context_of(history.of(one.record.owner), one.record, one.path, places, catalogue, passed_by=one.passed_by)
 
 
-def _baseline(reading: Reading, path: Path, places: Places, noise: Noise | None, history: History) -> GatePart:
+def _baseline(
+    reading: Reading, path: Path, places: Places, noise: Noise | None, history: History, earlier: Sequence[Earlier]
+) -> GatePart:
     """Return the gate's checks against the baseline; a gap with its reason where the two do not compare."""
     try:
-        return baseline_part(reading, path, places.runs, noise, _boards(reading, history))
+        known = earlier_runs([one.record for one in earlier]).known_apart if earlier else {}
+        return baseline_part(reading, path, places.runs, noise, _boards(reading, history), known)
     except ResultsError as error:
         return GatePart("baseline", silent=str(error))
 
