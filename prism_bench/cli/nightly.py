@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 NAME = "nightly"
 CONTEXT = {"ignore_unknown_options": True}  # options of `run` are among the words
 _CHOSEN_HERE = ("part", "output")  # options of `run`
+_CHOSEN_AGAIN = ("cases", "filter", "processes", "peers", "json", "runs")  # by what measures undecided cases again
 
 _WordsArgument = Annotated[
     list[str] | None,
@@ -51,8 +53,8 @@ def command(
 ) -> None:
     """Run the nightly job: measure, check, alert and publish.
 
-    It measures an unchanged commit too. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and
-    PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
+    It measures an unchanged commit too, and cases that the check cannot decide in more processes. Alerts go to the
+    webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
 
     Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
     the exit code of the run counts.
@@ -64,16 +66,16 @@ def command(
 
     keys = _keys()
     given = tuple(words or keys.run)
-    backend = _refuse_bad(given)
+    parsed = _parsed(given)
     kept = history_target(None).address if (keys.history if history is None else history) else None
     plan = NightlyPlan(
         root(), given, gpus or keys.gpus, catalogue=catalogue, runs=runs, site=site, noise=noise, asv=keys.asv,
-        history=kept,
+        history=kept, processes=parsed.processes, options=parsed.options,
     )  # fmt: skip
     if dry_run:
         _show_plan(plan, json=json)
         return
-    if backend is None:
+    if parsed.backend is None:
         _require_gpu()
     found = options.open_catalogue(catalogue)
     result = nightly(plan, found, _output(found, json=json))
@@ -88,20 +90,43 @@ def _keys() -> "NightlyKeys":
     return found.section("nightly", NightlyKeys) if found else NightlyKeys()
 
 
-def _refuse_bad(words: "Sequence[str]") -> str | None:
-    """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured.
+@dataclass(frozen=True)
+class _ParsedRun:
+    """What the words of `prism-bench run` ask for: how many `processes`, which `options` but those and the cases.
 
-    Return the backend that they or the configuration name, or that of a fleet; None where the default one is taken.
+    `backend` is the one that they or the configuration name, or that of a fleet; None where the default one is taken.
     """
+
+    processes: int
+    options: tuple[str, ...]
+    backend: str | None
+
+
+def _parsed(words: "Sequence[str]") -> _ParsedRun:
+    """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured."""
     parser = typer.Typer(add_completion=False)
     parser.command(run.NAME)(run.command)
     found = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(words))
     for name in _CHOSEN_HERE:
         if found.params.get(name) is not None:
             raise UsageError(f"--{name}: nightly chooses it, by --gpus; leave it out")
+    rest: list[str] = []
+    for parameter in found.command.params:
+        source = found.get_parameter_source(str(parameter.name))
+        if parameter.name not in _CHOSEN_AGAIN and source and source.name == "COMMANDLINE":
+            rest += _words_of(found.params[str(parameter.name)], parameter.opts, parameter.secondary_opts)
     configuration = project.current()
     named = found.params.get("backend") or (configuration.keys.backend if configuration else None)
-    return named or ("cuda" if found.params.get("fleet") else None)
+    backend = named or ("cuda" if found.params.get("fleet") else None)
+    return _ParsedRun(int(found.params["processes"]), tuple(rest), backend)
+
+
+def _words_of(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:
+    """Return an option with its value as a command line has it."""
+    if isinstance(value, bool):
+        return [(names if value else opposites)[0]]
+    values = cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else [value]
+    return [word for one in values for word in (names[0], str(one))]
 
 
 def _require_gpu() -> None:

@@ -1,4 +1,7 @@
-"""A nightly run from its lock to its pages: fetch the history, measure, check, alert, publish, keep the history."""
+"""A nightly run from its lock to its pages: fetch the history, measure, check, alert, publish, keep the history.
+
+Cases that the check could not decide are measured again before it answers.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -6,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench import store
+from prism_bench.analysis.gate.against_last import NAME as LAST
 from prism_bench.analysis.gate.checks import Gate
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError
@@ -16,7 +20,15 @@ from prism_bench.run_record import RunRecord
 from prism_bench.studies.asv_runs import hand_over, project_at
 from prism_bench.studies.judging import judged
 from prism_bench.studies.keeping import checkout_of, fetch, history_target, keep
-from prism_bench.studies.nightly import NightlyMeasurement, NightlyPlan, PartState, locked, measured, new_logs
+from prism_bench.studies.nightly import (
+    NightlyMeasurement,
+    NightlyPlan,
+    PartState,
+    locked,
+    measured,
+    measured_again,
+    new_logs,
+)
 from prism_bench.units import count_text
 
 FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
@@ -60,7 +72,7 @@ def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> N
         logs = new_logs(plan.root)
         output.tell(f"nightly: logs in {plan.shown(logs)}")
         with delivery.failures(plan.alert_state, output.tell):
-            found = _measured(plan, logs, output)
+            found = _measured(plan, logs, catalogue, output)
         result = NightlyResult(found.code, logs, found.record, interrupted=found.interrupted)
         if found.record is None or found.interrupted:
             return replace(result, exit_code=FAILED)
@@ -70,7 +82,7 @@ def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> N
         return _kept(result, plan, output) if plan.history else result
 
 
-def _measured(plan: NightlyPlan, logs: Path, output: NightlyOutput) -> NightlyMeasurement:
+def _measured(plan: NightlyPlan, logs: Path, catalogue: Catalogue, output: NightlyOutput) -> NightlyMeasurement:
     if plan.history:
         target = history_target(plan.history)
         fetched = fetch(target, checkout_of(target, plan.runs))
@@ -79,11 +91,26 @@ def _measured(plan: NightlyPlan, logs: Path, output: NightlyOutput) -> NightlyMe
         )
     with output.progress() as progress:
         found = measured(plan, logs, progress)
+    with output.progress() as progress:
+        found = measured_again(
+            plan, found, logs, lambda record: _undecided(record, plan, catalogue), progress,
+            lambda words: output.tell(f"nightly: {words}"),
+        )  # fmt: skip
     for problem in found.problems:
         output.tell(f"nightly: {problem}")
     if found.record is None and not found.interrupted:
         raise ResultsError("nightly: no record was written")
     return found
+
+
+def _undecided(record: Path, plan: NightlyPlan, catalogue: Catalogue) -> set[str]:
+    """Return the cases that the comparison with the last record could not decide; none where the gate cannot judge."""
+    try:
+        gate = judged(record, catalogue, plan.runs, plan.noise)
+    except PrismBenchError:
+        return set()  # the check says why
+    last = [check for part in gate.parts if part.name == LAST for check in part.checks]
+    return {check.case for check in last if check.case and check.answer == "inconclusive"}
 
 
 def _judged(

@@ -11,13 +11,25 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.analysis.compare.verdict import CHANGED, RULES, VerdictRules
+from prism_bench.analysis.compare.verdict import CHANGED, NIGHTLY_MOST, RULES, VerdictRules
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
-from prism_bench.studies.simulated_verdicts import FORMS, Design, Form, Suite, generated, judged_suite
+from prism_bench.studies.simulated_verdicts import (
+    EARLIER,
+    FORMS,
+    NIGHTLY,
+    Design,
+    Form,
+    Suite,
+    generated,
+    judged_suite,
+)
 
 PLANTED = (1.02, 1.05, 1.10)
-DESIGNS = (Design(3, 3, False), Design(5, 5, False), Design(5, 5, True), Design(3, 15, False), Design(3, 15, True))
+DESIGNS = (
+    Design(3, 3, False), Design(5, 5, False), Design(5, 5, True), Design(3, 15, False), Design(3, 15, True),
+    Design(NIGHTLY, NIGHTLY, False, nightly=True), Design(NIGHTLY, NIGHTLY_MOST, False, nightly=True),
+)  # fmt: skip
 SEED = 20261122
 
 
@@ -95,6 +107,7 @@ def _row(form: str, design: Design, sums: Mapping[float, Counter[str]]) -> dict[
     plain, two = sums[1.0], sums[1.02]
     return {
         "noise": form, "processes": design.words, "stored_floor": "yes" if design.stored else "no",
+        "earlier_runs": str(EARLIER if design.nightly else 0),
         "pairs": str(plain["pairs"]), "pairs_with_a_false_change": _share(plain, "pairs with a false one", "pairs"),
         "false_verdicts": _share(plain, "false", "unchanged"), "coverage": _share(plain, "covered", "judged"),
         **{f"found_{round(ratio * 100 - 100)}": _share(sums[ratio], "found", "planted") for ratio in PLANTED},

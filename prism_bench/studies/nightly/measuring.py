@@ -51,13 +51,13 @@ def measured(plan: NightlyPlan, logs: Path, report: Report) -> NightlyMeasuremen
         for part, device in enumerate(plan.devices[: plan.gpus] if plan.gpus > 1 else [None], 1)
     ]
     with interrupts.held():
-        interrupted = _watched(parts, report)
+        interrupted = watched(parts, report)
         codes = [part.end() for part in parts]
         found = _one_record(plan, logs, parts, interrupted=interrupted)
-        return replace(found, code=max(found.code, _worst(codes)))
+        return replace(found, code=max(found.code, worst_code(codes)))
 
 
-def _watched(parts: Sequence[NightlyChild], report: Report) -> bool:
+def watched(parts: Sequence[NightlyChild], report: Report) -> bool:
     """Report until all parts have ended; return whether a signal came first. Any error ends the parts as well."""
     try:
         with interrupts.allowed():
@@ -80,8 +80,9 @@ def _states(parts: Sequence[NightlyChild]) -> list[PartState]:
     ]
 
 
-def _worst(codes: Iterable[int]) -> int:
-    return max(code if 0 <= code <= _LARGEST else 2 for code in codes)
+def worst_code(codes: Iterable[int]) -> int:
+    """Return the largest exit code of the parts, 0 without one; what is none of a run's counts as 2."""
+    return max((code if 0 <= code <= _LARGEST else 2 for code in codes), default=0)
 
 
 def _record(logs: Path, part: int) -> Path:
@@ -94,10 +95,10 @@ def _one_record(
     """Return the record of one part, or that of several merged; without one where a part is lost."""
     if plan.gpus == 1:
         path = _named(parts[0])
-        lost = () if path else _lost(parts)
+        lost = () if path else lost_parts(parts)
         return NightlyMeasurement(0, path, interrupted, lost)
     kept = [path for part in range(1, plan.gpus + 1) if (path := _record(logs, part)).is_file()]
-    lost = _lost(part for i, part in enumerate(parts, 1) if not _record(logs, i).is_file())
+    lost = lost_parts(part for i, part in enumerate(parts, 1) if not _record(logs, i).is_file())
     if not kept or (lost and not interrupted):
         return NightlyMeasurement(2, None, interrupted, lost)
     try:
@@ -122,7 +123,7 @@ def _merged(plan: NightlyPlan, kept: Sequence[Path]) -> Path:
     return path
 
 
-def _lost(parts: Iterable[NightlyChild]) -> tuple[str, ...]:
+def lost_parts(parts: Iterable[NightlyChild]) -> tuple[str, ...]:
     """Return a sentence for each part without a record, with the end of its log."""
     return tuple(f"{part.log.stem} was not measured ({part.log}): {_tail(part.log)}" for part in parts)
 

@@ -2,10 +2,11 @@
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from prism_bench.analysis.compare.verdict import START
 from prism_bench.errors import UsageError
 from prism_bench.monitor.devices import VISIBLE
 from prism_bench.project import relative
@@ -28,7 +29,10 @@ class NightlyKeys:
 
 @dataclass(frozen=True)
 class NightlyPlan:
-    """What is measured (`words` of `prism-bench run`, on `gpus`), in which project, and where the results go."""
+    """What is measured (`words` of `prism-bench run`, on `gpus`), in which project, and where the results go.
+
+    Of the words, `processes` is how many measure each case, and `options` are all but those and the cases.
+    """
 
     root: Path
     words: tuple[str, ...]
@@ -39,6 +43,8 @@ class NightlyPlan:
     noise: Path
     asv: bool = True
     history: str | None = None  # its address, where it is fetched and kept
+    processes: int = START
+    options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         visible = os.environ.get(VISIBLE)
@@ -67,6 +73,11 @@ class NightlyPlan:
             words += ["--lanes", str(max(1, (os.cpu_count() or 1) // self.gpus))]
         words += self.words
         return [*words, "--part", f"{part}/{self.gpus}", "--output", str(output)] if self.gpus > 1 else words
+
+    def again_words(self, output: Path, cases: Sequence[str], processes: int) -> list[str]:
+        """Return the arguments of `prism-bench` that measure cases again; peers were measured before."""
+        words = ["run", *self._catalogue(), *self.options, "--no-peers", "--processes", str(processes)]
+        return [*words, "--output", str(output), *cases]
 
     def _catalogue(self) -> list[str]:
         return ["--catalogue", str(self.catalogue)] if self.catalogue else []
