@@ -23,6 +23,7 @@ from prism_bench.analysis.compare.placements import WITNESSES
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.measure.limits import valid
 from prism_bench.measurement import Measurement, merged
+from prism_bench.metric import is_host_time
 from prism_bench.run_record import CaseResult, RunRecord
 
 ENOUGH, ALIKE = 5, 3  # earlier runs from which on they are used, and how many more there are than groups of one code
@@ -230,15 +231,15 @@ def _groups(
     for place, (record, table) in enumerate(zip(records, tables, strict=True)):
         measured = valid(table[name], metric) if name in table else None
         if measured and measured.samples:
-            groups.setdefault(_state(record, table[name]) or place, []).append(measured)
+            groups.setdefault(_state(record, table[name], metric) or place, []).append(measured)
         elif not place:
             return []
     return [part for group in groups.values() for part in _without_step(group)]
 
 
-def _state(record: RunRecord, case: CaseResult) -> tuple[object, ...] | None:
+def _state(record: RunRecord, case: CaseResult, metric: str) -> tuple[object, ...] | None:
     """Return what the case's time depends on; None where it is not known to be the same in another run."""
-    board, code = record.board_of(case), case.code
+    board, code = record.host_of(case) if is_host_time(metric) else record.board_of(case), case.code
     if code.get("sass"):
         world = {name: version for name, version in record.software.items() if name.startswith(SOFTWARE)}
         return board, *(str(code.get(name)) for name in LAUNCHED), str(sorted(world.items()))

@@ -9,7 +9,7 @@ from prism_bench.analysis.gate.against_last import last_part, once
 from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
 from prism_bench.analysis.reading import read
 from tests.analysis.gate.test_outcome import PATH
-from tests.analysis.measured_pairs import records
+from tests.analysis.measured_pairs import measured, records
 from tests.report.synthetic import MACHINE, PROTOCOL, case_result, measurement, record_of
 
 
@@ -166,3 +166,37 @@ def test_a_device_that_lost_half_its_rate_is_not_excused(asked):
     seconds = [4e-6 * 1.4**place for place in range(14)]
     part = asked(of_code(*seconds, seed=1), of_code(*(2 * one for one in seconds), seed=90))
     assert {"degraded"} == {answer for _, answer in grave(part)}
+
+
+def noisy(last=1.0, runs=5):
+    """Records of 24 cases whose processes differ by 1 %; the last run's first case takes `last` as long."""
+
+    def case_of(number, day, ratio):
+        found = measured(ratio, processes=3, spread=0.01, seed=100 * day + number)
+        return case_result(f"k{number}", code={"sass": "aa"}, measurements=(found,))
+
+    earlier = [record_of(*(case_of(number, day, 1.0) for number in range(24))) for day in range(runs)]
+    changed = [replace(case_of(number, 50, last if number == 0 else 1.0), code={"sass": "bb"}) for number in range(24)]
+    return [*earlier, record_of(*changed)]
+
+
+def test_three_processes_find_ten_percent_by_the_case_s_own_history(asked):
+    """Processes differ by 1 %: three of them alone prove nothing."""
+    assert set() == grave(asked(*noisy(1.10, runs=1)))
+    assert {("k0[n=100]", "slower")} == grave(asked(*noisy(1.10)))
+    assert set() == grave(asked(*noisy()))
+
+
+def test_few_processes_without_a_history_are_asked_for_more(asked):
+    (note,) = [check for check in asked(*noisy(1.10, runs=1)).checks if check.answer == "processes"]
+    assert "note" == note.gravity and "k0[n=100]" in note.cases
+    assert "measure with --processes 5" in note.message and "5 earlier runs" in note.message
+    assert not [check for check in asked(*noisy(1.10)).checks if check.answer == "processes"]
+
+
+def test_a_record_that_was_judged_while_it_grew_wants_as_much_evidence_later(asked):
+    """A nightly run that may judge four times needs smaller p-values, and so does whatever judges its record again."""
+    *earlier, last = noisy(1.055)
+    asked_again = replace(last, protocol={**last.protocol, "looks": 10_000})
+    assert {("k0[n=100]", "slower")} == grave(asked(*earlier, last))
+    assert set() == grave(asked(*earlier, asked_again))
