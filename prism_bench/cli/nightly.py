@@ -66,16 +66,16 @@ def command(
 
     keys = _keys()
     given = tuple(words or keys.run)
-    parsed = _parsed(given)
+    asked = parsed(given)
     kept = history_target(None).address if (keys.history if history is None else history) else None
     plan = NightlyPlan(
         root(), given, gpus or keys.gpus, catalogue=catalogue, runs=runs, site=site, noise=noise, asv=keys.asv,
-        history=kept, processes=parsed.processes, options=parsed.options,
+        history=kept, processes=asked.processes, options=asked.options,
     )  # fmt: skip
     if dry_run:
         _show_plan(plan, json=json)
         return
-    if parsed.backend is None:
+    if asked.backend is None:
         _require_gpu()
     found = options.open_catalogue(catalogue)
     result = nightly(plan, found, _output(found, json=json))
@@ -91,7 +91,7 @@ def _keys() -> "NightlyKeys":
 
 
 @dataclass(frozen=True)
-class _ParsedRun:
+class ParsedRun:
     """What the words of `prism-bench run` ask for: how many `processes`, which `options` but those and the cases.
 
     `backend` is the one that they or the configuration name, or that of a fleet; None where the default one is taken.
@@ -102,7 +102,7 @@ class _ParsedRun:
     backend: str | None
 
 
-def _parsed(words: "Sequence[str]") -> _ParsedRun:
+def parsed(words: "Sequence[str]") -> ParsedRun:
     """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured."""
     parser = typer.Typer(add_completion=False)
     parser.command(run.NAME)(run.command)
@@ -118,7 +118,7 @@ def _parsed(words: "Sequence[str]") -> _ParsedRun:
     configuration = project.current()
     named = found.params.get("backend") or (configuration.keys.backend if configuration else None)
     backend = named or ("cuda" if found.params.get("fleet") else None)
-    return _ParsedRun(int(found.params["processes"]), tuple(rest), backend)
+    return ParsedRun(int(found.params["processes"]), tuple(rest), backend)
 
 
 def _words_of(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:

@@ -10,9 +10,11 @@ import time
 import pytest
 
 from prism_bench import store
+from prism_bench.cli import nightly as nightly_command
 from prism_bench.options import parts
 from prism_bench.report import nightly
 from prism_bench.report.nightly import NightlyResult
+from prism_bench.studies.nightly import NightlyPlan, again
 from prism_bench.workers.child import environment
 from tests.cli.conftest import TOYS
 
@@ -30,6 +32,34 @@ def test_gpus_share_a_run_that_is_judged_and_published(shell, tmp_path, toys, mo
     assert all((tmp_path / "reports/site" / name).is_file() for name in ("index.html", "check.md", "check.xml"))
     assert re.search(r"^nightly: \d+ s: part 1 of 2: ", done.err, re.MULTILINE), "it reports how far each part is"
     assert "alerts: no webhook" in done.err
+
+
+def test_undecided_cases_are_measured_again_before_it_answers(shell, tmp_path, toys, monkeypatch):
+    """One process a side decides nothing; two more do. Each case stays on the GPU that measured it."""
+    monkeypatch.setattr(again, "nightly_looks", lambda start: (start, start + 2))
+    words = ("nightly", *toys, "--gpus", 2, *QUICK)
+    assert 0 == shell(*words).code
+    done = shell(*words)
+    assert 0 == done.code, done.out + done.err
+    assert "nightly: 3 undecided cases: measured again in 2 processes" in done.err
+    first, second = (store.read(path) for path in sorted(tmp_path.glob("reports/runs/*/*.json.gz")))
+    counts = [[len(one.measurement("cold_time").processes) for one in record.cases if one.measurements]
+              for record in (first, second)]  # fmt: skip
+    assert [[1, 1, 1], [3, 3, 3]] == counts
+    assert 2 == first.protocol["looks"] == second.protocol["looks"]
+
+
+def test_measuring_again_keeps_the_options_and_chooses_the_cases(tmp_path):
+    words = ["softmax", "--filter", "gelu", "--label", "S0", "--label", "S1", "--no-energy", "--processes", "5",
+             "--timeout", "30", "--no-peers", "--json"]  # fmt: skip
+    asked = nightly_command.parsed(words)
+    processes, rest = asked.processes, asked.options
+    assert (5, ("--label", "S0", "--label", "S1", "--timeout", "30.0", "--no-energy")) == (processes, rest)
+    plan = NightlyPlan(tmp_path, (), 1, None, tmp_path, tmp_path, tmp_path, processes=processes, options=rest)
+    output = str(tmp_path / "again.json.gz")
+    again_words = plan.again_words(tmp_path / "again.json.gz", ["softmax[n=1]"], 2)
+    assert ["--no-peers", "--processes", "2", "--output", output, "softmax[n=1]"] == again_words[-6:]
+    nightly_command.parsed(again_words[1:-3] + again_words[-1:])
 
 
 def test_a_kernel_that_is_not_there_ends_with_2_and_its_reason(shell, toys):

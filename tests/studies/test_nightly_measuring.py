@@ -11,7 +11,18 @@ import pytest
 
 from prism_bench import store
 from prism_bench.errors import UsageError
-from prism_bench.studies.nightly import NightlyPlan, child, locked, measured, new_logs, place
+from prism_bench.studies.nightly import (
+    NightlyMeasurement,
+    NightlyPlan,
+    again,
+    child,
+    locked,
+    measured,
+    measured_again,
+    new_logs,
+    place,
+)
+from prism_bench.studies.nightly.again import grown
 from prism_bench.workers.child import environment
 from tests.report.synthetic import case_result, record_of
 
@@ -178,3 +189,70 @@ def test_the_newest_logs_are_kept(tmp_path, monkeypatch):
     made = [new_logs(tmp_path) for _ in range(4)]
     assert made[2:] == sorted(made[0].parent.iterdir())
     assert "*\n" == (tmp_path / ".prism-bench/.gitignore").read_text()
+
+
+@pytest.fixture
+def grows(stub, monkeypatch):
+    """A first record of two cases, and parts that measure `softmax` again; a function that runs the rounds."""
+    first = replace(store.read(stub / "1.json.gz"), protocol={"version": 1})
+    path = store.save(first, stub / "runs" / "box" / "first.json.gz")
+    plan = replace(plan_of(stub), processes=2)
+    told = []
+
+    def rounds(undecided, found=NightlyMeasurement(0, path, False)):  # noqa: B008
+        return measured_again(plan, found, new_logs(stub), undecided, lambda states: None, told.append), path, told
+
+    return rounds
+
+
+def processes_of(path):
+    (case,) = store.read(path).cases
+    return len(case.measurement("cold_time").processes)
+
+
+def test_rounds_end_when_all_is_decided(grows, stub):
+    """The stand-in measures as many processes as the first record has, whatever it is asked for."""
+    answers = iter([{"softmax[n=100]"}, {"softmax[n=100]"}, set()])
+    before = processes_of(stub / "1.json.gz")
+    found, path, told = grows(lambda _: next(answers))
+    assert (0, path, ()) == (found.code, found.record, found.problems)
+    assert 3 * before == processes_of(path)
+    assert [
+        "1 undecided case: measured again in 3 processes",
+        "1 undecided case: measured again in 6 processes",
+    ] == told
+    assert {"version": 1, "looks": 4} == store.read(path).protocol
+
+
+def test_rounds_are_bounded(grows, monkeypatch):
+    found, path, told = grows(lambda _: {"softmax[n=100]"})
+    assert 3 == len(told)
+    monkeypatch.setattr(again, "MOST_SECONDS", -1.0)
+    told.clear()
+    grows(lambda _: {"softmax[n=100]"})
+    assert [] == told
+
+
+def test_a_part_that_cannot_measure_again_is_a_problem_and_ends_the_rounds(grows, monkeypatch):
+    monkeypatch.delenv("RECORD1")
+    monkeypatch.setenv("CODE1", "3")
+    found, path, told = grows(lambda _: {"softmax[n=100]"})
+    assert 3 == found.code and 1 == len(told)
+    (problem,) = found.problems
+    assert problem.startswith("again-1-1 was not measured")
+
+
+def test_nothing_is_measured_again_after_an_interrupt(grows):
+    interrupted = NightlyMeasurement(2, None, True)
+    found, _, told = grows(lambda _: {"softmax[n=100]"}, interrupted)
+    assert interrupted == found and [] == told
+
+
+def test_only_processes_of_the_same_code_and_board_join_a_record():
+    case = case_result("softmax", times={"cold_time": 1e-5}, code={"sass": "a"})
+    record = replace(record_of(case), machine={"id": "box", "uuid": "GPU-1"})
+    other_code = replace(record, cases=(replace(case, code={"sass": "b"}),))
+    other_board = replace(record, machine={"id": "box", "uuid": "GPU-2"})
+    count = len(case.measurement("cold_time").processes)
+    for more, expected in ((record, 2 * count), (other_code, count), (other_board, count)):
+        assert expected == len(grown(record, [more]).cases[0].measurement("cold_time").processes)

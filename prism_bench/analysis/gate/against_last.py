@@ -161,7 +161,7 @@ def _wanting(
             f"without {ENOUGH} earlier runs of the same code: measure with --processes {FEW}, or run again; after "
             f"{ENOUGH} runs their own history shows what they differ by"
         )
-        yield GateCheck(None, None, "processes", "note", message, cases=tuple(unknown))
+        yield GateCheck(None, None, "undersampled", "note", message, cases=tuple(unknown))
 
 
 def _later(control: Control) -> float:

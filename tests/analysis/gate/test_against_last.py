@@ -188,10 +188,10 @@ def test_three_processes_find_ten_percent_by_the_case_s_own_history(asked):
 
 
 def test_few_processes_without_a_history_are_asked_for_more(asked):
-    (note,) = [check for check in asked(*noisy(1.10, runs=1)).checks if check.answer == "processes"]
+    (note,) = [check for check in asked(*noisy(1.10, runs=1)).checks if check.answer == "undersampled"]
     assert "note" == note.gravity and "k0[n=100]" in note.cases
     assert "measure with --processes 5" in note.message and "5 earlier runs" in note.message
-    assert not [check for check in asked(*noisy(1.10)).checks if check.answer == "processes"]
+    assert not [check for check in asked(*noisy(1.10)).checks if check.answer == "undersampled"]
 
 
 def test_a_record_that_was_judged_while_it_grew_wants_as_much_evidence_later(asked):
