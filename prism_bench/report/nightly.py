@@ -108,7 +108,7 @@ def _undecided(record: Path, plan: NightlyPlan, catalogue: Catalogue) -> set[str
     try:
         gate = judged(record, catalogue, plan.runs, plan.noise)
     except PrismBenchError:
-        return set()  # the check says why
+        return set()  # the check reports why
     last = [check for part in gate.parts if part.name == LAST for check in part.checks]
     return {check.case for check in last if check.case and check.answer == "inconclusive"}
 

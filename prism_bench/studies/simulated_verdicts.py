@@ -7,8 +7,8 @@ A form of noise gives, for both sides, the log of every case's time in every pro
 What a case is (whether it follows the clock, whether its memory may be placed unequally) depends on its nature, a
 number from 0 to 1 that it keeps from run to run. The two sides are measured in turn (A B, B A, ...).
 
-With earlier runs, side A is what a nightly run has: the processes of EARLIER runs, each a session of its own in which A
-is measured as above. Side B is this night's run, whose undecided cases get more processes while those of A stay.
+With earlier runs, side A is what a nightly run has: the processes of EARLIER runs, each a session in which A is
+measured as above. Side B is the newest run, whose undecided cases get more processes while those of A stay.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,8 +55,8 @@ Draw = Callable[[np.random.Generator, Floats, int], Levels]  # of cases with the
 class Form:
     """A form of noise: its levels for cases and so many processes, and the cases of `identical` code (a share).
 
-    Successive samples are alike by `memory`, the autocorrelation of neighbours. Runs of different nights differ by
-    `apart`, a standard deviation, in a `shaky` share of the cases; the sides of one session do not.
+    Successive samples are alike by `memory`, the autocorrelation of neighbours. Runs of different sessions differ
+    by `apart`, a standard deviation, in a `shaky` share of the cases; the sides of one session do not.
     """
 
     levels: Draw
@@ -154,8 +154,8 @@ FORMS: Mapping[str, Form] = {
     "two placements, 10 % of cases": Form(placements(0.1)),
     "machine 1 % slower": Form(shifted(1.01), identical=SHIFT_CONTROL),
     "machine 3 % slower": Form(shifted(1.03), identical=SHIFT_CONTROL),
-    "nights 0.3 % apart": Form(offsets(0.005), apart=0.003),
-    "nights 1 % apart, 10 % of cases": Form(offsets(0.005), apart=0.01, shaky=0.1),
+    "runs differ by 0.3 %": Form(offsets(0.005), apart=0.003),
+    "runs differ by 1 %, 10 % of cases": Form(offsets(0.005), apart=0.01, shaky=0.1),
 }  # fmt: skip
 
 
@@ -188,7 +188,7 @@ class Suite:
     """One pair of runs: both sides' medians in seconds and cycles with all processes that may be measured.
 
     `known` are the stored spreads in time and in cycles, `identical` and `planted` the positions of cases of identical
-    code and of planted changes, `truth` is the true ratio as it is printed. `nights` is the same with earlier runs as
+    code and of planted changes, `truth` is the true ratio as it is printed. `nightly` is the same with earlier runs as
     side A, which is `whole` there: it gets no more processes.
     """
 
@@ -198,7 +198,7 @@ class Suite:
     identical: frozenset[int]
     planted: frozenset[int]
     truth: Floats
-    nights: "Suite | None" = None
+    nightly: "Suite | None" = None
     whole: bool = False
     _cut: dict[tuple[int, int], tuple[Medians, ...]] = field(default_factory=dict)
 
@@ -234,11 +234,11 @@ def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, 
     measured = other.times + _strays(rng, other.times.shape, form.memory).mean(axis=-1)
     stored = list(zip(_spreads(measured), _spreads(measured + other.clocks), strict=True))
     suite = Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
-    return replace(suite, nights=_with_earlier(rng.spawn(1)[0], form, suite, typical, natures))
+    return replace(suite, nightly=_with_earlier(rng.spawn(1)[0], form, suite, typical, natures))
 
 
 def _with_earlier(rng: np.random.Generator, form: Form, suite: Suite, typical: Floats, natures: Floats) -> Suite:
-    """Return the suite with A as EARLIER runs have it: their spread is what is known, and B is another night's."""
+    """Return the suite with A as EARLIER runs have it: their spread is what is known, and B is another run."""
     runs: list[tuple[list[Medians], list[Medians]]] = []
     apart = form.apart * (natures < form.shaky)
     for _ in range(EARLIER):
@@ -246,8 +246,8 @@ def _with_earlier(rng: np.random.Generator, form: Form, suite: Suite, typical: F
         times = levels.times[0] + (typical + apart * rng.standard_normal(len(natures)))[:, None]
         samples = times[..., None] + _strays(rng, times.shape, form.memory)
         runs.append((medians_of_rows(samples), medians_of_rows(samples + levels.clocks[0][..., None])))
-    nights = apart * rng.standard_normal(len(natures))
-    b, clocked_b = ([_moved(one, night) for one, night in zip(side, nights.tolist(), strict=True)]
+    moved = apart * rng.standard_normal(len(natures))
+    b, clocked_b = ([_moved(one, log) for one, log in zip(side, moved.tolist(), strict=True)]
                     for side in (suite.seconds[1], suite.cycles[1]))  # fmt: skip
     cases = range(len(natures))
     a, clocked_a = ([reduce(add, (run[which][case] for run in runs)) for case in cases] for which in (0, 1))
@@ -275,9 +275,9 @@ def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> 
 
 
 def judged_suite(suite: Suite, design: Design, rules: VerdictRules = RULES) -> tuple[list[Judgement], list[int]]:
-    """Return the judgement of every case, and in how many processes a side, or this night, it was measured."""
-    if design.nightly and suite.nights:
-        suite = suite.nights
+    """Return the judgement of every case, and in how many processes a side, or of the newest run, it was measured."""
+    if design.nightly and suite.nightly:
+        suite = suite.nightly
     cases, counts = len(suite.truth), [design.first] * len(suite.truth)
     looks = (nightly_looks if design.nightly else looks_of)(design.first, design.most)
     rules = replace(rules, looks=len(looks))

@@ -157,7 +157,7 @@ def usual(cases: Sequence[tuple[float, float]]) -> Spread:
     """Return the variance that is usual in a suite, and the degrees of freedom it is worth next to a case's own.
 
     `cases` are variances with their degrees of freedom. Smyth's moments: the logs of variances that are one scatter by
-    their degrees of freedom alone; the more they scatter, the less the usual one says about a case.
+    their degrees of freedom alone; the more they scatter, the less the usual one holds for a case.
     """
     logs = [log(max(variance, LEAST)) - _digamma(freedom / 2) + log(freedom / 2) for variance, freedom in cases]
     centre = fsum(logs) / len(logs)
@@ -206,7 +206,7 @@ def earlier_runs(records: Sequence[RunRecord]) -> EarlierRuns:
     """Return what earlier records, of which the newest comes first, show of its cases; they must be comparable.
 
     Runs of a case are of one group where machine code and launches, board, driver and toolkit are the same and no step
-    is between them. A run of which that is not known is a group of its own.
+    is between them. A run of which that is not known is alone in a group.
     """
     tables = [{case.name: case for case in record.cases if case.status == "ok"} for record in records]
     groups = {
