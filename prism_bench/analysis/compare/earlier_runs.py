@@ -32,7 +32,7 @@ ODD_RUNS = 6.0  # an F of 4 and 10 degrees of freedom that one case in a hundred
 OUTER = 0.997  # of the runs in the history shall be within their intervals
 LEAST = 1e-12  # variance of a log: 1e-6 relative, finer than any clock
 
-STEP = 5.0  # standard errors
+STEP = 0.001  # p-value of a step between runs of one code; a rarer step only makes a case less sure
 
 Runs = Sequence[Sequence[Medians]]  # of one case, in groups of one code, the newest group first
 Key = tuple[str, str]  # case and metric
@@ -252,7 +252,7 @@ def _state(record: RunRecord, case: CaseResult, metric: str) -> tuple[object, ..
 def _without_step(group: list[Measurement]) -> list[list[Measurement]]:
     """Return the runs, the newest first, in two parts where a step is between them: each part apart from the other one.
 
-    A step is STEP standard errors of what runs differ by within the parts. A single run apart is no step.
+    A step is larger than what runs differ by within the parts explains, by Student's t. A single run apart is no step.
     """
     centres = [medians(one.processes).centre for one in group]
     for place in range(2, len(centres) - 1):
@@ -260,7 +260,7 @@ def _without_step(group: list[Measurement]) -> list[list[Measurement]]:
         left = fsum((log - fmean(part)) ** 2 for part in parts for log in part) / (len(centres) - 2)
         error = (left * (1 / len(parts[0]) + 1 / len(parts[1]))) ** 0.5
         apart = min(parts[0]) > max(parts[1]) or max(parts[0]) < min(parts[1])
-        if apart and abs(fmean(parts[0]) - fmean(parts[1])) > STEP * error:
+        if apart and abs(fmean(parts[0]) - fmean(parts[1])) > quantile(1 - STEP / 2, len(centres) - 2) * error:
             return [group[:place], group[place:]]
     return [group]
 
