@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import store
+from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.findings import findings
 from prism_bench.analysis.gate.against_baseline import baseline_part
 from prism_bench.analysis.gate.baselines import baseline_of, slowdowns
@@ -13,6 +14,7 @@ from prism_bench.analysis.gate.checks import gate
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.errors import ResultsError
+from tests.analysis.gate.test_against_last import noisy
 from tests.report.synthetic import case_result, measurement, record_of
 
 PATH = Path("new.json.gz")
@@ -31,7 +33,7 @@ def recorded(seed, **seconds):
 OLD = recorded(1, softmax=5e-5, matmul=7e-5)
 
 
-def judged(new, old=OLD, runs=None, **changes):
+def judged(new, old=OLD, runs=None, earlier=None, **changes):
     """The part on `new`, with `old` as the baseline and its record kept below `runs`."""
     baseline = replace(baseline_of(old, "old.json.gz"), **changes)
     if runs:
@@ -40,7 +42,7 @@ def judged(new, old=OLD, runs=None, **changes):
     slow = tuple(slowdowns(new, baseline=baseline))
     told, promises = tuple(findings(new, (), slow)), Promises(baseline=baseline)
     reading = replace(reading, slowdowns=slow, findings=told, promises=promises)
-    return baseline_part(reading, PATH, runs or Path("nowhere"))
+    return baseline_part(reading, PATH, runs or Path("nowhere"), earlier=earlier)
 
 
 def answers(part):
@@ -66,6 +68,13 @@ def test_a_slower_case_shuts_the_gate_and_is_told_once(tmp_path):
     assert "cold time 90" in slower.message and "in the baseline" in slower.message
     assert OLD.commit == slower.against
     assert 1 == gate(read(OLD), PATH, [part]).exit_code
+
+
+def test_earlier_runs_show_what_the_baseline_s_three_processes_do_not(tmp_path):
+    *earlier, last = noisy(1.12, runs=6)
+    assert ("k0", "inconclusive") in answers(judged(last, earlier[0], tmp_path))
+    known = earlier_runs(earlier[::-1]).known_apart
+    assert ("k0", "slower") in answers(judged(last, earlier[0], tmp_path, known))
 
 
 def test_the_same_is_well(tmp_path):
