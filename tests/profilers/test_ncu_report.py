@@ -58,6 +58,16 @@ def report(tmp_path):
     return path
 
 
+def test_a_counter_that_is_no_number_has_no_value(monkeypatch, report):
+    action = Action()
+    monkeypatch.setattr(
+        action, "METRICS", {**Action.METRICS, "dram__bytes_read.sum": metric(float("nan"), "Mbyte")}, False
+    )
+    monkeypatch.setitem(sys.modules, "ncu_report", reader(action))
+    quantity = ncu_report.read(report)[0].metrics["dram__bytes_read.sum"]
+    assert (None, True) == (quantity.value, quantity.is_missing)
+
+
 def test_a_launch_with_its_metrics_in_si(monkeypatch, report):
     monkeypatch.setitem(sys.modules, "ncu_report", reader(Action()))
     (launch,) = ncu_report.read(report)
