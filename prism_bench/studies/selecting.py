@@ -180,7 +180,7 @@ def _pair(
     cases: tuple[Case, Case], jobs: tuple[CodeJob, CodeJob] | None, compiled: Mapping[CodeJob, Outcome],
     reader: CodeReader,
 ) -> _CodePair:  # fmt: skip
-    python = [_python_hash(python_of(case)) for case in cases]
+    python = [_python_hash(tuple(folder.resolve() for folder in python_of(case))) for case in cases]
     found = [compiled[job] for job in jobs] if jobs else [None, None]
     known = python[0] == python[1]
     a, b = (reader.code(case, one, known_fills=known) for case, one in zip(cases, found, strict=True))
