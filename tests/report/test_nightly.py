@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import store
+from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.report import nightly as module
 from prism_bench.report.gate import delivery
@@ -35,6 +36,7 @@ class Told:
 @dataclass(frozen=True)
 class FakeGate:
     exit_code: int
+    parts = ()
 
 
 @pytest.fixture
@@ -88,6 +90,23 @@ def test_how_the_run_ended_counts_where_the_check_finds_nothing(scene, code, che
     assert (f"nightly: the run ended with {code}" in told.lines) == (check == 0 and code != 0)
     assert 1 == len(told.records)
     assert result.page
+
+
+def test_only_cases_that_the_last_record_leaves_open_are_measured_again(scene, monkeypatch):
+    last = GatePart("last", (GateCheck("open", "cold_time", "inconclusive", "note"), GateCheck("k", None, "same"),
+                             GateCheck(None, None, "undersampled", "note")))  # fmt: skip
+    others = GatePart("baseline", (GateCheck("other", "cold_time", "inconclusive", "note"),))
+    asked = []
+
+    def again(plan, found, logs, undecided, *_):
+        asked.append(undecided(found.record))
+        return replace(found, problems=("again-1-1 was not measured",), code=2)
+
+    monkeypatch.setattr(module, "measured_again", again)
+    monkeypatch.setattr(FakeGate, "parts", (last, others), raising=False)
+    result, told = scene(0, 0)
+    assert [{"open"}] == asked
+    assert 2 == result.exit_code and "nightly: again-1-1 was not measured" in told.lines
 
 
 def test_alerts_are_sent_for_what_the_check_found(scene):
