@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from packaging.requirements import Requirement
 
-from prism_bench import installation
+from prism_bench import __version__, installation
 from prism_bench.installation import DISTRIBUTION, Source, pip_install, published_source, source, source_of
 from prism_bench.scaffold import PARTS
 from prism_bench.scaffold.parts import ProjectFacts, part_files
@@ -57,7 +57,7 @@ def test_a_cure_names_the_source_that_the_installation_came_from(installed_from,
     folder.mkdir()
     below = {**GIT, "subdirectory": "tools/bench"}
     digest = {"url": "https://host/x.whl", "archive_info": {"hashes": {"sha256": "12ab"}}}
-    exact = "prism-gpu-bench[asv]==0.2.0"
+    exact = f"prism-gpu-bench[asv]=={__version__}"
     for facts, words, elsewhere in (
         (None, [exact], exact),
         (GIT, one := [f"prism-gpu-bench[asv] @ git+https://host/team/bench.git@{'ab' * 20}"], one[0]),
@@ -88,7 +88,7 @@ def test_files_for_other_machines_name_the_commit_at_origin_or_the_exact_version
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "first")
     installed_from({"url": folder.as_uri(), "dir_info": {"editable": True}})
-    exact, commit = Source("0.2.0"), git("rev-parse", "HEAD")
+    exact, commit = Source(__version__), git("rev-parse", "HEAD")
     assert exact == published_source()[0]
     git("remote", "add", "origin", "https://me:secret@host/team/bench.git")
     assert exact == published_source()[0], "the commit was not pushed"
@@ -109,7 +109,7 @@ def test_what_init_writes_installs_an_exact_source(installed_from, facts):
     lines = [line for one in files for line in one.text.splitlines() if re.search(r"pip\"? install", line)]
     assert 8 == len(lines)
     for line in lines:
-        pinned = f"@ git+https://host/team/bench.git@{'ab' * 20}" if facts else "==0.2.0"
+        pinned = f"@ git+https://host/team/bench.git@{'ab' * 20}" if facts else f"=={__version__}"
         assert re.search(rf"prism-gpu-bench(\[\w+\])?\s?{re.escape(pinned)}", line), line
         assert not OLD.search(line)
 
@@ -120,7 +120,7 @@ def test_init_reports_what_workflows_install_where_the_installation_is_local(ins
 
     installed_from({"url": tmp_path.as_uri(), "dir_info": {"editable": True}})
     monkeypatch.chdir(tmp_path)
-    note = f"{tmp_path} is on this machine only: what was written installs prism-gpu-bench==0.2.0"
+    note = f"{tmp_path} is on this machine only: what was written installs prism-gpu-bench=={__version__}"
     assert note == new_project_json(new_project(tmp_path / "new", ["github"]))["note"]
     assert new_project_json(new_project(tmp_path / "plain", ["asv"]))["note"] is None
 

@@ -52,7 +52,7 @@ def test_two_folders_share_their_cases(toys, copy):
 
 
 def test_a_broken_spec_of_a_side_is_told(toys, copy):
-    (copy / "arith" / "triple.py").write_text("spec = 1 / 0")
+    (copy / "arith" / "triple.py").write_text("import prism_bench\nspec = 1 / 0")
     with opened((str(TOYS), str(copy)), Choice(toys)) as sides:
         assert "ZeroDivisionError" in sides.notes[-1]
 
