@@ -28,7 +28,7 @@ STAND_INS = {
 
 
 def timed_on(backend: str) -> str:
-    """Return whose the times of that backend are, for programs: `kernel`, or the name of its stand-in."""
+    """Return whose the times of that backend are, for programs: `kernel`, or the name of what replaces it."""
     return STAND_INS[backend].name if backend in STAND_INS else "kernel"
 
 

@@ -50,4 +50,4 @@ class Wall(Measured):
         return self.samples(cache, case)
 
     # asv reads the name that its pages show from the function.
-    track_wall_time.pretty_name = "times.Wall.track_wall_time (the NumPy reference on the CPU, no kernel)"
+    track_wall_time.pretty_name = "times.Wall.track_wall_time (the NumPy reference on the CPU, no kernel)"  # pyright: ignore[reportFunctionMemberAccess]

@@ -29,7 +29,7 @@ class CaseRow:
     def state(self) -> str:
         """The status; of a case that is ok `invalid` where a measurement of its kernel cannot be trusted.
 
-        `unstable` where the processes of a stand-in's time differ.
+        `unstable` where processes differ in a time that is no kernel's.
         """
         if self.case.status != "ok":
             return self.case.status
@@ -80,7 +80,7 @@ def lines(reading: Reading) -> list[Line]:
 
 
 def _cells(row: SummaryRow, case: CaseResult, stand_in: StandIn | None) -> dict[str, Cell]:
-    """Return the cells of a case by column; a time of a stand-in whose processes differ has the mark for it."""
+    """Return the cells of a case by column; a time that is no kernel's has a mark where processes differ."""
     cells = {column.key: column.make(row, case) for column in COLUMNS}
     ends = unstable_stand_in(case) if stand_in else None
     if ends:
