@@ -132,5 +132,5 @@ def test_a_nightly_run_without_a_gpu_times_no_reference(shell, toys, tmp_path, m
 
 def test_a_backend_that_is_named_is_no_accident(monkeypatch):
     for words in (NUMPY, ("--backend", "null"), ("--fleet", "local")):
-        assert nightly._refuse_bad(words)
-    assert nightly._refuse_bad(()) is None
+        assert nightly.parsed(words).backend
+    assert nightly.parsed(()).backend is None
