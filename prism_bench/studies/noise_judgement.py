@@ -39,6 +39,7 @@ from prism_bench.units import count_text
 
 NAMES = ("same-a", "same-b", "plain", "planted")
 PAIRS, SHORT, LARGEST_FLOOR = 20, 5e-6, 0.03
+EFFORTS = (3, 5)  # processes a side by which a planted slowdown is judged
 SAME_SHARE = 0.6  # of the time there is: the other comparison has the longer cases alone
 OUTPUT = REPOSITORY / "reports" / "judgement"
 
@@ -162,17 +163,35 @@ def processes_of(record: RunRecord) -> int:
 
 
 def planted_rows(records: Mapping[str, RunRecord]) -> Iterator[dict[str, str]]:
-    """Yield a row per case compared with its planted copy, under the noise floors of the build against itself."""
+    """Yield a row per case compared with its planted copy, under the noise floors of the build against itself.
+
+    Each of EFFORTS is judged by its first processes, where that many were measured; else all of them once.
+    """
     noise = noise_of(records["same-a"], records["same-b"])
-    for one in compare(records["plain"], records["planted"], noise).cases:
-        judgement, seconds = one.judgement, one.seconds[0]
-        counts = judgement is not None and (seconds or 0.0) > SHORT and judgement.floor < LARGEST_FLOOR
-        yield {
-            "case": one.case, "microseconds": f"{seconds * 1e6:.4g}" if seconds else "",
-            "ratio": f"{judgement.estimate.ratio:.4f}" if judgement else "",
-            "floor": f"{judgement.floor:.4f}" if judgement else "", "verdict": one.verdict,
-            "counts": "yes" if counts else "no", "reason": one.reason or "",
-        }  # fmt: skip
+    most = processes_of(records["plain"])
+    for count in [effort for effort in EFFORTS if effort <= most] or [most]:
+        plain, planted = (_first_processes(records[name], count) for name in NAMES[2:])
+        for row in compare(plain, planted, noise).cases:
+            judgement, seconds = row.judgement, row.seconds[0]
+            counts = judgement is not None and (seconds or 0.0) > SHORT and judgement.floor < LARGEST_FLOOR
+            yield {
+                "processes": str(count), "case": row.case, "microseconds": f"{seconds * 1e6:.4g}" if seconds else "",
+                "ratio": f"{judgement.estimate.ratio:.4f}" if judgement else "",
+                "floor": f"{judgement.floor:.4f}" if judgement else "", "verdict": row.verdict,
+                "counts": "yes" if counts else "no", "reason": row.reason or "",
+            }  # fmt: skip
+
+
+def _first_processes(record: RunRecord, count: int) -> RunRecord:
+    """Return the record with the samples of the first `count` processes of each measurement."""
+    cases = [
+        replace(case, measurements=tuple(
+            replace(measured, processes=measured.processes[:count], clocks=measured.clocks[:count])
+            for measured in case.measurements
+        ))
+        for case in record.cases
+    ]  # fmt: skip
+    return replace(record, cases=tuple(cases))
 
 
 def judge(chosen: argparse.Namespace) -> None:
@@ -201,12 +220,15 @@ def judge_planted(records: Mapping[str, RunRecord], folder: Path) -> None:
     """Count the planted slowdowns that were called slower."""
     rows = list(planted_rows(records))
     write_table(rows, folder / "planted.csv")
-    counted = [row for row in rows if row["counts"] == "yes"]
-    found = sum(row["verdict"] == "slower" for row in counted)
-    print(
-        f"planted: {found} of {count_text(len(counted), 'case')} above 5 us with a noise floor "
-        f"below 3 % called slower; {folder}"
-    )
+    for count in dict.fromkeys(row["processes"] for row in rows):
+        judged = [row for row in rows if row["processes"] == count]
+        long = [row for row in judged if row["microseconds"] and float(row["microseconds"]) > SHORT * 1e6]
+        counted = [row for row in long if row["counts"] == "yes"]
+        shown = [sum(row["verdict"] == "slower" for row in some) for some in (counted, long)]
+        print(
+            f"planted, {count} processes a side: {shown[0]} of {count_text(len(counted), 'case')} above 5 us with a "
+            f"noise floor below 3 % called slower, {shown[1]} of all {len(long)} above 5 us; {folder}"
+        )
 
 
 def main() -> None:

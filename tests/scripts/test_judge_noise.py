@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,21 +71,23 @@ def test_twenty_pairs_of_one_build_are_judged_with_and_without_a_floor(judged):
 
 def test_the_planted_slowdown_counts_where_the_floor_allows_it(judged):
     _, planted, said = judged(1.05)
-    assert ["slower"] * 6 == [row["verdict"] for row in planted if row["counts"] == "yes"]
+    assert [("3", 8), ("5", 8)] == list(Counter(row["processes"] for row in planted).items())
+    assert ["slower"] * 6 == [row["verdict"] for row in planted if row["counts"] == "yes" and row["processes"] == "5"]
     assert ["no"] * 2 == [row["counts"] for row in planted][-2:]
-    assert "planted: 6 of 6 cases above 5 us with a noise floor below 3 % called slower" in said
+    expected = "6 of 6 cases above 5 us with a noise floor below 3 % called slower, 6 of all 8 above 5 us"
+    assert f"planted, 5 processes a side: {expected}" in said
 
 
 def test_a_slowdown_that_is_not_there_is_not_found(judged):
     _, planted, said = judged(1.0)
     assert set() == {row["verdict"] for row in planted} & {"slower", "faster"}
-    assert "planted: 0 of 6 cases" in said
+    assert "planted, 5 processes a side: 0 of 6 cases" in said
 
 
 def test_a_case_without_a_time_is_in_the_table_and_does_not_count(script):
     broken = replace(record(4, 1.05), cases=(replace(record(4).cases[0], status="crashed", measurements=()),))
     records = {"same-a": record(1), "same-b": record(2), "plain": record(3), "planted": broken}
-    (row,) = script.planted_rows(records)
+    row, _ = script.planted_rows(records)
     assert ("not compared", "no", "") == (row["verdict"], row["counts"], row["ratio"])
     assert row["reason"].startswith("crashed in B")
 
