@@ -1,7 +1,7 @@
 """Installation of this package: where pip got it from, and the command that adds an extra from the same source.
 
 `prism-bench` on the package index is another project, with our import name. Its name is in no command that this program
-prints or writes: `pip_install` and `Source` make all of them.
+prints or writes: `pip_install` and `InstallSource` make all of them.
 """
 
 import json
@@ -25,7 +25,7 @@ TAKEN = "prism-bench"  # the distribution of another project, which installs the
 
 
 @dataclass(frozen=True)
-class Source:
+class InstallSource:
     """Where this package comes from: a `url` of pip, a `folder` of this machine, or else the package index."""
 
     version: str
@@ -50,34 +50,34 @@ class Source:
             return ["-e", f"{self.folder}[{extra}]" if extra else str(self.folder)]
         return [self.requirement(extra)]
 
-    def anywhere(self) -> "Source":
+    def anywhere(self) -> "InstallSource":
         """Return the source that another machine can install from: the exact version for a local one."""
-        return Source(self.version) if self.is_local else self
+        return InstallSource(self.version) if self.is_local else self
 
 
 @cache
-def source() -> Source:
+def source() -> InstallSource:
     """Return where this installation came from, by the `direct_url.json` that pip keeps (PEP 610)."""
     version = prism_bench.__version__
     with suppress(metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
         return source_of(version, json.loads(metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}"))
-    return Source(version)
+    return InstallSource(version)
 
 
-def source_of(version: str, facts: Mapping[str, Any]) -> Source:
+def source_of(version: str, facts: Mapping[str, Any]) -> InstallSource:
     """Return the source that a `direct_url.json` describes; the version on the index where it is gone."""
     url = str(facts.get("url", ""))
     local = Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
     if "vcs_info" in facts:
         below = f"#subdirectory={facts['subdirectory']}" if "subdirectory" in facts else ""
-        return Source(version, f"{facts['vcs_info']['vcs']}+{url}@{facts['vcs_info']['commit_id']}{below}")
+        return InstallSource(version, f"{facts['vcs_info']['vcs']}+{url}@{facts['vcs_info']['commit_id']}{below}")
     if not url or (local and not local.exists()):
-        return Source(version)
+        return InstallSource(version)
     if "dir_info" in facts and local:
-        return Source(version, folder=local, is_editable=bool(facts["dir_info"].get("editable")))
+        return InstallSource(version, folder=local, is_editable=bool(facts["dir_info"].get("editable")))
     digests: Mapping[str, str] = facts.get("archive_info", {}).get("hashes", {})
     digest = f"#sha256={digests['sha256']}" if "sha256" in digests else ""
-    return Source(version, f"{url}{digest}")
+    return InstallSource(version, f"{url}{digest}")
 
 
 def pip_install(extra: str = "", *, anywhere: bool = False) -> str:
@@ -89,7 +89,7 @@ def pip_install(extra: str = "", *, anywhere: bool = False) -> str:
     return shlex.join(["pip", "install", *here.pip_words(extra)])
 
 
-def published_source() -> tuple[Source, str | None]:
+def published_source() -> tuple[InstallSource, str | None]:
     """Return the source that a file for other machines names, and why it is not the one of this installation.
 
     A local checkout gives the commit at its remote `origin` where that has it, else the exact version.

@@ -29,6 +29,11 @@ def json_text(value: object, *, indent: int | None = None, sort_keys: bool = Fal
         return json.dumps(plain(value), **form)
 
 
+def quoted(text: str) -> str:
+    """Return the text as a string of JSON that YAML and TOML read alike, which know no pairs of surrogates."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def json_line(value: object) -> str:
     """Return JSON for our own processes, or to compare values by; infinities and NaN stay what they are."""
     return json.dumps(value, default=str)

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from prism_bench import __version__, installation
-from prism_bench.installation import DISTRIBUTION, Source, pip_install, published_source, source, source_of
+from prism_bench.installation import DISTRIBUTION, InstallSource, pip_install, published_source, source, source_of
 from prism_bench.scaffold import PARTS
 from prism_bench.scaffold.parts import ProjectFacts, part_files
 
@@ -88,7 +88,7 @@ def test_files_for_other_machines_name_the_commit_at_origin_or_the_exact_version
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "first")
     installed_from({"url": folder.as_uri(), "dir_info": {"editable": True}})
-    exact, commit = Source(__version__), git("rev-parse", "HEAD")
+    exact, commit = InstallSource(__version__), git("rev-parse", "HEAD")
     assert exact == published_source()[0]
     git("remote", "add", "origin", "https://me:secret@host/team/bench.git")
     assert exact == published_source()[0], "the commit was not pushed"
@@ -133,15 +133,18 @@ def test_the_doctor_finds_another_project_in_our_place(tmp_path, monkeypatch):
         return found
 
     assert "works" == package().state
-    place = tmp_path / "prism_bench-0.3.0.dist-info"
-    place.mkdir()
+    place = tmp_path / "first" / "prism_bench-0.3.0.dist-info"
+    place.mkdir(parents=True)
     (place / "METADATA").write_text("Metadata-Version: 2.1\nName: prism-bench\nVersion: 0.3.0\n")
     (place / "RECORD").write_text("other/__init__.py,,\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(place.parent)
     assert ("broken", "prism-bench 0.3.0") == (package().state, package().found)
-    place.rename(tmp_path / "renamed-0.3.0.dist-info")
-    (tmp_path / "renamed-0.3.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: renamed\nVersion: 1\n")
-    (tmp_path / "renamed-0.3.0.dist-info" / "RECORD").write_text("prism_bench/__init__.py,,\n")
+    monkeypatch.undo()
+    renamed = tmp_path / "another" / "renamed-1.dist-info"  # Python lists a folder anew only when its time has changed
+    renamed.mkdir(parents=True)
+    (renamed / "METADATA").write_text("Metadata-Version: 2.1\nName: renamed\nVersion: 1\n")
+    (renamed / "RECORD").write_text("prism_bench/__init__.py,,\n")
+    monkeypatch.syspath_prepend(renamed.parent)
     assert ("broken", "renamed 1") == (package().state, package().found)
     assert package().cure.startswith("pip uninstall renamed, then pip install ")
 

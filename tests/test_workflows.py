@@ -67,8 +67,8 @@ def test_secrets_reach_only_the_step_that_tells():
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_actions_are_of_a_version(name):
-    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in steps(name) if "uses" in step)
+def test_actions_are_pinned_by_their_commit(name):
+    assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"]) for step in steps(name) if "uses" in step)
 
 
 def test_every_supported_python_is_tested():

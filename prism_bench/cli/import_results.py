@@ -27,13 +27,13 @@ def command(
         typer.Option(help="Use asv, google-benchmark, kernelbench, nvbench or tritonbench; default: by content."),
     ] = None,
     created: Annotated[
-        str | None, typer.Option(help="State when it was measured, in ISO 8601, for files that have no time.")
+        str | None, typer.Option(help="Set when it was measured, in ISO 8601, for files that have no time.")
     ] = None,
     commit: Annotated[
-        str | None, typer.Option(help="State the hash of the commit measured, for files that have none.")
+        str | None, typer.Option(help="Set the hash of the commit measured, for files that lack it.")
     ] = None,
     machine: Annotated[
-        str | None, typer.Option(help="State the name of the machine, for files that have none.")
+        str | None, typer.Option(help="Set the name of the machine, for files that lack it.")
     ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,

@@ -33,7 +33,7 @@ def _package() -> Check:
     """Check that no other project's package is in the place of this one: the index has one called `prism-bench`."""
     others = ", ".join(strangers())
     if others:
-        cause = f"{others} installs the same folder, prism_bench: its code may run in the place of this program's"
+        cause = f"{others}: the same folder, prism_bench, so that its code may run in the place of this program's"
         names = " ".join(name.partition(" ")[0] for name in strangers())
         return broken("package", others, cause, f"pip uninstall {names}, then {pip_install()} --force-reinstall")
     return works("package", source().requirement())

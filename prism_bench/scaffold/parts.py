@@ -1,6 +1,5 @@
 """Parts of a project: its configuration, an example, and what continuous integration and other tools need."""
 
-import json
 import platform
 import re
 import shlex
@@ -17,6 +16,7 @@ from prism_bench.errors import SpecError, UsageError
 from prism_bench.installation import git_output, pip_install, published_source
 from prism_bench.run.worktree import default_branch
 from prism_bench.scaffold.writing import DRAFT, LeftFile, PlannedFile
+from prism_bench.strict_json import quoted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -162,20 +162,15 @@ def _environment() -> "Environment":
         variable_start_string="@{", variable_end_string="}", block_start_string="@%", block_end_string="%@",
         comment_start_string="@#", comment_end_string="#@", trim_blocks=True,
     )  # fmt: skip
-    found.filters.update(quoted=_quoted, expression=_expression, branch_filter=_branch_filter)
+    found.filters.update(quoted=quoted, expression=_expression, branch_filter=_branch_filter)
     return found
-
-
-def _quoted(text: str) -> str:
-    """Return the text as a string of JSON, which YAML and TOML read alike."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _expression(text: str) -> str:
     """Return the text as a string in a workflow of GitHub, where `${{` would begin an expression."""
-    return _quoted(text.replace("${{", "${{ '${{' }}"))
+    return quoted(text.replace("${{", "${{ '${{' }}"))
 
 
 def _branch_filter(name: str) -> str:
     """Return the pattern of a workflow's `branches` that matches this name alone."""
-    return _quoted(re.sub(r"([*?+!\[\]\\])", r"\\\1", name))
+    return quoted(re.sub(r"([*?+!\[\]\\])", r"\\\1", name))

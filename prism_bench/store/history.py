@@ -23,6 +23,7 @@ from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in, utc
 from prism_bench.store.processes import in_processes
 from prism_bench.store.records import in_order, newest, path_for, records_in, text_at
 from prism_bench.store.shards import Listing, ShardEntry, ShardFolder, month_of
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     import pandas
@@ -86,10 +87,11 @@ class History:
     @property
     def unordered(self) -> str | None:
         """What a reader should know of the order where records are not in that of their commits; else None."""
-        count, of = sum(one.file in self.undated for one in self.records), len(self.records)
-        if not count or of < 2:
+        count, total = sum(facts.file in self.undated for facts in self.records), len(self.records)
+        if not count or total < 2:
             return None
-        which = "all records are" if count == of else f"{count} of {of} records {'is' if count == 1 else 'are'}"
+        some = f"{count} of {count_text(total, 'record')} {'is' if count == 1 else 'are'}"
+        which = "all records are" if count == total else some
         return f"{which} in the order of measuring: neither a repository here nor the record knows the commit's date"
 
     @cached_property

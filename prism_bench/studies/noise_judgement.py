@@ -220,14 +220,15 @@ def judge_planted(records: Mapping[str, RunRecord], folder: Path) -> None:
     """Count the planted slowdowns that were called slower."""
     rows = list(planted_rows(records))
     write_table(rows, folder / "planted.csv")
-    for count in dict.fromkeys(row["processes"] for row in rows):
-        judged = [row for row in rows if row["processes"] == count]
+    for processes in dict.fromkeys(row["processes"] for row in rows):
+        judged = [row for row in rows if row["processes"] == processes]
         long = [row for row in judged if row["microseconds"] and float(row["microseconds"]) > SHORT * 1e6]
         counted = [row for row in long if row["counts"] == "yes"]
         shown = [sum(row["verdict"] == "slower" for row in some) for some in (counted, long)]
+        side = count_text(int(processes), "process", "processes")
         print(
-            f"planted, {count} processes a side: {shown[0]} of {count_text(len(counted), 'case')} above 5 us with a "
-            f"noise floor below 3 % called slower, {shown[1]} of all {len(long)} above 5 us; {folder}"
+            f"planted, {side} a side: {shown[0]} of {count_text(len(counted), 'case')} above 5 us with a noise floor "
+            f"below 3 % called slower, {shown[1]} of all {len(long)} above 5 us; {folder}"
         )
 
 

@@ -51,7 +51,7 @@ def test_filters_and_labels_choose(shell, toys):
 
 def test_a_problem_is_said_beside_the_rest_and_ends_with_1(shell, toys, tmp_path):
     mine = shutil.copytree(toys[1], tmp_path / "mine")
-    (mine / "arith" / "triple.py").write_text("x = 1\nspec = nonsense\n")
+    (mine / "arith" / "triple.py").write_text("from prism_bench import KernelSpec\nspec = nonsense\n")
     found = shell("list", "--catalogue", mine, "--json")
     assert 1 == found.code
     assert {"double", "nothing"} == {case["kernel"] for case in found.json}

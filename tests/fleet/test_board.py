@@ -94,6 +94,8 @@ def test_a_worker_that_is_lost_while_it_is_described_is_named_in_plain_words():
     class KilledWorker(Exception):
         """As Dask has it."""
 
+        __module__ = "distributed.scheduler"
+
     claim = BoardClaim(SeenWorker("tcp://h:1", "h", "0", (), ()), None, ())
     with pytest.raises(
         BackendUnavailable, match=r"^worker h \(tcp://h:1\) was lost while it opened its backend; start"

@@ -148,7 +148,7 @@ def test_without_cupti_it_says_what_to_install(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "cupti", None)
-    with pytest.raises(BackendUnavailable, match=r"prism-bench\[cupti\]"):
+    with pytest.raises(BackendUnavailable, match=r"pip install .*\[cupti\]"):
         ActivityCollector()
 
 

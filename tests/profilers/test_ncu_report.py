@@ -95,7 +95,7 @@ def test_a_corrupt_report_is_an_error_with_nvidias_reader(report):
 
 def test_without_the_reader_it_says_what_to_do(monkeypatch, report):
     monkeypatch.setitem(sys.modules, "ncu_report", None)
-    with pytest.raises(BackendUnavailable, match=r"prism-bench\[ncu\]"):
+    with pytest.raises(BackendUnavailable, match=r"pip install .*\[ncu\]"):
         ncu_report.read(report)
 
 

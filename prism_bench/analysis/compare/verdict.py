@@ -336,7 +336,7 @@ def _verdict(
     if abs(ratio.log) <= log1p(floor):
         reason = f"withheld: {size} {word} is below the noise floor of {share_text(floor)}; {needed}"
         return "inconclusive", reason, None
-    among = f" among {suite.cases} cases" if suite.cases > 1 else ""
+    among = f" among {count_text(suite.cases, 'case')}" if suite.cases > 1 else ""
     few = count_text(min(pair.processes), "process", "processes") + ("" if pair.deciding.spread.earlier else " a side")
     return "inconclusive", f"{size} {word} ({ends}), not proven{among} by {few}; {needed}", None
 
@@ -368,7 +368,7 @@ def _needed(pair: _Evidence, suite: _Suite, rules: VerdictRules) -> str:
     count = next((count for count in NAMED if count > most and decides(count)), None)
     if count is None:
         return f"more than {max(NAMED[-1], most)} processes{of} are needed"
-    return f"about {count} processes{of} would decide"
+    return f"about {count_text(count, 'process', 'processes')}{of} would decide"
 
 
 def _withheld(pair: _Evidence, confirmed: bool, word: str, size: str) -> str | None:
