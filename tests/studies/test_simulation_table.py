@@ -17,6 +17,9 @@ from prism_bench.studies.simulation_table import DESIGNS, SEED, SimulationEffort
 
 PAIRS = 12
 SEQUENTIAL, STORED = DESIGNS[3], DESIGNS[4]
+# All cases of a run share its clocks: 60 runs by five processes cover 0.946 with a standard deviation of 0.08, so that
+# the mean of PAIRS runs is below this once in a thousand times.
+CLOCKS_COVER = 0.86
 NIGHTLY = DESIGNS[6]  # five earlier runs, and undecided cases measured again
 
 
@@ -51,7 +54,8 @@ def test_printed_intervals_cover_what_they_promise(form):
     for design in DESIGNS:
         count = counted(form)[design, 1.0]
         # What earlier runs differ by widens the intervals of cases that differ by less.
-        assert 0.92 <= count["covered"] / count["judged"] <= (0.998 if design.nightly else 0.985), design
+        least = CLOCKS_COVER if form.startswith("two clocks") else 0.92
+        assert least <= count["covered"] / count["judged"] <= (0.998 if design.nightly else 0.985), design
 
 
 @by_form(form for form in FORMS if form.startswith("offsets"))
