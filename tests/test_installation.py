@@ -144,6 +144,8 @@ def test_the_doctor_finds_another_project_in_our_place(tmp_path, monkeypatch):
     renamed.mkdir(parents=True)
     (renamed / "METADATA").write_text("Metadata-Version: 2.1\nName: renamed\nVersion: 1\n")
     (renamed / "RECORD").write_text("prism_bench/__init__.py,,\n")
+    (renamed.parent / "prism_bench").mkdir()  # importlib_metadata, which asv imports, counts only files that exist
+    (renamed.parent / "prism_bench" / "__init__.py").touch()
     monkeypatch.syspath_prepend(renamed.parent)
     assert ("broken", "renamed 1") == (package().state, package().found)
     assert package().cure.startswith("pip uninstall renamed, then pip install ")

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from prism_bench.emulator.build import prepared
-from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, UsageError, VerificationFailed
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import (
     ANSWERS,
@@ -37,7 +37,7 @@ _FINDINGS = (BackendUnavailable, CompilationFailed, SpecError, VerificationFaile
 _Expected = TypeVar("_Expected", bound=JailAnswer)
 
 
-class HostCodeRefused(SpecError):
+class HostCodeRefused(UsageError):
     """A submission has host code that would run when its code for the emulator is loaded."""
 
 
