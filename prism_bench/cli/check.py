@@ -42,13 +42,13 @@ def command(
     from prism_bench.cycles import no_collection
     from prism_bench.report.gate import delivery
     from prism_bench.report.gate.files import write_files
-    from prism_bench.studies.judging import judged, newest_to_judge
+    from prism_bench.studies.judging import judged
 
     found = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
     with delivery.failures(state, options.remark) if alert else nullcontext():
         with options.err().status("reading records"), no_collection():
-            passed = judged(record or newest_to_judge(runs), found, runs, noise)
+            passed = judged(record, found, runs, noise)
         _print(passed, json=json)
         write_files(passed, markdown, junit)
     if github:

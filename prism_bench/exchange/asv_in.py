@@ -134,7 +134,7 @@ def _moment(milliseconds: object, place: str) -> datetime:
 
 
 def _seconds(unit: object) -> Callable[[float], float] | None:
-    """Return the function that makes seconds of a value in the unit; None where the unit is none of time.
+    """Return the function that makes seconds of a value in the unit; None where it is no unit of time.
 
     A rate, such as `GB/s`, becomes the seconds that one of its units takes.
     """

@@ -69,7 +69,7 @@ def read(path: Path) -> Imported:
 
 
 def _versions(data: dict[str, Any]) -> tuple[str, str]:
-    """Return the versions of the JSON and of nvbench; `unknown` where the file has none."""
+    """Return the versions of the JSON and of nvbench; `unknown` where the file lacks one."""
     versions = data["meta"].get("version") if isinstance(data.get("meta"), dict) else None
     tables = [versions.get(name) if isinstance(versions, dict) else None for name in ("json", "nvbench")]
     schema, nvbench = (

@@ -82,7 +82,7 @@ def add_once(record: RunRecord, root: Path) -> Path:
         if "created" in record.guessed:
             digest = first.name.removesuffix(".json.gz").rpartition(".")[2]
             for path in sorted(first.parent.glob(f"*.{digest}.json.gz")):
-                with suppress(ResultsError):  # a damaged file is none of the record's
+                with suppress(ResultsError):  # a damaged file holds no copy of the record
                     read(path)
                     return path
         for path in numbered(first):

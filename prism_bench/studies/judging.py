@@ -15,26 +15,23 @@ from prism_bench.analysis.trend.choice import kept_floors
 from prism_bench.catalogue import Catalogue
 
 
-def newest_to_judge(runs: Path) -> Path:
-    """Return the record below `runs` that was measured last; of another tool's records that of the newest commit.
-
-    Other tools measure commits in any order. Raise a ResultsError where there is no record.
-    """
-    last = store.newest(runs)
-    return store.newest_commit(runs) if store.read(last, edges=False).imported else last
-
-
-def judged(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
+def judged(source: Path | None, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
     """Return what the gate finds in the record at `source`, with the records below `runs` and noise floors in `noise`.
 
-    Raise a ResultsError for a record, a baseline or a budget that cannot be read or does not fit.
+    Without a `source` it is the record below `runs` that was measured last; of another tool's records that of the
+    newest commit, since other tools measure commits in any order. Raise a ResultsError where there is no record, and
+    for a record, a baseline or a budget that cannot be read or does not fit.
     """
-    reading = read(store.read(source), catalogue)
+    path = source or store.newest(runs)
+    record = store.read(path)
+    if source is None and record.imported and (newest := store.newest_commit(runs)) != path:
+        path, record = newest, store.read(newest)
+    reading = read(record, catalogue)
     history = store.read_history(runs)
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
     boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
     earlier = earlier_records(reading.record, history, runs)
     known = earlier_runs([one.record for one in earlier]).known_apart if earlier else {}
-    baseline = baseline_part(reading, source, runs, floors, boards, known)
+    baseline = baseline_part(reading, path, runs, floors, boards, known)
     last = once(last_part(reading, history, runs, floors, earlier), [baseline])
-    return gate(reading, source, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])
+    return gate(reading, path, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])

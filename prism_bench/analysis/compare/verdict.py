@@ -167,7 +167,7 @@ class _Evidence:
 
 @dataclass(frozen=True)
 class _Suite:
-    """What a pair is judged among: so many `cases`, of which `shown` are significant."""
+    """Suite of a pair: the number of its `cases`, and how many of them are significant (`shown`)."""
 
     cases: int
     shown: int
@@ -311,7 +311,7 @@ def _judgement(
 def _verdict(
     pair: _Evidence, significant: tuple[bool, bool], suite: _Suite, rules: VerdictRules
 ) -> tuple[Verdict, str | None, float | None]:
-    """Return the verdict, the reason that decided where it is none of "slower" and "faster", and how far "same" goes.
+    """Return the verdict, the reason where it is "same" or "inconclusive", and the largest change that "same" allows.
 
     `significant` is whether the change is: by the deciding measure alone, and by cycles too where the clock would
     explain it.

@@ -79,7 +79,7 @@ def of_run(reading: Reading) -> list[GateCheck]:
 def _untimed(reading: Reading) -> Iterator[str]:
     """Yield why the record has no time, where it should have some: it was cut short, or no kernel of it was timed.
 
-    A complete record of edges has none by choice.
+    A complete record of edges has no times by choice.
     """
     kernels = [case for case in reading.cases if case.ceiling is None]
     if any(one.samples for case in kernels for one in case.measurements) or (reading.record.complete and not kernels):
