@@ -2,6 +2,11 @@
 
 The FMA rate limits it: a product of this size moves few bytes for its operations. `layout="out_in"` takes W as PyTorch
 stores it, [outputs, inputs].
+
+Sizes of whole tiles have tiles of their type (`Full`, `FullRows`, `FullBroad`, `Split` of whole_tile.cuh), as in all
+FP32 products: copies that look for borders take registers and instructions from the multiplications. `Split` puts small
+tiles in the place of the few large ones of a last round. Ragged sizes, small tiles, slices of the depth and
+convolutions keep the older loop. The whole tiles need 75 KB of shared memory, without which a device takes `Large`.
 """
 
 from collections.abc import Callable

@@ -6,6 +6,10 @@ than the k-th is in all of them (maximum norm, strictly).
 Bound by arithmetic, with few bytes: a pair takes about 13 instructions for the distances and 18 for the counts, of the
 128 that an SM issues a clock. Without z (dz = 0) this is ksg_mutual_information to the bit. Estimates may be negative;
 a point that is not finite makes them NaN. `significance` is Runge's local permutation test.
+
+Points draw their local permutation without a sort: they take turns in steps coprime to their number, and each takes the
+free candidate of the smallest random rank, so the reference draws the same surrogates. Runge's order of turns is a
+random permutation; here turns are evenly spread, not independent.
 """
 
 from math import gcd

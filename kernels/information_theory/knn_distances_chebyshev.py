@@ -3,6 +3,9 @@
 Bound by arithmetic, with few bytes: a difference and a maximum a coordinate are an instruction each (of three maxima
 two are one), so that a pair takes about 13 of the 128 that an SM issues a clock. A point with a coordinate that is not
 finite has no neighbours (eps is NaN) and is nobody's. Duplicates give eps = 0.
+
+The loop over pairs keeps the smallest distance to each group of neighbours, not lists of k, so that nothing in it
+depends on the data (neighbours.cuh). The table of minima takes 0.5 GB for 131,072 points.
 """
 
 from collections.abc import Callable

@@ -2,6 +2,10 @@
 
 Zeros surround the image for the convolution; windows and votes are clipped to it. The cuts are 0.5, 1 and 1.5 times
 `threshold`, in bits; lo and hi bound the levels, as a range taken from the data would need a separate pass.
+
+Labels are exactly the reference's, except where an entropy, of the pixel or of a neighbour that votes, is so near to a
+cut that rounding decides. Images and taps are whole numbers, so that the convolution is exact and no pixel's level is
+in doubt.
 """
 
 from typing import Any

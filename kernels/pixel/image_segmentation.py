@@ -3,6 +3,9 @@
 Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); by the rule `ge` a pixel on a cut is above it.
 The variant `regions` goes on: pixels of one label that hang together are a region, and one of fewer than
 `min_region_size` pixels loses its label, which becomes 0.
+
+A small region keeps its number in `regions`. It gets no neighbour's label, because that would depend on the order of
+regions. So labels have gaps.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,9 @@
 """Order parameter r exp(i psi) = (1/N) sum of exp(i m theta_j) of N phases; m is the harmonic.
 
 Angles need not be wrapped. psi is the argument of the sum, without meaning where r is near 0; of no phases all is NaN.
+
+Unusual phases (a million turns and more) cause no branch in the loop, since a branch for each element keeps elements
+from overlapping. A thread that met such a phase starts again on the careful path, so data full of them are read twice.
 """
 
 from collections.abc import Callable

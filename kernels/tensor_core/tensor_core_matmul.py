@@ -5,6 +5,12 @@ multiply by warpgroup instructions (wgmma), each tile turned over, in turns: one
 share a larger tile (`StreamedTall`) where its rounds fill the device better. The bottleneck is power: clocks fall until
 the device draws what it may. mma.sync fed by ldmatrix elsewhere and where rows are ragged. `layout` gives for A and B
 in turn whether it is stored transposed: nn, nt, tn or tt.
+
+Tiles are turned over because a lane then has sums of two columns and many rows: it needs two numbers of a bias where it
+needed a pair for every 32 columns, and two warps fill a box of 32 rows where four had to wait for each other.
+`StreamedTall` needs less power and hides no store: it is faster for plain products of whole rounds, slower before bias
+and GELU. The same tile not turned over is no faster and needs a second store. e4m3 has no `StreamedTall`: at twice the
+rate a store that nothing hides counts twice. Narrow results, under 129 columns, use one block of each cluster.
 """
 
 from dataclasses import replace

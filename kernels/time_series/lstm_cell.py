@@ -2,6 +2,8 @@
 
 The FMA rate limits it. The large tiles of S1 are a few fewer than the multiprocessors of a large device. Gate order i,
 f, g, o as in PyTorch; bias = b_ih + b_hh.
+
+`sequence` walks its steps as that of `gru_cell` does, whose spec has the reasons.
 """
 
 from collections.abc import Callable

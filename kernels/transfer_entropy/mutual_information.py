@@ -3,6 +3,12 @@
 The Miller-Madow correction subtracts (m_xy - m_x - m_y + 1) / (2 N), m occupied cells, rows and columns, N samples.
 Without the correction I is never negative; a table without counts has none: NaN. In the variant `margins` p_x and p_y
 are given, taken as they are, and n is the sum of p_x's: if they are not the table's own, I may be negative or infinite.
+
+`probabilities` of 32 rows take no logarithm in double precision: c ln(c / e) with e = p_x p_y / n, where a warp adds
+the margins up in double precision and splits them into two floats each. So c - e is right to 48 bits of e, and where c
+and e are nearly the same the logarithm is taken of that difference. What rounding makes of 0, n I below 2^-46 n, is 0.
+Numbers out of range take a logarithm in double precision each. Large tables do not have this form: their margins are
+known after a first reading only.
 """
 
 from collections.abc import Callable

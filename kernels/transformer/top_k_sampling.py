@@ -2,6 +2,9 @@
 
 Ties go to the lower index, a NaN counts as -inf, temperature 0 leaves the largest alone; +inf outweighs every number.
 With top_p only the fewest best of at least that share remain. A row without a logit above -inf draws -1.
+
+Indices are compared by what they select: libraries choose freely among equal logits, which a row of drawn numbers has
+at S1. The kernel's own order among them is checked by golden data.
 """
 
 from collections.abc import Callable, Mapping
