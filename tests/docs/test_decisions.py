@@ -1,15 +1,16 @@
-"""DECISIONS.md: short enough to be read, and each decision with what would reverse it."""
+"""DECISIONS.md and CHANGELOG.md: short enough to be read, and each decision with what would reverse it."""
 
 import re
 
 from tests.docs.blocks import ROOT
 
-DECISIONS = ROOT / "DECISIONS.md"
+DECISIONS, CHANGELOG = ROOT / "DECISIONS.md", ROOT / "CHANGELOG.md"
 ENTRIES = dict(re.findall(r"^## (.+)\n\n((?:(?!^## ).*\n)+)", DECISIONS.read_text(), re.MULTILINE))
 
 
-def test_the_file_stays_within_its_ceilings():
+def test_both_files_stay_within_their_ceilings():
     assert DECISIONS.stat().st_size <= 20_000
+    assert CHANGELOG.stat().st_size <= 12_000
     assert 0 < len(ENTRIES) == DECISIONS.read_text().count("\n## ") <= 25
 
 
