@@ -1,0 +1,59 @@
+"""The product that contract tests run, and the folder that its commands run in."""
+
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from tests.contract.commands import CHECKOUT, EXECUTABLE, Product
+from tests.contract.folder import fill
+from tests.contract.normalise import Normaliser
+
+
+@pytest.fixture(scope="session")
+def product(pytestconfig, tmp_path_factory):
+    """The command line, in forked children; the executable with `--thorough` or PRISM_BENCH_COMMAND."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "cache").mkdir()
+    named = os.environ.get(EXECUTABLE)
+    if named is None and pytestconfig.getoption("--thorough"):
+        named = str(Path(os.sys.executable).with_name("prism-bench"))
+    made = Product(home, named)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A function that returns a new folder with all data, each below another parent."""
+    original = tmp_path_factory.mktemp("contract") / "original"
+    original.mkdir()
+    fill(original)
+
+    def copy():
+        folder = tmp_path_factory.mktemp("place") / "work"
+        import shutil
+
+        shutil.copytree(original, folder, copy_function=os.link)
+        return folder
+
+    return copy
+
+
+@pytest.fixture
+def normaliser(product):
+    """What is local here."""
+
+    def made(folder):
+        package = product.package
+        return Normaliser(
+            {
+                str(folder): "FOLDER", product.environment["HOME"]: "HOME", str(package): "PACKAGE",
+                str(package.parent / "kernels"): "KERNELS", str(package / "kernels"): "KERNELS",
+                str(Path(product.python).parent.parent): "ENVIRONMENT", str(CHECKOUT): "CHECKOUT",
+            },
+            datetime.now(timezone.utc).replace(tzinfo=None),
+        )  # fmt: skip
+
+    return made
