@@ -1,6 +1,8 @@
 """The product that contract tests run, and the folder that its commands run in."""
 
 import os
+import shutil
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -18,7 +20,7 @@ def product(pytestconfig, tmp_path_factory):
     (home / "cache").mkdir()
     named = os.environ.get(EXECUTABLE)
     if named is None and pytestconfig.getoption("--thorough"):
-        named = str(Path(os.sys.executable).with_name("prism-bench"))
+        named = str(Path(sys.executable).with_name("prism-bench"))
     made = Product(home, named)
     yield made
     made.close()
@@ -33,9 +35,7 @@ def place(tmp_path_factory):
 
     def copy():
         folder = tmp_path_factory.mktemp("place") / "work"
-        import shutil
-
-        shutil.copytree(original, folder, copy_function=os.link)
+        shutil.copytree(original, folder)
         return folder
 
     return copy

@@ -29,7 +29,7 @@ def fill(folder: Path) -> None:
         of_day = record if number < STEP else changed(record)
         day = of_day | {"created": f"2026-11-{10 + number}T04:00:00", "commit": f"{number:040x}"}
         write(day, folder / "series" / "nvidia-h200" / f"202611{10 + number}T040000Z-{number:08x}.json.gz")
-    for part in ("toys", "scripts"):
+    for part in ("toys", "scripts", "others"):
         shutil.copytree(HERE / "data" / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     write_damaged(record, folder / "damaged")
 

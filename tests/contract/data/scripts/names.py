@@ -1,0 +1,34 @@
+"""Print the documented names of the package, with what they take."""
+
+import enum
+import inspect
+
+import prism_bench
+
+
+def members(kind):
+    for name, value in inspect.getmembers(kind):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, property) or not callable(value):
+            yield name
+        else:
+            yield name + signature(value)
+
+
+def signature(value):
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return "(?)"
+    return f"({', '.join(str(one.replace(annotation=inspect.Parameter.empty)) for one in parameters)})"
+
+
+print("__version__", prism_bench.__version__)
+print("dir", *(name for name in dir(prism_bench) if name in prism_bench.__all__))
+for name in prism_bench.__all__:
+    value = getattr(prism_bench, name)
+    print(name + signature(value) if callable(value) else f"{name}: {type(value).__name__}")
+    if inspect.isclass(value) and not issubclass(value, enum.Enum):
+        print("   ", ", ".join(members(value)))
+print("judge" + signature(prism_bench.judge))
