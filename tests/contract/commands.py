@@ -35,7 +35,7 @@ class Product:
         self._package = None
         self.environment = {name: os.environ[name] for name in KEPT if name in os.environ} | {
             "HOME": str(home), "PRISM_BENCH_CACHE": str(home / "cache"), "COLUMNS": "80", "LANG": "C.UTF-8", "TZ": "UTC",
-            "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "random", "CUDA_VISIBLE_DEVICES": "",
+            "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PRISM_BENCH_MACHINE": "contract", "CUDA_VISIBLE_DEVICES": "",
             "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
             "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org", "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z", "GIT_CONFIG_GLOBAL": os.devnull,
@@ -51,10 +51,10 @@ class Product:
         return self._package
 
     def run(self, folder: Path, words: list[str], **variables: str) -> Outcome:
-        """Run a command in the folder: `prism-bench`, `python`, `git` or `cp` with its words."""
+        """Run a command in the folder; `prism-bench` and `python` are those of the product."""
         environment = self.environment | variables
         program, *rest = words
-        if program == "prism-bench" and self._forks:
+        if program == "prism-bench" and self._forks and "LD_LIBRARY_PATH" not in variables:
             return self._fork(folder, rest, environment)
         if program in ("prism-bench", "python"):
             words = [self._executable if program == "prism-bench" else self.python, *rest]

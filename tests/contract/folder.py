@@ -31,6 +31,7 @@ def fill(folder: Path) -> None:
         write(day, folder / "series" / "nvidia-h200" / f"202611{10 + number}T040000Z-{number:08x}.json.gz")
     for part in ("toys", "scripts", "others"):
         shutil.copytree(HERE / "data" / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HERE.parent / "monitor" / "fake_nvml.c", folder / "others" / "nvml")
     write_damaged(record, folder / "damaged")
 
 

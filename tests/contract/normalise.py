@@ -1,10 +1,13 @@
 """What differs from machine to machine, replaced in outputs; and JSON as counts and digests."""
 
+import base64
+import gzip
 import hashlib
 import json
 import platform
 import re
 import socket
+import zlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,11 +17,21 @@ SMALL = 1e-13  # numbers below are rounding errors, which differ likewise
 SHOWN = 60  # a list or text of more characters is shown as its digest
 _STAMP = re.compile(r"\b(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T ]([012]\d):?([0-5]\d)(?::?([0-5]\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?")
 _INSTALL = re.compile(r"pip install (?:-e )?(['\"]?)[^\s'\"]+\1")  # how the product itself was installed
-_DURATION = re.compile(r"(?<![\w.\[=])\d+(?:\.\d+)? (s|min|h|ms|MB|GB|kB|B)\b")
+_PACKED = re.compile(r'prism\.unpacked\(\d+, "([A-Za-z0-9+/=]+)"\)')  # of a site: DEFLATE, which builds of zlib vary
+_CONTENT_HASH = re.compile(r"(?<=[-/\"])[0-9a-f]{10}(?=\.js|\")")  # of such content, in names of files
+_MEASURED = (
+    (re.compile(r"^\d+ s: .*\n", re.MULTILINE), ""),  # progress, printed by the clock
+    (re.compile(r"time of the run:[\s\S]*?\d \w+\s+and\s+\d+ \w+\s+of\s+\d+ \w+"), "time of the run: #"),
+    (re.compile(r"(?<![\w.\[=])\d+(?:\.\d+)? (s|min|h|MB)\b"), r"# \1"),
+    (re.compile(r"(?<=backend numpy_reference: ).*"), "CPU"),
+    (re.compile(r"\b\d\d:\d\d:\d\d UTC"), "TIME"),
+    (re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{16,64}\b"), "HASH"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
+)
 # Values of a record or report that were measured on this machine, or describe it.
 LOCAL = {
-    "created", "host", "software", "spent", "duration", "untimed", "timed", "seconds", "preparing", "verifying", "kernel_s",
-    "compiling", "compile_seconds", "machine", "version", "python", "release",
+    "created", "host", "machine", "software", "spent", "time_spent", "window_seconds", "duration", "untimed", "timed",
+    "seconds", "preparing", "timestamp", "uptime_seconds", "sampler", "verifying", "compiling", "compile_seconds",
 }  # fmt: skip
 
 
@@ -30,18 +43,24 @@ class Normaliser:
         ordered = sorted(places.items(), key=lambda pair: -len(pair[0]))
         self._places = [(re.compile(re.escape(place) + r"(?![\w-])"), name) for place, name in ordered if len(place) > 1]
         self._names = [(re.compile(rf"\b{re.escape(name)}\b"), to) for name, to in names.items() if name]
+        self._texts: dict[tuple[str, bool], str] = {}
         self._began = began - timedelta(minutes=1)
 
     def text(self, text: str, *, measured: bool = False) -> str:
         """Return the text without what is local; of a measured one also without durations and sizes."""
+        original = text
+        if (original, measured) in self._texts:
+            return self._texts[original, measured]
         for place, name in self._places:
             text = place.sub(name, text)
         text = _INSTALL.sub("pip install EXTRA", text)
         if measured:
             for host, name in self._names:
                 text = host.sub(name, text)
-            text = _DURATION.sub(r"# \1", text)
-        return _STAMP.sub(self._stamp, text)
+            for pattern, replacement in _MEASURED:
+                text = pattern.sub(replacement, text)
+        self._texts[original, measured] = _STAMP.sub(self._stamp, text)
+        return self._texts[original, measured]
 
     def _stamp(self, match: re.Match[str]) -> str:
         """Return DATE for a date since the tests began; others belong to records."""
@@ -93,24 +112,32 @@ def _kind(value):
 
 
 def digest_of_text(text: str) -> str:
-    """Return the number of lines of a text, its digest, and its first line."""
-    first = text.partition("\n")[0][:80]
-    return f"{text.count(chr(10))} lines {hashlib.sha256(text.encode()).hexdigest()[:12]} {first}"
+    """Return the number of lines of a text, and its digest."""
+    return f"{text.count(chr(10))} lines {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def digest_of_file(path: Path, normaliser: Normaliser, *, measured: bool = False) -> str:
-    """Return a line on a file: its digest by what it holds."""
+    """Return a digest of what a file holds, packed or not."""
     content = path.read_bytes()
-    if content[:2] == b"\x1f\x8b":
-        import gzip
-
+    if path.suffix == ".gz":
         content = gzip.decompress(content)
+        if not measured:  # a copy of a committed record
+            return f"{len(content)} bytes {hashlib.sha256(content).hexdigest()[:12]}"
     try:
         text = content.decode()
     except UnicodeDecodeError:
         return f"{len(content)} bytes {hashlib.sha256(content).hexdigest()[:12]}"
     try:
-        text = json.dumps(normaliser.values(json.loads(text), measured=measured), indent=0)
+        text = json.dumps(normaliser.values(json.loads(text), measured=measured))
     except ValueError:
-        text = normaliser.text(text, measured=measured)
+        text = normaliser.text(without_hashes(_PACKED.sub(_unpacked, text)), measured=measured)
     return digest_of_text(text)
+
+
+def without_hashes(text: str) -> str:
+    """Return the text without hashes of packed content."""
+    return _CONTENT_HASH.sub("HASH", text)
+
+
+def _unpacked(match: re.Match[str]) -> str:
+    return zlib.decompress(base64.b64decode(match[1]), -zlib.MAX_WBITS).decode()

@@ -2,9 +2,10 @@
 
 A line `$ COMMAND` runs a command on committed data, `~ COMMAND` one whose output holds durations and versions of this
 machine, which are replaced. Below it are standard output (`| `), standard error (`! `) and the exit code (`= `).
-`# ` begins a remark. A command is `prism-bench`, `python`, `git` or `cp` with words, or one of
+`# ` begins a remark. `prism-bench` and `python` are those of the product; these are no programs:
 
     files FOLDER     the files below it, and a digest of each
+    names FOLDER     their names
     cat FILE         its text
 
 `| digest` after a command gives counts and digests of the JSON or text that it printed, `> FILE` writes that to a file.
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.contract.commands import Outcome, Product
-from tests.contract.normalise import Normaliser, digest, digest_of_file, digest_of_text
+from tests.contract.normalise import Normaliser, digest, digest_of_file, digest_of_text, without_hashes
 
 MARKS = ("$ ", "~ ")
 RESULTS = ("| ", "! ", "= ", "|", "!")
@@ -47,11 +48,14 @@ def _results(line, folder, product, normaliser, *, measured) -> Iterator[str]:
     while "=" in words[0]:
         name, _, variables[name] = words.pop(0).partition("=")
         variables[name] = variables[name].replace("FOLDER", str(folder))
-    if words[0] == "files":
+    if words[0] in ("files", "names"):
         root = folder / words[1]
-        for path in sorted(path for path in root.rglob("*") if path.is_file() and ".git/" not in str(path)):
-            name = normaliser.text(str(path.relative_to(root)), measured=measured)
-            yield f"| {name}: {digest_of_file(path, normaliser, measured=measured)}"
+        paths = [path for path in root.rglob("*") if path.is_file() and ".git" not in path.relative_to(root).parts]
+        names = [normaliser.text(without_hashes(str(path.relative_to(root))), measured=measured) for path in paths]
+        if words[0] == "files":
+            digests = [digest_of_file(path, normaliser, measured=measured) for path in paths]
+            names = [f"{name}: {content}" for name, content in zip(names, digests, strict=True)]
+        yield from (f"| {name}" for name in sorted(names))
         return
     if words[0] == "cat":
         outcome = Outcome(0, (folder / words[1]).read_text(), "")

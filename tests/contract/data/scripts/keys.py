@@ -1,15 +1,30 @@
-"""Print the keys of a JSON file and the types of their values: what does not depend on the machine."""
+"""Print what a JSON file holds apart from this machine's values: those of the keys named, and the types of all others.
+
+A name such as `cases.status` is that of a key of each object in a list.
+"""
 
 import json
+import re
 import sys
 
 
 def shape(value):
     if isinstance(value, dict):
-        return {key: shape(one) for key, one in sorted(value.items())}
+        return {re.sub("[0-9a-f]{64}", "HASH", key): shape(one) for key, one in sorted(value.items())}
     if isinstance(value, list):
         return sorted({json.dumps(shape(one)) for one in value})
-    return type(value).__name__
+    return "number" if type(value) in (int, float) else type(value).__name__
 
 
-print(json.dumps(shape(json.load(open(sys.argv[1]))), indent=1))
+def named(value, path):
+    key, _, rest = path.partition(".")
+    if isinstance(value, list):
+        return [named(one, path) for one in value]
+    return named(value[key], rest) if rest else value[key]
+
+
+with open(sys.argv[1]) as file:
+    content = json.load(file)
+for path in sys.argv[2:]:
+    print(path, json.dumps(named(content, path)))
+print(json.dumps(shape(content), indent=1))

@@ -2,6 +2,7 @@
 
 import enum
 import inspect
+import re
 
 import prism_bench
 
@@ -21,7 +22,8 @@ def signature(value):
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return "(?)"
-    return f"({', '.join(str(one.replace(annotation=inspect.Parameter.empty)) for one in parameters)})"
+    text = ", ".join(str(one.replace(annotation=inspect.Parameter.empty)) for one in parameters)
+    return f"({re.sub(' at 0x[0-9a-f]+', '', text)})"
 
 
 print("__version__", prism_bench.__version__)

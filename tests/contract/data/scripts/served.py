@@ -3,23 +3,35 @@
 import re
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
+
+def answer(address):
+    """Return status, type and text of what an address answers, as soon as something listens there."""
+    for _ in range(50):
+        try:
+            with urllib.request.urlopen(address, timeout=20) as response:
+                return response.status, response.headers["Content-Type"], response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.reason, ""
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    raise SystemExit(f"nothing listens at {address}")
+
+
 command = ["prism-bench", "exporter", "--port", "0", "--duration", "60", *sys.argv[1:]]
 with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
-    lines = []
+    address = None
     for line in server.stdout:
-        lines.append(line)
+        print(re.sub(r"(?<=\d):\d+", ":PORT", line), end="")
         if address := re.search(r"http://[\d.]+:\d+", line):
             break
-    print(re.sub(r":\d+", ":PORT", "".join(lines)), end="")
-    for path in ("/metrics", "/", "/nonsense"):
-        try:
-            with urllib.request.urlopen(address[0] + path, timeout=20) as answer:
-                print(path, answer.status, answer.headers["Content-Type"])
-                print(answer.read().decode(), end="")
-        except urllib.error.HTTPError as error:
-            print(path, error.code, error.reason)
+    for path in ("/metrics", "/", "/nonsense") if address else ():
+        status, kind, text = answer(address[0] + path)
+        print(path, status, kind)
+        lines = [line for line in text.splitlines() if not re.match(r"(# \w+ )?(python|process)_", line)]
+        print(*(re.sub(r"(_created|_seconds_sum|timestamp\S*) \S+$", r"\1 #", line) for line in lines), sep="\n")
     server.terminate()
-    print(server.wait(20))
+    print("ended with", server.wait(20))
