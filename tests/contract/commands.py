@@ -27,14 +27,14 @@ class Outcome:
 class Product:
     """The installed product; `executable` is None to fork instead of starting processes."""
 
-    def __init__(self, home: Path, executable: str | None):
+    def __init__(self, home: Path, cache: Path, executable: str | None):
         self._executable = executable or str(Path(sys.executable).with_name("prism-bench"))
         self._forks = executable is None
         self.python = str(Path(self._executable).with_name("python"))
         self._socket = self._process = None
         self._package = None
         self.environment = {name: os.environ[name] for name in KEPT if name in os.environ} | {
-            "HOME": str(home), "PRISM_BENCH_CACHE": str(home / "cache"), "COLUMNS": "80", "LANG": "C.UTF-8", "TZ": "UTC",
+            "HOME": str(home), "PRISM_BENCH_CACHE": str(cache), "COLUMNS": "80", "LANG": "C.UTF-8", "TZ": "UTC",
             "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PRISM_BENCH_MACHINE": "contract", "CUDA_VISIBLE_DEVICES": "",
             "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
             "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org", "GIT_CONFIG_NOSYSTEM": "1",

@@ -17,11 +17,13 @@ from tests.contract.normalise import Normaliser
 def product(pytestconfig, tmp_path_factory):
     """The command line, in forked children; the executable with `--thorough` or PRISM_BENCH_COMMAND."""
     home = tmp_path_factory.mktemp("home")
-    (home / "cache").mkdir()
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "contract-cache"
+    cache.mkdir(exist_ok=True)
     named = os.environ.get(EXECUTABLE)
     if named is None and pytestconfig.getoption("--thorough"):
         named = str(Path(sys.executable).with_name("prism-bench"))
-    made = Product(home, named)
+    made = Product(home, cache, named)
     yield made
     made.close()
 
@@ -49,7 +51,7 @@ def normaliser(product):
         package = product.package
         return Normaliser(
             {
-                str(folder): "FOLDER", product.environment["HOME"]: "HOME", str(package): "PACKAGE",
+                str(folder): "FOLDER", product.environment["PRISM_BENCH_CACHE"]: "CACHE", product.environment["HOME"]: "HOME", str(package): "PACKAGE",
                 str(package.parent / "kernels"): "KERNELS", str(package / "kernels"): "KERNELS",
                 str(Path(product.python).parent.parent): "ENVIRONMENT", str(CHECKOUT): "CHECKOUT",
             },

@@ -5,6 +5,7 @@ reports the modules that it imported, and later children have them from the star
 interpreter that the product is installed for; it uses the standard library and the entry point of the command line.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -12,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from contextlib import suppress
 
 from prism_bench.__main__ import main
@@ -68,6 +70,16 @@ def report_imports(before, pipe):
     os.close(pipe)
 
 
+def finish(code):
+    """End as the interpreter does, except that memory is not given back object by object."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
     sys.path.pop(0)  # the folder of this file
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -76,5 +88,8 @@ if __name__ == "__main__":
     os.close(descriptors[2])
     try:
         main()
-    finally:
-        report_imports(before, pipe)
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    report_imports(before, pipe)
+    finish(code)

@@ -16,7 +16,7 @@ def answer(address):
                 return response.status, response.headers["Content-Type"], response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.reason, ""
-        except urllib.error.URLError:
+        except OSError:
             time.sleep(0.1)
     raise SystemExit(f"nothing listens at {address}")
 
