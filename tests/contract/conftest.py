@@ -17,9 +17,7 @@ from tests.contract.normalise import Normaliser
 def product(pytestconfig, tmp_path_factory):
     """The command line, in forked children; the executable with `--thorough` or PRISM_BENCH_COMMAND."""
     home = tmp_path_factory.mktemp("home")
-    base = tmp_path_factory.getbasetemp()
-    cache = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "contract-cache"
-    cache.mkdir(exist_ok=True)
+    cache = Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench")  # the emulator is there
     named = os.environ.get(EXECUTABLE)
     if named is None and pytestconfig.getoption("--thorough"):
         named = str(Path(sys.executable).with_name("prism-bench"))
