@@ -20,7 +20,7 @@ _INSTALL = re.compile(r"pip install (?:-e )?(['\"]?)[^\s'\"]+\1")  # how the pro
 _PACKED = re.compile(r'prism\.unpacked\(\d+, "([A-Za-z0-9+/=]+)"\)')  # of a site: DEFLATE, which builds of zlib vary
 _CONTENT_HASH = re.compile(r"(?<=[-/\"])[0-9a-f]{10}(?=\.js|\")")  # of such content, in names of files
 _MEASURED = (
-    (re.compile(r"^\d+ s: .*\n", re.MULTILINE), ""),  # progress, printed by the clock
+    (re.compile(r"^(?:nightly: )?\d+ s: .*\n", re.MULTILINE), ""),  # progress, printed by the clock
     (re.compile(r"time of the run:[\s\S]*?\d \w+\s+and\s+\d+ \w+\s+of\s+\d+ \w+"), "time of the run: #"),
     (re.compile(r"(?<![\w.\[=])\d+(?:\.\d+)? (s|min|h|MB)\b"), r"# \1"),
     (re.compile(r"(?<=backend numpy_reference: ).*"), "CPU"),
