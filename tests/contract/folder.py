@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-REPORTS = HERE.parent.parent / "reports"
+CHECKOUT = HERE.parent.parent
+REPORTS = CHECKOUT / "reports"
 KINDS = {"h200": "runs/nvidia-h200", "h100": "runs/nvidia-h100-80gb-hbm3", "languages": "languages/nvidia-h200"}
 SLOWER, FASTER = 1.3, 0.7
 DAYS, STEP = 14, 8  # record of the series from which on softmax is slower
@@ -20,6 +21,9 @@ def newest(kind: str) -> Path:
 
 def fill(folder: Path) -> None:
     """Write the records, catalogues and damaged files that transcripts name."""
+    places = {"catalogue": CHECKOUT / "kernels", "budgets": CHECKOUT / "suites" / "budgets"}
+    settings = "".join(f"{key} = {json.dumps(str(path))}\n" for key, path in places.items())
+    (folder / "prism-bench.toml").write_text(settings)  # an installed package has no budgets
     for kind in KINDS:
         shutil.copy(newest(kind), folder / f"{kind}.json.gz")
     record = json.loads(gzip.decompress((HERE / "data" / "small.json.gz").read_bytes()))
