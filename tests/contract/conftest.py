@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -49,11 +49,11 @@ def normaliser(product):
         package = product.package
         return Normaliser(
             {
-                str(folder): "FOLDER", product.environment["PRISM_BENCH_CACHE"]: "CACHE", product.environment["HOME"]: "HOME", str(package): "PACKAGE",
+                str(folder): "FOLDER", product.environment["PRISM_BENCH_CACHE"]: "CACHE", product.environment["HOME"]: "HOME", str(package): "PACKAGE",  # noqa: E501
                 str(package.parent / "kernels"): "KERNELS", str(package / "kernels"): "KERNELS",
                 str(Path(product.python).parent.parent): "ENVIRONMENT", str(CHECKOUT): "CHECKOUT",
             },
-            datetime.now(timezone.utc).replace(tzinfo=None),
+            datetime.now(UTC).replace(tzinfo=None),
         )  # fmt: skip
 
     return made

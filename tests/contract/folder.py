@@ -46,7 +46,7 @@ def write(record: dict, path: Path) -> None:
 
 
 def changed(record: dict) -> dict:
-    """Return the record of a later commit: softmax slower with other code, matmul faster, a wrong output, a case less."""
+    """Return the record of a later commit: softmax slower with other code, matmul faster, one wrong, one missing."""
     other = copy.deepcopy(record)
     other |= {"commit": "b" * 40, "created": "2026-11-27T15:00:00"}
     for case in other["cases"]:

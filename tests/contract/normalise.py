@@ -15,7 +15,7 @@ from pathlib import Path
 DIGITS = 6  # of a number with decimals: later ones depend on the processor's vector instructions
 SMALL = 1e-13  # numbers below are rounding errors, which differ likewise
 SHOWN = 60  # a list or text of more characters is shown as its digest
-_STAMP = re.compile(r"\b(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T ]([012]\d):?([0-5]\d)(?::?([0-5]\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?")
+_STAMP = re.compile(r"\b(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T ]([012]\d):?([0-5]\d)(?::?([0-5]\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?")  # noqa: E501
 _INSTALL = re.compile(r"pip install (?:-e )?(['\"]?)[^\s'\"]+\1")  # how the product itself was installed
 _PACKED = re.compile(r'prism\.unpacked\(\d+, "([A-Za-z0-9+/=]+)"\)')  # of a site: DEFLATE, which builds of zlib vary
 _CONTENT_HASH = re.compile(r"(?<=[-/\"])[0-9a-f]{10}(?=\.js|\")")  # of such content, in names of files
@@ -41,7 +41,7 @@ class Normaliser:
     def __init__(self, places: Mapping[str, str], began: datetime):
         names = {socket.gethostname(): "HOST", platform.node(): "HOST", platform.release(): "KERNEL"}
         ordered = sorted(places.items(), key=lambda pair: -len(pair[0]))
-        self._places = [(re.compile(re.escape(place) + r"(?![\w-])"), name) for place, name in ordered if len(place) > 1]
+        self._places = [(re.compile(re.escape(place) + r"(?![\w-])"), name) for place, name in ordered if len(place) > 1]  # noqa: E501
         self._names = [(re.compile(rf"\b{re.escape(name)}\b"), to) for name, to in names.items() if name]
         self._texts: dict[tuple[str, bool], str] = {}
         self._began = began - timedelta(minutes=1)
@@ -102,7 +102,7 @@ def _lines(value, name, depth):
         if isinstance(value, list) and all(isinstance(one, dict) for one in value) and depth:
             for key in sorted({key for one in value for key in one}):
                 column = [one[key] for one in value if key in one]
-                yield f"{name}[].{key}: {len(column)} {hashlib.sha256(json.dumps(column, sort_keys=True).encode()).hexdigest()[:8]}"
+                yield f"{name}[].{key}: {len(column)} {hashlib.sha256(json.dumps(column, sort_keys=True).encode()).hexdigest()[:8]}"  # noqa: E501
 
 
 def _kind(value):
