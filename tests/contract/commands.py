@@ -35,7 +35,8 @@ class Product:
         self._package = None
         self.environment = {name: os.environ[name] for name in KEPT if name in os.environ} | {
             "HOME": str(home), "PRISM_BENCH_CACHE": str(cache), "COLUMNS": "80", "LANG": "C.UTF-8", "TZ": "UTC",
-            "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PRISM_BENCH_MACHINE": "contract", "CUDA_VISIBLE_DEVICES": "",  # noqa: E501
+            "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PRISM_BENCH_MACHINE": "contract",
+            "CUDA_VISIBLE_DEVICES": "",
             "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
             "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org", "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z", "GIT_CONFIG_GLOBAL": os.devnull,
@@ -59,7 +60,8 @@ class Product:
         if program in ("prism-bench", "python"):
             words = [self._executable if program == "prism-bench" else self.python, *rest]
         ended = subprocess.run(
-            words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS  # noqa: E501
+            words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=SECONDS,
         )  # fmt: skip
         return Outcome(ended.returncode, ended.stdout, ended.stderr)
 

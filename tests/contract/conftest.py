@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,14 +13,11 @@ from tests.contract.normalise import Normaliser
 
 
 @pytest.fixture(scope="session")
-def product(pytestconfig, tmp_path_factory):
-    """The command line, in forked children; the executable with `--thorough` or PRISM_BENCH_COMMAND."""
+def product(tmp_path_factory):
+    """The command line, in forked children, or the executable that PRISM_BENCH_COMMAND names."""
     home = tmp_path_factory.mktemp("home")
     cache = Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench")  # the emulator is there
-    named = os.environ.get(EXECUTABLE)
-    if named is None and pytestconfig.getoption("--thorough"):
-        named = str(Path(sys.executable).with_name("prism-bench"))
-    made = Product(home, cache, named)
+    made = Product(home, cache, os.environ.get(EXECUTABLE))
     yield made
     made.close()
 
@@ -49,7 +45,8 @@ def normaliser(product):
         package = product.package
         return Normaliser(
             {
-                str(folder): "FOLDER", product.environment["PRISM_BENCH_CACHE"]: "CACHE", product.environment["HOME"]: "HOME", str(package): "PACKAGE",  # noqa: E501
+                str(folder): "FOLDER", product.environment["PRISM_BENCH_CACHE"]: "CACHE",
+                product.environment["HOME"]: "HOME", str(package): "PACKAGE",
                 str(package.parent / "kernels"): "KERNELS", str(package / "kernels"): "KERNELS",
                 str(Path(product.python).parent.parent): "ENVIRONMENT", str(CHECKOUT): "CHECKOUT",
             },

@@ -10,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
 REPORTS = CHECKOUT / "reports"
 KINDS = {"h200": "runs/nvidia-h200", "h100": "runs/nvidia-h100-80gb-hbm3", "languages": "languages/nvidia-h200"}
+TOYS = ("arith/double", "arith/triple", "machine/nothing")
 SLOWER, FASTER = 1.3, 0.7
 DAYS, STEP = 14, 8  # record of the series from which on softmax is slower
 
@@ -33,7 +34,12 @@ def fill(folder: Path) -> None:
         of_day = record if number < STEP else changed(record)
         day = of_day | {"created": f"2026-11-{10 + number}T04:00:00", "commit": f"{number:040x}"}
         write(day, folder / "series" / "nvidia-h200" / f"202611{10 + number}T040000Z-{number:08x}.json.gz")
-    for part in ("toys", "scripts", "others"):
+    for name in TOYS:
+        for suffix in (".cu", ".py"):
+            toy = folder / "toys" / f"{name}{suffix}"
+            toy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(HERE.parent / "toys" / f"{name}{suffix}", toy)
+    for part in ("scripts", "others"):
         shutil.copytree(HERE / "data" / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(HERE.parent / "monitor" / "fake_nvml.c", folder / "others" / "nvml")
     write_damaged(record, folder / "damaged")

@@ -23,6 +23,7 @@ _MEASURED = (
     (re.compile(r"^(?:nightly: )?\d+ s: .*\n", re.MULTILINE), ""),  # progress, printed by the clock
     (re.compile(r"time of the run:[\s\S]*?\d \w+\s+and\s+\d+ \w+\s+of\s+\d+ \w+"), "time of the run: #"),
     (re.compile(r"(?<![\w.\[=])\d+(?:\.\d+)? (s|min|h|MB)\b"), r"# \1"),
+    (re.compile(r"(?<= files of )\d+(?:\.\d+)?(?= kB)"), "#"),  # of a claim, whose samples have more or fewer digits
     (re.compile(r"(?<=backend numpy_reference: ).*"), "CPU"),
     (re.compile(r"\b\d\d:\d\d:\d\d UTC"), "TIME"),
     (re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{16,64}\b"), "HASH"),
@@ -76,9 +77,9 @@ class Normaliser:
         if measured and key in LOCAL:
             return f"<{key}>"
         if isinstance(value, dict):
-            return {self.text(name): self.values(one, measured=measured, key=name) for name, one in value.items()}
+            return {self.text(name): self.values(member, measured=measured, key=name) for name, member in value.items()}
         if isinstance(value, list):
-            return [self.values(one, measured=measured) for one in value]
+            return [self.values(member, measured=measured) for member in value]
         if isinstance(value, float):
             return 0.0 if abs(value) < SMALL else float(f"{value:.{DIGITS}g}")
         return self.text(value, measured=measured) if isinstance(value, str) else value
@@ -95,14 +96,15 @@ def _lines(value, name, depth):
     if len(text) <= SHOWN:
         yield f"{where}: {text}"
     elif isinstance(value, dict) and depth and len(value) <= SHOWN:
-        for key, one in value.items():
-            yield from _lines(one, f"{name}.{key}", depth - 1)
+        for key, member in value.items():
+            yield from _lines(member, f"{name}.{key}", depth - 1)
     else:
         yield f"{where}: {_kind(value)} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
-        if isinstance(value, list) and all(isinstance(one, dict) for one in value) and depth:
-            for key in sorted({key for one in value for key in one}):
-                column = [one[key] for one in value if key in one]
-                yield f"{name}[].{key}: {len(column)} {hashlib.sha256(json.dumps(column, sort_keys=True).encode()).hexdigest()[:8]}"  # noqa: E501
+        if isinstance(value, list) and all(isinstance(row, dict) for row in value) and depth:
+            for key in sorted({key for row in value for key in row}):
+                column = [row[key] for row in value if key in row]
+                content = json.dumps(column, sort_keys=True).encode()
+                yield f"{name}[].{key}: {len(column)} {hashlib.sha256(content).hexdigest()[:8]}"
 
 
 def _kind(value):

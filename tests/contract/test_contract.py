@@ -14,17 +14,12 @@ from tests.contract.commands import HERE
 from tests.contract.transcript import replay, script
 
 GOLDEN = HERE / "golden"
-pytestmark = pytest.mark.thorough  # the size of a claim in claim.txt differs by a digit between runs
+pytestmark = pytest.mark.thorough  # three minutes on two cores
 UPDATE = "PRISM_BENCH_UPDATE_CONTRACT"
 TRANSCRIPTS = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 
 
-def marked(name):
-    marks = [pytest.mark.thorough] if name.startswith("thorough_") else []
-    return pytest.param(name, marks=marks, id=name)
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in TRANSCRIPTS])
+@pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_commands_print_and_write_what_they_did(name, product, place, normaliser):
     path = GOLDEN / f"{name}.txt"
     expected = path.read_text(encoding="utf-8")

@@ -10,16 +10,16 @@ import sys
 
 def shape(value):
     if isinstance(value, dict):
-        return {re.sub("[0-9a-f]{64}", "HASH", key): shape(one) for key, one in sorted(value.items())}
+        return {re.sub("[0-9a-f]{64}", "HASH", key): shape(member) for key, member in sorted(value.items())}
     if isinstance(value, list):
-        return sorted({json.dumps(shape(one)) for one in value})
+        return sorted({json.dumps(shape(member)) for member in value})
     return "number" if type(value) in (int, float) else type(value).__name__
 
 
 def named(value, path):
     key, _, rest = path.partition(".")
     if isinstance(value, list):
-        return [named(one, path) for one in value]
+        return [named(member, path) for member in value]
     return named(value[key], rest) if rest else value[key]
 
 

@@ -22,7 +22,7 @@ def signature(value):
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return "(?)"
-    text = ", ".join(str(one.replace(annotation=inspect.Parameter.empty)) for one in parameters)
+    text = ", ".join(str(parameter.replace(annotation=inspect.Parameter.empty)) for parameter in parameters)
     return f"({re.sub(' at 0x[0-9a-f]+', '', text)})"
 
 
