@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.extensions.claims.agreement import AnsweredClaim, agreement_lines, answered
+from lab.claims.agreement import AnsweredClaim, agreement_lines, answered
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.derived import interval_text
 from prism_bench.extensions.claims.document import Claim, read_bytes
-from prism_bench.extensions.claims.own_files import FOLDER, claim_files
+from lab.claims.own_files import FOLDER, claim_files
 from prism_bench.extensions.claims.replay_checks import SideChecks
 from prism_bench.report.cells import times_text
 from prism_bench.run_record import RunRecord

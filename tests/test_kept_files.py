@@ -12,7 +12,7 @@ from prism_bench.analysis.compare import noise
 from prism_bench.analysis.gate.baselines import read_baseline
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
-from prism_bench.studies.record_mutations import mutations
+from lab.record_mutations import mutations
 from prism_bench.tuning import kept, measured
 
 REPORTS = Path(__file__).resolve().parent.parent / "reports"

@@ -25,7 +25,7 @@ NAMES = {
     (".github/workflows/nightly.yml", "nights"): "the branch of this repository's history",
     ("prism_bench/studies/asv_runs/handover.py", "nights"): "folders of reports",
     ("prism_bench/studies/keeping/names.py", "nights"): "folders of reports",
-    ("prism_bench/studies/trends.py", "nights"): "columns of reports/judgement/trends.csv",
+    ("scripts/lab/trends.py", "nights"): "columns of reports/judgement/trends.csv",
 }
 
 

@@ -9,7 +9,7 @@ from prism_bench.backends import open_backend
 from prism_bench.backends.base import Backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.published.choices import by_smallest_dimension, by_volume
+from lab.published.choices import by_smallest_dimension, by_volume
 from prism_bench.run.verification import passed, verify
 from prism_bench.tuning.crossover import FORMS
 

@@ -62,7 +62,7 @@ def test_without_cupti_it_says_what_works(shell, toys, monkeypatch):
 
 
 def test_words_of_a_capture_are_no_markup(shell, tmp_path):
-    from prism_bench.studies.reader_subjects import nsys_export
+    from lab.reader_subjects import nsys_export
 
     path = nsys_export(tmp_path).rename(tmp_path / "odd [bold].sqlite")
     found = shell("ledger", "--from", path)
@@ -71,7 +71,7 @@ def test_words_of_a_capture_are_no_markup(shell, tmp_path):
 
 
 def test_executions_of_graphs_have_a_column_where_there_are_any(shell, tmp_path, capture):
-    from prism_bench.studies.reader_subjects import nsys_export
+    from lab.reader_subjects import nsys_export
 
     export = nsys_export(tmp_path)
     assert 1 == shell("ledger", "--from", export, "--json").json["total"]["graphs"]

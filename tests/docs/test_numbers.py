@@ -5,17 +5,10 @@ import pytest
 from docs.numbers import NumberTie, faults, numbers, ties
 from docs.readme import BEGIN, END, LINES, ROOT
 from prism_bench.catalogue import discover
-from prism_bench.extensions.claims.agreement import answered
+from lab.claims.agreement import answered
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import read_bytes
-from prism_bench.extensions.claims.own_files import (
-    FOLDER,
-    REPLAYED,
-    answer_files,
-    answer_in,
-    claim_files,
-    listed,
-)
+from lab.claims.own_files import FOLDER, REPLAYED, answer_files, answer_in, claim_files, listed
 
 
 def test_every_number_has_a_source():

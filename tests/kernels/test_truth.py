@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.studies.emulator_truth import differences, kernels, split
+from lab.emulator_truth import differences, kernels, split
 from tests.built_in import CATALOGUE
 
 

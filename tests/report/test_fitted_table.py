@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from prism_bench import store
-from prism_bench.extensions.inventory.inventory import inventory
-from prism_bench.extensions.inventory.view import items_table
+from lab.inventory.inventory import inventory
+from lab.inventory.view import items_table
 from prism_bench.report.terminal.fitted_table import FittedColumn, fitted
 from prism_bench.report.terminal.profile import profile_rows, profile_table
 from tests.built_in import CATALOGUE

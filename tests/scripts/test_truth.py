@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.studies import emulator_truth
-from prism_bench.studies.emulator_truth import COLUMNS, FAILED, NOT_EMULATED, NOTHING
+from lab import emulator_truth
+from lab.emulator_truth import COLUMNS, FAILED, NOTHING, NOT_EMULATED
 
 
 @pytest.fixture(scope="module")

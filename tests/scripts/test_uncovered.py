@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.studies import uncovered_lines
+from lab import uncovered_lines
 
 pytestmark = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("gcov")), reason="needs g++ and gcov")
 

@@ -15,13 +15,13 @@ CONNECTIONS = ("Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client") 
 POOLS = {
     "prism_bench/run/ahead.py": "compiles kernels, which it does not run; returns None",
     "prism_bench/store/processes.py": "reads records; returns tables",
-    "prism_bench/studies/bisect_table.py": "simulates bisections on drawn numbers; returns rows",
-    "prism_bench/studies/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
-    "prism_bench/studies/fuzz_processes.py": "asks commands about damaged records; returns rows",
-    "prism_bench/studies/sanitizer_sweep.py": "runs this repository's own kernels on the emulator; returns rows",
-    "prism_bench/studies/simulation_table.py": "simulates verdicts on drawn numbers; returns rows",
-    "prism_bench/studies/trend_at_scale.py": "writes planted records; returns None",
-    "prism_bench/studies/trend_simulation.py": "simulates trends on drawn numbers; returns rows",
+    "scripts/lab/bisect_table.py": "simulates bisections on drawn numbers; returns rows",
+    "scripts/lab/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
+    "scripts/lab/fuzz_processes.py": "asks commands about damaged records; returns rows",
+    "scripts/lab/sanitizer_sweep.py": "runs this repository's own kernels on the emulator; returns rows",
+    "scripts/lab/simulation_table.py": "simulates verdicts on drawn numbers; returns rows",
+    "scripts/lab/trend_at_scale.py": "writes planted records; returns None",
+    "scripts/lab/trend_simulation.py": "simulates trends on drawn numbers; returns rows",
 }
 # Who may start a process that goes on while the caller does something else.
 STARTS = {
@@ -30,9 +30,9 @@ STARTS = {
     "prism_bench/workers/confined.py": "a jailed worker's own program, in its place",
     "prism_bench/workers/logged.py": "parts of a nightly run, whole commands whose records and logs are read",
     "prism_bench/profilers/tools.py": "profilers, which are other programs and start ours themselves",
-    "prism_bench/extensions/persistent/study.py": "the tests of the executor, killed at a time limit",
-    "prism_bench/studies/store_at_scale.py": "whole commands, each of whose memory is measured",
-    "prism_bench/studies/soak.py": "whole commands, which are interrupted and killed to see what they leave behind",
+    "scripts/lab/persistent_study.py": "the tests of the executor, killed at a time limit",
+    "scripts/lab/store_at_scale.py": "whole commands, each of whose memory is measured",
+    "scripts/lab/soak.py": "whole commands, which are interrupted and killed to see what they leave behind",
 }
 
 

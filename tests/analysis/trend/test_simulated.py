@@ -7,8 +7,8 @@ import numpy
 import pytest
 
 from prism_bench.installation import DISTRIBUTION
-from prism_bench.studies import planted_causes, trends
-from prism_bench.studies.trends import NOISES, generated
+from lab import planted_causes, trends
+from lab.trends import NOISES, generated
 
 HOUSE = Path(__file__).resolve().parents[3]
 TABLE = HOUSE / "reports" / "judgement" / "trends.csv"

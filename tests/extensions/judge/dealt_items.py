@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from prism_bench.extensions.judge.dealt_study import add_part_options, claimed
+from lab.judge.dealt_study import add_part_options, claimed
 from prism_bench.interrupts import guarded
 from prism_bench.studies.csv_table import write_table
 

@@ -24,7 +24,7 @@ from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, unknown
 from prism_bench.extensions.judge import form
-from prism_bench.extensions.judge.dealt_study import at_least_one, chosen_gpus
+from lab.judge.dealt_study import at_least_one, chosen_gpus
 from prism_bench.extensions.judge.limits import CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu

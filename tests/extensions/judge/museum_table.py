@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from prism_bench.extensions.judge.dealt_study import NOT_ALL
-from prism_bench.extensions.judge.study_summary import write_summary
+from lab.judge.dealt_study import NOT_ALL
+from lab.judge.study_summary import write_summary
 from tests.extensions.judge.museum_entries import entries
 
 

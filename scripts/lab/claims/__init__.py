@@ -1,0 +1,1 @@
+"""The claims of this repository: made, replayed and compared."""

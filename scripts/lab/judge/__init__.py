@@ -1,0 +1,1 @@
+"""How fair, how costly and how right the judge is, measured."""
