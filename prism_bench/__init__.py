@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from prism_bench.api.callable import benchmark
     from prism_bench.api.catalogue_kernel import prepare
     from prism_bench.api.versus import compare
-    from prism_bench.budget import Budget
-    from prism_bench.called import KernelCall
-    from prism_bench.card import CardParameter, LaunchCard
+    from prism_bench.spec.budget import Budget
+    from prism_bench.spec.called import KernelCall
+    from prism_bench.spec.card import CardParameter, LaunchCard
     from prism_bench.extensions.judge.judging import judge as judge  # the module is absent where the extension is
-    from prism_bench.inputs import constant, integers, normal, uniform
-    from prism_bench.kernel import (
+    from prism_bench.spec.inputs import constant, integers, normal, uniform
+    from prism_bench.spec.kernel import (
         Chain,
         Edge,
         Golden,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Zero,
     )
     from prism_bench.store import load
-    from prism_bench.tolerance import (
+    from prism_bench.spec.tolerance import (
         absolute,
         elementwise,
         exact,
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
         reduction,
         selection,
     )
-    from prism_bench.tune import Tune
-    from prism_bench.workload import Workload
+    from prism_bench.spec.tune import Tune
+    from prism_bench.spec.workload import Workload
 
 __version__ = "0.2.0"
 

@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 
 from prism_bench.documents import as_kind, text_of
 from prism_bench.errors import PrismBenchError, UsageError
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 OWN_FILE, SHARED_FILE, TABLE = "prism-bench.toml", "pyproject.toml", "prism-bench"
 # Tables of commands: `Project.section` reads one as the type that its command defines.

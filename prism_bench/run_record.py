@@ -63,8 +63,8 @@ from prism_bench.cycles import no_collection
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.identity import Owner, environment_of
 from prism_bench.measurement import Measurement
-from prism_bench.metric import STAND_INS, StandIn
-from prism_bench.peer import PeerFacts
+from prism_bench.spec.metric import STAND_INS, StandIn
+from prism_bench.spec.peer import PeerFacts
 from prism_bench.record_check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record_ranges import impossible
 from prism_bench.record_samples import packed, whole

@@ -1,4 +1,4 @@
-"""asv suites: one per metric of `prism_bench/metric.py`; the last one is the CPU's."""
+"""asv suites: one per metric of `prism_bench/spec/metric.py`; the last one is the CPU's."""
 
 from typing import Any
 

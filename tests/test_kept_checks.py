@@ -9,7 +9,7 @@ import pytest
 
 from prism_bench.catalogue import find, kept_checks
 from prism_bench.catalogue.find import discover
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.kernel import KernelSpec
 
 BUILT_IN = kept_checks.default_folder()
 

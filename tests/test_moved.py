@@ -20,7 +20,7 @@ DOCUMENTED = {
     "prism_bench.fusion": (
         "ByHand Choice ColumnSums Form Function Input Map Nearest Product Program Reduce RowDots Shared Within names"
     ),
-    "prism_bench.kernel": (
+    "prism_bench.spec.kernel": (
         "Array Chain Edge Golden In InOut KernelSpec Launch Out Requirement Rule Scalar Scratch Size Tune Variant Zero"
     ),
     "prism_bench.measure": "ClockGate Criterion Series median_interval relative_half_width sample shuffled",

@@ -19,9 +19,9 @@ from prism_bench import (
     normal,
     uniform,
 )  # fmt: skip
-from prism_bench.case import Case
-from prism_bench.domain import as_drawn, interval, nonnegative, positive, real, whole
-from prism_bench.inputs import Fill
+from prism_bench.spec.case import Case
+from prism_bench.spec.domain import as_drawn, interval, nonnegative, positive, real, whole
+from prism_bench.spec.inputs import Fill
 from prism_bench.regimes import ALONE, REGIMES, regime_edges, suited
 
 BY_NAME = {regime.name: regime for regime in REGIMES}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from docs.generated.markdown import code, joined, plain, table
-from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED, Metric
+from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, Metric
 from prism_bench.monitor.alerts import RULES
 from prism_bench.monitor.quantities import QUANTITIES
 from prism_bench.profilers.metrics import LOGICAL

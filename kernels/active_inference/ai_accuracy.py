@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
-from prism_bench.arguments import Array, Scalar
-from prism_bench.array_types import AnyArray
-from prism_bench.tolerance import Tolerance
+from prism_bench.spec.arguments import Array, Scalar
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.tolerance import Tolerance
 
 from ..include.gaussian import OBSERVATIONS, edges, likelihood_size, log_likelihood, spreads
 from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Workload
-from prism_bench.array_types import AnyArray
+from prism_bench.spec.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, ColumnSums, FusionProgram, Input, Map, ProgramForm, fuse, names
 
 from ..include.gaussian import spreads

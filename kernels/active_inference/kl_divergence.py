@@ -25,10 +25,10 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.domain import nonnegative
-from prism_bench.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.domain import nonnegative
+from prism_bench.spec.inputs import Fill, ONE_BY_ONE
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 

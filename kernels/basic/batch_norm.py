@@ -25,8 +25,8 @@ from prism_bench import (
     normalising,
     uniform,
 )
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import nonnegative
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import nonnegative
 
 from ..include.batch_norm import (
     DERIVED,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.peer import Peer
 
 from ..include import cub_peers
 from ..include.vector_load import map_tune, spread

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, KernelSpec, Variant, Workload, reduction
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.peer import Peer
 
 from ..include.convolution import (
     DERIVED_ONE,

@@ -30,9 +30,9 @@ from prism_bench import (
     normwise,
     product,
 )
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.peer import Peer
 
 from ..include import lt_products
 from ..include.fused_product import functor_for, linear_of_thirds

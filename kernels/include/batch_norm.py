@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Scalar, Size, Workload, uniform
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import nonnegative
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import nonnegative
 
 from .columns import column_grid
 

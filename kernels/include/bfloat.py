@@ -1,7 +1,7 @@
 """Bits of bfloat16 and of e4m3, which travel as unsigned integers: NumPy has no such types."""
 
-from prism_bench.domain import as_drawn
-from prism_bench.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec.domain import as_drawn
+from prism_bench.spec.inputs import Fill, ONE_BY_ONE
 from prism_bench.precision import PRECISIONS, widened
 
 BFLOATS = Fill(

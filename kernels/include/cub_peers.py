@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray
+from prism_bench.spec.array_types import AnyArray
 from prism_bench.compilation import nvrtc_version
-from prism_bench.libraries import LIBRARIES
+from prism_bench.spec.libraries import LIBRARIES
 from prism_bench.peer_cache import kept_build
 
 

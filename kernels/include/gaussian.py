@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Workload
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import positive
-from prism_bench.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import positive
+from prism_bench.spec.inputs import Fill, ONE_BY_ONE
 
 LEAST = 1e-10
 spreads = Fill(

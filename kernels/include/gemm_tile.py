@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from prism_bench import Launch, Rule
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.errors import SpecError
 
 # Rows, columns, threads, and the share of the FMA rate that each keeps busy.

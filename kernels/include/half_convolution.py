@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import In, Launch, Out, Rule, Size, TensorMap, Variant, normwise
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
 
 from .convolution import (
     PARAMETERS,

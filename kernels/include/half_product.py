@@ -4,8 +4,8 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import In, Out, Rule, Size, Workload
-from prism_bench.array_types import AnyArray
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.peer import Peer
 
 from . import lt_products
 from .poor_ways import NARROW

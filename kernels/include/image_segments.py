@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.domain import whole
-from prism_bench.inputs import Fill, Runs, integers
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.domain import whole
+from prism_bench.spec.inputs import Fill, Runs, integers
 
 from .convolution import correlated_one
 from .label_vote import labels_of, neighbours, vote

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Launch, Scratch, Variant
-from prism_bench.arguments import Array, Scalar
-from prism_bench.case import Device
+from prism_bench.spec.arguments import Array, Scalar
+from prism_bench.spec.case import Device
 
 from .vector_load import map_tune
 

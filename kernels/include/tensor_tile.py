@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_bench import Launch, Requirement, Rule, TensorMap, Variant, Workload
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.errors import SpecError
 
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.

@@ -3,8 +3,8 @@
 import numpy as np
 
 from prism_bench import Launch, Zero
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
 
 
 def counters_of(levels: int) -> int:

@@ -21,9 +21,9 @@ from prism_bench import (
     integers,
     uniform,
 )  # fmt: skip
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import real
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import real
+from prism_bench.spec.peer import Peer
 
 from ..include.vector_load import map_tune, spread
 

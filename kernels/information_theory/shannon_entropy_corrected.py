@@ -25,12 +25,12 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
-from prism_bench.arguments import Array
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.domain import nonnegative, whole
-from prism_bench.inputs import ONE_BY_ONE, Fill
-from prism_bench.peer import Peer
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.domain import nonnegative, whole
+from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.peer import Peer
 
 from ..include.poor_ways import ONE_BLOCK
 

@@ -4,7 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Golden, Workload
-from prism_bench.array_types import AnyArray
+from prism_bench.spec.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, RowDots, fuse, names
 
 # Memory-bound: A is read once; one vector leaves nothing for tensor cores.

@@ -27,9 +27,9 @@ from prism_bench import (
     elementwise,
     exact,
 )  # fmt: skip
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import Domain, interval, real
-from prism_bench.inputs import ONE_BY_ONE, Fill, integers
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import Domain, interval, real
+from prism_bench.spec.inputs import Fill, ONE_BY_ONE, integers
 
 
 def grid(low: int, high: int, steps: int, domain: Domain | None = None) -> Fill:

@@ -33,9 +33,9 @@ from prism_bench import (
     exact,
     uniform,
 )  # fmt: skip
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import nonnegative, whole
-from prism_bench.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import nonnegative, whole
+from prism_bench.spec.inputs import Fill, ONE_BY_ONE
 
 from ..include.columns import rows_grid
 

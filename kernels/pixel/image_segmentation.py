@@ -31,9 +31,9 @@ from prism_bench import (
     exact,
     normal,
 )
-from prism_bench.arguments import Array
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.peer import Peer
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.peer import Peer
 
 from ..include.label_vote import labels_of, launch_of, vote
 from ..include.poor_ways import EAGER_STEPS

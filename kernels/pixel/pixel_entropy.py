@@ -23,9 +23,9 @@ from prism_bench import (
     absolute,
     uniform,
 )  # fmt: skip
-from prism_bench.array_types import AnyArray
-from prism_bench.domain import real
-from prism_bench.inputs import Fill, integers
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.domain import real
+from prism_bench.spec.inputs import Fill, integers
 
 from ..include.window_entropy import entropies, launch_naive, slide
 

@@ -18,8 +18,8 @@ from prism_bench import (
     elementwise,
     uniform,
 )
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import real
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import real
 
 from ..include.vector_load import map_tune, spread
 

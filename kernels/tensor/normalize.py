@@ -26,10 +26,10 @@ from prism_bench import (
     normalising,
     uniform,
 )
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.domain import real
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.domain import real
+from prism_bench.spec.peer import Peer
 
 from ..include.poor_ways import ONE_BLOCK
 

@@ -25,11 +25,11 @@ from prism_bench import (
     exact,
     reduction,
 )
-from prism_bench.arguments import Array, Scalar
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.peer import Peer
-from prism_bench.tolerance import Tolerance
+from prism_bench.spec.arguments import Array, Scalar
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.peer import Peer
+from prism_bench.spec.tolerance import Tolerance
 
 from ..include import cub_peers
 from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of

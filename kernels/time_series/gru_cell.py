@@ -34,11 +34,11 @@ from prism_bench import (
     normwise,
     product,
 )
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.domain import real
-from prism_bench.inputs import ONE_BY_ONE, Fill
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.domain import real
+from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.peer import Peer
 
 from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
 from ..include.resident_gates import (

@@ -26,11 +26,11 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Device
-from prism_bench.domain import as_drawn, real
-from prism_bench.inputs import Fill
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Device
+from prism_bench.spec.domain import as_drawn, real
+from prism_bench.spec.inputs import Fill
+from prism_bench.spec.peer import Peer
 
 from ..include import cub_peers
 

@@ -4,8 +4,8 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, KernelSpec, Launch, Out, Size, Workload, exact
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.peer import Peer
 
 from ..include import cuvs_peers
 from ..include.neighbours import apart

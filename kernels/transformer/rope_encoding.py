@@ -26,8 +26,8 @@ from prism_bench import (
     Workload,
     reduction,
 )
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.peer import Peer
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.peer import Peer
 
 from ..include.strong_peers import ready
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from prism_bench.measure.limits import valid, valid_median
 from prism_bench.measurement import Measurement
-from prism_bench.peer import PeerFacts, PeerKind
+from prism_bench.spec.peer import PeerFacts, PeerKind
 from prism_bench.run_record import CaseResult
 from prism_bench.units import time_text
 

@@ -14,7 +14,7 @@ from prism_bench.analysis import rivals
 from prism_bench.analysis.compare.estimate import quantile
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.metric import MEASURED
+from prism_bench.spec.metric import MEASURED
 from prism_bench.run_record import CaseResult
 
 CONFIDENCE = 0.95

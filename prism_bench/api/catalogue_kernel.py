@@ -6,7 +6,7 @@ from typing import Literal
 from prism_bench import project
 from prism_bench.api.online import OnlineRunnable
 from prism_bench.backends import Backend, Runnable, open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import of_project
 from prism_bench.errors import unknown
 from prism_bench.identity import machine

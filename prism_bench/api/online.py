@@ -5,8 +5,8 @@ from time import perf_counter
 from typing import Any
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.case import Case
-from prism_bench.inputs import InputArray
+from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import InputArray
 from prism_bench.tuning.online import OnlineTuner
 
 Stopwatch = Callable[[Callable[[], None]], float]  # calls what it is given and returns the seconds it took

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from prism_bench.arguments import Array
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.case import Case, Device
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Case, Device
 from prism_bench.emulator.report import LaunchFinding
-from prism_bench.kernel import InOut, Launch
+from prism_bench.spec.kernel import InOut, Launch
 from prism_bench.units import count_text
 
 

@@ -14,7 +14,7 @@ from prism_bench.backends.element_words import finding_text
 from prism_bench.backends.host import HostRunnable
 from prism_bench.backends.host_code import HostModule, code_of, defines_of, host_module
 from prism_bench.backends.interpreted import InterpretedRunnable, not_interpreted
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
@@ -22,10 +22,10 @@ from prism_bench.emulator.request import LaunchRequest, three
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.extras import host_special
 from prism_bench.files import writable_cache
-from prism_bench.inputs import InputArray
-from prism_bench.kernel import Array, Edge, KernelSpec, Launch, Zero
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.kernel import Array, Edge, KernelSpec, Launch, Zero
 from prism_bench.mangling import function_of
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.parts import CUDA
 from prism_bench.toolchain import is_prebuilt
 
 MOST_FINDINGS = 4  # of one case, one a line

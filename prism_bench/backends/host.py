@@ -9,9 +9,9 @@ import numpy as np
 
 from prism_bench.backends.base import Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
-from prism_bench.case import Device
-from prism_bench.inputs import InputArray
-from prism_bench.kernel import Array, InOut, Launch, Zero
+from prism_bench.spec.case import Device
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.kernel import Array, InOut, Launch, Zero
 from prism_bench.measurement import Sample
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends.host import HostRunnable
-from prism_bench.case import Case, Device
-from prism_bench.inputs import InputArray
-from prism_bench.kernel import Array, Launch, Zero
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.kernel import Array, Launch, Zero
 from prism_bench.languages import language
 from prism_bench.languages.compiler_process import ask_interpreter
 from prism_bench.languages.messages import EmulateQuestion

@@ -28,9 +28,9 @@ from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactori
 from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.boards import host_digest
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import MeasurementInvalid, UsageError
-from prism_bench.inputs import InputArray
+from prism_bench.spec.inputs import InputArray
 from prism_bench.measurement import Sample
 
 SCRIPT = "PRISM_BENCH_NULL"

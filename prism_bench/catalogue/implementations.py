@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import SpecError
-from prism_bench.kernel import KernelSpec, Variant
+from prism_bench.spec.kernel import KernelSpec, Variant
 from prism_bench.languages.language import language, language_in
 from prism_bench.languages.placeholders import Placeholder, reading_builtins
 from prism_bench.spec_modules import execute
-from prism_bench.spec_parts import no_launch
-from prism_bench.workload import Edge, Workload
+from prism_bench.spec.parts import no_launch
+from prism_bench.spec.workload import Edge, Workload
 
 # What an implementation does not inherit from the spec, whose CUDA C++ it belongs to.
 OWN: Mapping[str, Any] = {"tune": None, "options": (), "requires": None, "budgets": (), "cards": (), "callable": None}

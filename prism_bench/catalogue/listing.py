@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import SpecError, unknown
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.regimes import regime_edges
-from prism_bench.workload import LABELS, Edge, Workload
+from prism_bench.spec.workload import Edge, LABELS, Workload
 
 
 @dataclass(frozen=True)

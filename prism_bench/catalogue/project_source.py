@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from prism_bench.errors import SpecError
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.toolchain import compilers, is_prebuilt, marked, toolchain_of
-from prism_bench.variant import Variant
+from prism_bench.spec.variant import Variant
 
 _FIELDS = ("source", "options", "compiler", "compile_commands")
 _FOLDER_FLAGS = ("-I", "-isystem", "-iquote", "--include-path")

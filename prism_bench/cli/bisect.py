@@ -124,7 +124,7 @@ class _History:
 
 def _nodes(history: _History, commits: list[str], backend: "Backend", end: float | None) -> "list[HistoryNode]":
     """Return the history folded by the code of the case, as the backend's device would run it."""
-    from prism_bench.metric import STAND_INS
+    from prism_bench.spec.metric import STAND_INS
     from prism_bench.studies.case_code import CodeReader, identity_on
     from prism_bench.studies.history_code import HistoryCode
     from prism_bench.studies.history_nodes import folded

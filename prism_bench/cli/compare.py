@@ -155,7 +155,7 @@ def _are_records(a: str, b: str) -> bool:
 
 
 def _require_metric(metric: str | None) -> None:
-    from prism_bench.metric import ELSEWHERE, MEASURED
+    from prism_bench.spec.metric import ELSEWHERE, MEASURED
 
     if metric and metric not in {**MEASURED, **ELSEWHERE}:
         raise unknown("metric", metric, {**MEASURED, **ELSEWHERE})

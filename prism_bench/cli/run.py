@@ -21,7 +21,7 @@ from prism_bench.options.tuned import TunedOption, configured
 from prism_bench.run_record import RunRecord
 
 if TYPE_CHECKING:
-    from prism_bench.case import Case
+    from prism_bench.spec.case import Case
     from prism_bench.run import Settings
     from prism_bench.tuning.applied import Applied
 

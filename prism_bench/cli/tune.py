@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench import interrupts, options
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.files import write_atomically
@@ -18,7 +18,7 @@ from prism_bench.options.fleet import FleetOption, WorkersOption
 from prism_bench.options.limits import TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.saving import Saver
-from prism_bench.tune import written
+from prism_bench.spec.tune import written
 
 if TYPE_CHECKING:
     from prism_bench.options.announcement import DescribedBackend

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from prism_bench import options
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.run_record import RunRecord

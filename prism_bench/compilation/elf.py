@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.card import LaunchCard
+from prism_bench.spec.card import LaunchCard
 from prism_bench.errors import SpecError
 
 _SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes

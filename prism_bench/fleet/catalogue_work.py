@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench import identity
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.files import CACHE_REFUSED
 from prism_bench.fleet.board import FleetBoard

@@ -21,7 +21,7 @@ from prism_bench.fleet.board import (
 )
 from prism_bench.fleet.fleet import Fleet, is_loss
 from prism_bench.fleet.job import JobChannel
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings, to_plain

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.run.case_costs import CaseCosts
 from prism_bench.run_record import RunRecord
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from prism_bench.card import LaunchCard
-from prism_bench.case import Case, Device
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import compile_source, compiler_of, sass_hash
 from prism_bench.compilation import source_hash as cuda_hash
 from prism_bench.compilation.code import Resources, code_bytes
@@ -20,12 +20,12 @@ from prism_bench.compilation.python_source import python_hash, python_texts
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.files import cache_errors, cache_folder, family_folder, write_atomically
-from prism_bench.instance import Instance
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.instance import Instance
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.languages.compiler_process import ask
 from prism_bench.languages.language import language
 from prism_bench.languages.messages import CompiledAnswer, CompileQuestion
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.parts import CUDA
 from prism_bench.strict_json import json_text
 from prism_bench.toolchain import is_prebuilt, toolchain_of
 

@@ -1,10 +1,10 @@
 """The callable of a spec as it runs: one in a form of another language is read again, with its real imports."""
 
-from prism_bench.called import KernelCall, as_call
+from prism_bench.spec.called import KernelCall, as_call
 from prism_bench.errors import SpecError
-from prism_bench.kernel import KernelSpec, Variant
+from prism_bench.spec.kernel import KernelSpec, Variant
 from prism_bench.languages.child import real_module
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.parts import CUDA
 
 
 def real_call(spec: KernelSpec) -> KernelCall:

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from prism_bench.byname import line_in
+from prism_bench.spec.byname import line_in
 from prism_bench.compilation.elf import check_card
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
-from prism_bench.card import LaunchCard
+from prism_bench.spec.card import LaunchCard
 from prism_bench.errors import BackendUnavailable, SpecError, unknown
 from prism_bench.installation import pip_install
-from prism_bench.instance import Constant, Instance
-from prism_bench.libraries import Library
+from prism_bench.spec.instance import Constant, Instance
+from prism_bench.spec.libraries import Library
 
 _LOADERS = Path(__file__).parent / "loaders"
 

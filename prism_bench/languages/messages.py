@@ -2,9 +2,9 @@
 
 import msgspec
 
-from prism_bench.card import LaunchCard
+from prism_bench.spec.card import LaunchCard
 from prism_bench.compilation.code import Resources
-from prism_bench.instance import Instance
+from prism_bench.spec.instance import Instance
 from prism_bench.workers.refusal import Refusal
 
 

@@ -16,7 +16,7 @@ from prism_bench.extras import NOT_INSTALLED
 from prism_bench.files import CACHE_REFUSED, is_bundled
 from prism_bench.run_record import RunRecord
 from prism_bench.strict_json import json_text
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 if TYPE_CHECKING:
     from prism_bench.backends import Backend

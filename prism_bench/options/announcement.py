@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from prism_bench import options
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.run_record import RunRecord
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
-    from prism_bench.case import Device
+    from prism_bench.spec.case import Device
     from prism_bench.run import Forecast, Settings
 
 

@@ -43,7 +43,7 @@ def not_run(old: str, cases: Sequence[str] = ()) -> str:
 
     `old` is the old side, a commit or a folder; `cases` are those that changed.
     """
-    from prism_bench.metric import STAND_INS
+    from prism_bench.spec.metric import STAND_INS
 
     kernels = list(dict.fromkeys(case.partition("[")[0] for case in cases))
     few = f" of {', '.join(kernels[:3])}{' and others' if len(kernels) > 3 else ''}" if kernels else ""

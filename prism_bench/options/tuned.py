@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench import options, project
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.options.announcement import DescribedBackend
 
 if TYPE_CHECKING:

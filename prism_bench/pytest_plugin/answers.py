@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray
-from prism_bench.deviation import compare
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.deviation import compare
 from prism_bench.pytest_plugin.outcome import NOT_VERIFIED
 from prism_bench.pytest_plugin.timed_test import TimedTest
 from prism_bench.run_record import JsonTable
-from prism_bench.tolerance import Tolerance
+from prism_bench.spec.tolerance import Tolerance
 from prism_bench.units import count_text
 
 # Relative and absolute error by type of the result, those of torch.testing.assert_close.

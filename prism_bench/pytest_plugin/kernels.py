@@ -21,7 +21,7 @@ from prism_bench.run_record import CaseResult
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
-    from prism_bench.case import Case
+    from prism_bench.spec.case import Case
     from prism_bench.pytest_plugin.measuring import Measuring
 
 PROCESSES = 3

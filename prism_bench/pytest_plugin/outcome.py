@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass
 
-from prism_bench.naming import test_of
+from prism_bench.spec.naming import test_of
 from prism_bench.pytest_plugin.promises import JudgedPromise, TestedTimes
 from prism_bench.run_record import TESTED, CaseResult
 from prism_bench.units import count_text, ratio_text, time_text

@@ -1,7 +1,7 @@
 """The machine, the software and the protocol of a record as pairs of words."""
 
 from prism_bench.analysis.conditions import conditions, words
-from prism_bench.metric import STAND_INS
+from prism_bench.spec.metric import STAND_INS
 from prism_bench.run_record import RunRecord
 from prism_bench.units import bytes_text, rate_text
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from multiprocessing import get_context
 from typing import TypeVar
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.errors import PrismBenchError
 from prism_bench.languages import BuildRequest, build, build_request
 from prism_bench.workers.child import end_with_parent, usable_cores

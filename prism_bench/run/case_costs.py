@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.run.settings import Settings
 from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
 from prism_bench.run_record import CaseResult, RunRecord

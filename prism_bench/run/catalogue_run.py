@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from prism_bench import interrupts
 from prism_bench.backends.cuda.torch_cache import forget_choices
-from prism_bench.case import Case, edges_task
+from prism_bench.spec.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import shuffled

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.run.case_costs import CaseCosts, recorded_costs, rough_costs
 from prism_bench.run.settings import Settings
 from prism_bench.run_record import RunRecord

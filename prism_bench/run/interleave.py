@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from prism_bench import interrupts
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run.catalogue_run import Run

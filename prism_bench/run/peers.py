@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import PrismBenchError, described
 from prism_bench.measurement import Measurement
-from prism_bench.peer import PeerFacts, is_compiled
+from prism_bench.spec.peer import PeerFacts, is_compiled
 from prism_bench.run.measuring import empty, is_sticky, lacks_memory, measure_peer
 from prism_bench.run.peer_memory import HeldMemory
 from prism_bench.run.settings import Settings
@@ -16,7 +16,7 @@ from prism_bench.run.stopwatch import FORMS, IMPORTING, STATE, VERIFYING, phase
 from prism_bench.run.verification import Entry, KnownReference, compare_outputs
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.run_record import CaseResult
-from prism_bench.tolerance import Tolerance, normwise
+from prism_bench.spec.tolerance import Tolerance, normwise
 
 PEER_TOLERANCE = normwise(1e-3)
 LONGEST_REASON = 200  # characters
@@ -194,7 +194,7 @@ class PeerTurn:
 
     def is_strong(self) -> bool:
         """Return whether the library is one of the strong ones, whose results pass the kernel's own tolerance."""
-        from prism_bench.libraries import LIBRARIES
+        from prism_bench.spec.libraries import LIBRARIES
 
         library = self.library()
         return library is not None and LIBRARIES[library].is_strong

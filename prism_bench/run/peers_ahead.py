@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Event, Thread
 from typing import Self
 
-from prism_bench.case import Case
-from prism_bench.libraries import LIBRARIES
-from prism_bench.peer import AUTOTUNED_LABELS, form_name
+from prism_bench.spec.case import Case
+from prism_bench.spec.libraries import LIBRARIES
+from prism_bench.spec.peer import AUTOTUNED_LABELS, form_name
 from prism_bench.run.lanes import side_by_side
 from prism_bench.run.places import worker_of
 from prism_bench.workers.child import usable_cores

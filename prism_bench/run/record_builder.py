@@ -12,7 +12,7 @@ from prism_bench.boards import boards_in
 from prism_bench.catalogue import Catalogue
 from prism_bench.files import default_folder
 from prism_bench.measurement import Measurement, merged
-from prism_bench.peer import PeerFacts
+from prism_bench.spec.peer import PeerFacts
 from prism_bench.run_record import CaseResult, RunRecord
 
 NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge

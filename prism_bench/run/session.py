@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, CacheUnavailable, PrismBenchError, described
 from prism_bench.measurement import Measurement

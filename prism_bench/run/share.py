@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import UsageError
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prism_bench import project
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, Problem, discover
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.files import family_folder

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.run.places import HERE
 from prism_bench.strict_json import json_line
 from prism_bench.workers.handle import START_SECONDS, WorkerEnvironment

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.orders import TaskOrder

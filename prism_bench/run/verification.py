@@ -10,13 +10,13 @@ import numpy as np
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.element_words import unwritten_words
-from prism_bench.case import Case
-from prism_bench.correctness import Allowance
-from prism_bench.deviation import compare
+from prism_bench.spec.case import Case
+from prism_bench.spec.correctness import Allowance
+from prism_bench.spec.deviation import compare
 from prism_bench.extras import host_special
-from prism_bench.inputs import InputArray
-from prism_bench.kernel import InOut
-from prism_bench.tolerance import Tolerance
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.kernel import InOut
+from prism_bench.spec.tolerance import Tolerance
 
 Entry = dict[str, Any]  # what a record keeps of one verified output
 HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one

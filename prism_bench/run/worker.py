@@ -19,7 +19,7 @@ from functools import cache
 from prism_bench.backends import open_backend
 from prism_bench.backends.cuda.device import open_cupy
 from prism_bench.backends.cuda.library_state import import_ahead
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.monitor import watched
 from prism_bench.run.ahead import compile_ahead

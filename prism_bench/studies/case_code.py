@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prism_bench.analysis.compare.selection import CodeIdentity
-from prism_bench.arguments import Array
-from prism_bench.called import as_call
-from prism_bench.case import Case
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.called import as_call
+from prism_bench.spec.case import Case
 from prism_bench.compilation import nvrtc_version
 from prism_bench.compilation.code import data_hash, resources, sass_hash
 from prism_bench.compilation.disassembly import CompiledEntry
@@ -21,9 +21,9 @@ from prism_bench.compilation.program import content_hash
 from prism_bench.compilation.python_source import python_texts
 from prism_bench.errors import BackendUnavailable, PrismBenchError, described
 from prism_bench.files import family_folder, shared_with
-from prism_bench.host_plan import Device
-from prism_bench.instance import Instance
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.host_plan import Device
+from prism_bench.spec.instance import Instance
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.languages import BuildRequest, BuiltCode, build, build_request, source_hash
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.tuning.code_of import CodeWords

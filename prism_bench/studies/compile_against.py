@@ -9,7 +9,7 @@ from prism_bench.compilation.code import Resources
 from prism_bench.compilation.code_difference import EntryDifference, EntryFacts
 from prism_bench.compilation.disassembly import code_differences
 from prism_bench.errors import UsageError
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 from prism_bench.languages import BuildRequest, BuiltCode, build_request
 from prism_bench.languages.code_facts import source_identity
 from prism_bench.run_record import CaseResult, RunRecord

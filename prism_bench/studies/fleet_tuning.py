@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.analysis.compare.tuning import Searched
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.fleet import BoardState, Fleet, FleetBoard, FleetProgress
@@ -17,7 +17,7 @@ from prism_bench.fleet.describe import folder_of, place_of, replacements
 from prism_bench.fleet.dispatch import Dispatcher
 from prism_bench.fleet.job import JobChannel
 from prism_bench.fleet.placement import CaseGroup, Schedule
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 from prism_bench.run import Progress
 from prism_bench.run_record import decode_measurement, encode_measurement
 from prism_bench.saving import Due

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.disassembly import CodeDifference, code_differences
 from prism_bench.errors import ResultsError, UsageError

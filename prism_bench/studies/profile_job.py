@@ -10,7 +10,7 @@ from prism_bench.analysis.bounds.ledger import ledger
 from prism_bench.analysis.bounds.profile_table import csv_text, newest_counted, newest_rows
 from prism_bench.analysis.bounds.traced_profile import profiles
 from prism_bench.backends import Backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically

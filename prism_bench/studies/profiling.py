@@ -15,7 +15,7 @@ from pathlib import Path
 
 from prism_bench import interrupts
 from prism_bench.backends import Backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.profilers import metrics, ncu, ncu_csv, ncu_source, tools

@@ -19,9 +19,9 @@ from prism_bench.analysis.compare.selection import (
     Selection,
     control_sample,
 )
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.compilation.disassembly import CodeDifference, Entries, code_differences
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.run.interleave import Build
 from prism_bench.studies.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, python_of

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from prism_bench.backends import Backend, Runnable, open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.profilers.cupti import ActivityCollector

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prism_bench.case import Case, edges_task
+from prism_bench.spec.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure import Criterion, shuffled
 from prism_bench.measurement import Measurement, merged

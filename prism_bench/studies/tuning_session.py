@@ -13,7 +13,7 @@ from prism_bench import identity, interrupts
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.tuning import Decided, Searched, decided
-from prism_bench.case import Case, Device, edges_task
+from prism_bench.spec.case import Case, Device, edges_task
 from prism_bench.errors import BackendUnavailable
 from prism_bench.measurement import Measurement
 from prism_bench.run import Progress

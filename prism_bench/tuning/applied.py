@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
 from prism_bench.tuning.choice import TuningChoice, toolchain_of
 from prism_bench.tuning.kept import DEFAULT_FOLDER, KeptChoices, path_for, read_kept

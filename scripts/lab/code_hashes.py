@@ -18,7 +18,7 @@ from prism_bench.compilation import sass_hash
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.languages import BuildRequest, build
 from prism_bench.run.ahead import on_all_cores
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.parts import CUDA
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.compile_table import kernel_of, launched, missing_compiler
 from prism_bench.studies.csv_table import write_table

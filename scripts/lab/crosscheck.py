@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from prism_bench.backends import Backend, Runnable, open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.measure import ClockGate
@@ -26,7 +26,7 @@ from prism_bench.run.measuring import measure_metric
 from prism_bench.run.settings import Settings
 from prism_bench.strict_json import json_line, json_text
 from prism_bench.workers.child import environment
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 
 SIZES = (100_000, 1 << 20, 16 << 20, 64 << 20, 256 << 20)
 NEEDS = {"cupti": "cupti-python", "nvbench": "cuda-bench"}

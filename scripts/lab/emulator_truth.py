@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from prism_bench import store
-from prism_bench.array_types import AnyArray
+from prism_bench.spec.array_types import AnyArray
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
-from prism_bench.case import Case, InputArray
+from prism_bench.spec.case import Case, InputArray
 from prism_bench.catalogue import built_in
-from prism_bench.deviation import Comparison, compare
+from prism_bench.spec.deviation import Comparison, compare
 from prism_bench.extras import host_special
 from prism_bench.interrupts import allowed, held
 from prism_bench.saving import Due, Saver

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 
 from prism_bench import store
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
 from prism_bench.files import default_folder

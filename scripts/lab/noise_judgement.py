@@ -21,7 +21,7 @@ from prism_bench import store
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.noise import keep_noise, noise_of
 from prism_bench.backends import open_backend
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.interrupts import held

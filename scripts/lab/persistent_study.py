@@ -26,7 +26,7 @@ from pathlib import Path
 from rich.table import Table
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, VerificationFailed
 from prism_bench.extensions.persistent import FORMS, Executor, QueueSettings

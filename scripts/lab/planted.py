@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.kernel import Launch
+from prism_bench.spec.kernel import Launch
 from prism_bench.run_record import CaseResult, RunRecord
 
 _HEADER = """#pragma once

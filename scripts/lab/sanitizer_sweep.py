@@ -18,7 +18,7 @@ from pathlib import Path
 
 from prism_bench import identity
 from prism_bench.backends import open_backend
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.profilers import sanitizer, tools

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from prism_bench.backends import open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.analysis.gate.checks import of_budgets
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.uncertainty import interval_of
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from prism_bench.evidence import Energy
 from prism_bench.measurement import Measurement
 from prism_bench.report.json_view import view

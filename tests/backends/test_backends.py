@@ -11,7 +11,7 @@ from prism_bench import backends
 from prism_bench.backends import null
 from prism_bench.backends.cuda import device
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.installation import pip_install
 from tests.built_in import CATALOGUE

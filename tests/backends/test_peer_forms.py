@@ -15,10 +15,10 @@ from prism_bench.backends.cuda.peer import CudaPeer
 from prism_bench.backends.cuda.torch_case import named_peer, peer_names
 from prism_bench.backends.cuda.torch_trace import Operators
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.peer import Peer
+from prism_bench.spec.peer import Peer
 from tests.backends.torch_stand_in import install
 from tests.run.conftest import TOYS
 
@@ -77,7 +77,7 @@ def test_each_torch_peer_has_its_forms_without_a_line_in_the_spec(monkeypatch, t
 
 
 def test_without_torch_only_its_own_name_is_left_to_report_that(monkeypatch):
-    monkeypatch.setattr("prism_bench.libraries.Library.is_installed", lambda self: False)
+    monkeypatch.setattr("prism_bench.spec.libraries.Library.is_installed", lambda self: False)
     assert ("torch",) == peer_names(case_with(torch=by_torch))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.kernel import TensorMap
+from prism_bench.spec.kernel import TensorMap
 
 
 class Driver:

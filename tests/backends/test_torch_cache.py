@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.cuda.torch_cache import cache_variables, forget_choices, shared_cache
-from prism_bench.peer import Form
+from prism_bench.spec.peer import Form
 from prism_bench.visible_gpu import VISIBLE
 from tests.backends.torch_stand_in import Benchmarker, install
 

@@ -6,9 +6,9 @@ from functools import cache
 import pytest
 
 from prism_bench.backends.cuda.torch_case import _forget, _operators, prepared_call
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
-from prism_bench.peer import Peer
+from prism_bench.spec.peer import Peer
 from tests.run.conftest import TOYS
 
 DOUBLE = discover(TOYS).anywhere("double[n=1000]")

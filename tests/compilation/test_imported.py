@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism_bench.called import KernelCall
+from prism_bench.spec.called import KernelCall
 from prism_bench.catalogue import discover
 from prism_bench.compilation.imported import imported_words
 from prism_bench.studies.case_code import _callable_text

@@ -8,7 +8,7 @@ from prism_bench.doctor.check import STATES
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extension import installed
 from prism_bench.installation import pip_install
-from prism_bench.libraries import Library
+from prism_bench.spec.libraries import Library
 
 
 def by_name(checks):

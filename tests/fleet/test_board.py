@@ -7,7 +7,7 @@ import pytest
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker, claims, of_one_kind, require_equal, set_alike
 from prism_bench.fleet.describe import _board as described_board
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 
 
 def worker(name, *gpus, host="a", cores=range(8)):

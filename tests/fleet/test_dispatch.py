@@ -13,7 +13,7 @@ from prism_bench.fleet.board import BoardClaim, FleetBoard, SeenWorker
 from prism_bench.fleet.dispatch import MOST_LOSSES, BoardRefused, Dispatcher
 from prism_bench.fleet.fleet import JobMessage
 from prism_bench.fleet.placement import CaseGroup, Schedule
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 
 
 def board(name, address=None):

@@ -4,7 +4,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from tests.built_in import CATALOGUE
 
 

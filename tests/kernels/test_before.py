@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.kernel import KernelSpec
 from tests.built_in import CATALOGUE
 
 FORMS = dict(CATALOGUE.kernels)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import Workload
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from tests.built_in import CATALOGUE
 
 INCLUDE = Path(__file__).parents[2] / "kernels/include"

@@ -4,7 +4,7 @@ from itertools import groupby
 
 import pytest
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.errors import BackendUnavailable
 from prism_bench.languages import build, build_request, language
 from tests.built_in import CATALOGUE

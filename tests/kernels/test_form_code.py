@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.compilation.disassembly import listing_of, missing
 from prism_bench.compilation.tools import tool
 from prism_bench.errors import BackendUnavailable

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from prism_bench import byname
+from prism_bench.spec import byname
 from tests.built_in import CATALOGUE
 
 DRAWS, N = 100, 500

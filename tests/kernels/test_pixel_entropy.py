@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from tests.built_in import CATALOGUE
 
 SPEC = CATALOGUE.kernel("pixel_entropy")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism_bench import byname
+from prism_bench.spec import byname
 from tests.built_in import CATALOGUE
 
 PHILOX = import_module("prism_bench_catalogue.include.philox")

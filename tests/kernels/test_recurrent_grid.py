@@ -2,9 +2,9 @@
 
 import pytest
 
-from prism_bench.case import Case, Device
-from prism_bench.kernel import Launch, Zero
-from prism_bench.workload import Workload
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.kernel import Launch, Zero
+from prism_bench.spec.workload import Workload
 from tests.built_in import CATALOGUE
 
 HOPPER = Device(sm_count=132, max_shared_bytes=227 << 10, compute_capability=90)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prism_bench.peer import Peer
+from prism_bench.spec.peer import Peer
 from tests.built_in import CATALOGUE
 
 SPECS = {case.kernel: case.spec for case in CATALOGUE.cases()}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench import byname
+from prism_bench.spec import byname
 from prism_bench.catalogue import discover
 from prism_bench.files import default_folder
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 from tests.built_in import CATALOGUE
 
 HOPPER = Device(sm_count=132, max_shared_bytes=227 << 10, compute_capability=90)

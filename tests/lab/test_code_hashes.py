@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.languages import build, build_request
 from prism_bench.languages.language import language

@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import sass_hash
 from prism_bench.errors import BackendUnavailable
-from prism_bench.instance import Instance
-from prism_bench.kernel import Array, Launch
+from prism_bench.spec.instance import Instance
+from prism_bench.spec.kernel import Array, Launch
 from prism_bench.languages import build, build_request
 from prism_bench.languages.child import real_module
 from prism_bench.languages.language import DeviceLaunch, Language, language, with_globals

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.run.verification import passed, verify
 from lab.planted import Wait, plant, planted_text

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.installation import pip_install
 from prism_bench.languages import build_request, names, source_hash
 from prism_bench.languages.language import Language, language
-from prism_bench.libraries import Library
-from prism_bench.workload import Workload
+from prism_bench.spec.libraries import Library
+from prism_bench.spec.workload import Workload
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 ROOT = Path(__file__).resolve().parents[2]

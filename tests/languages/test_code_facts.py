@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.card import CardParameter, LaunchCard
+from prism_bench.spec.card import CardParameter, LaunchCard
 from prism_bench.compilation import nvrtc_version
 from prism_bench.compilation.elf import check_card
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.instance import Instance
+from prism_bench.spec.instance import Instance
 from prism_bench.languages import BuildRequest, build, code_facts
 from prism_bench.languages.code_facts import source_identity
 

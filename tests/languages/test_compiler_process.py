@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import CompilationFailed
-from prism_bench.instance import Instance
+from prism_bench.spec.instance import Instance
 from prism_bench.languages.compiler_process import ask
 from prism_bench.languages.messages import CompiledAnswer, CompileQuestion
 

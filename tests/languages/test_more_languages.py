@@ -13,7 +13,7 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.backends.emulator import refusal
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
@@ -22,7 +22,7 @@ from prism_bench.languages import build, build_request, building, language
 from prism_bench.languages.child import real_module
 from prism_bench.languages.language import Language
 from prism_bench.languages.loaders import numba as numba_loader
-from prism_bench.libraries import Library
+from prism_bench.spec.libraries import Library
 from prism_bench.run.verification import passed, verify
 
 CATALOGUE = Path(__file__).parent / "more"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.card import CardParameter
-from prism_bench.case import Device
+from prism_bench.spec.card import CardParameter
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError

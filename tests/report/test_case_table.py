@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import read
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from prism_bench.evidence import Energy
 from prism_bench.measurement import Measurement
 from prism_bench.report.cells import BEFORE, times_text

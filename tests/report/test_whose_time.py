@@ -8,7 +8,7 @@ from prism_bench.analysis.findings import findings
 from prism_bench.analysis.reading import read
 from prism_bench.exchange import asv_out
 from prism_bench.measurement import Measurement
-from prism_bench.metric import timed_on
+from prism_bench.spec.metric import timed_on
 from prism_bench.report import json_view
 from prism_bench.report.digest.forms import markdown
 from prism_bench.report.headline import headline

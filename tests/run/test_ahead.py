@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.run import ahead
 

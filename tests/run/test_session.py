@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.null import NullBackend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings, Watching, from_plain, to_plain
 from prism_bench.run.watcher import DeviceWatcher
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
 SETTINGS = Settings(criteria={metric: Criterion(min_samples=3, max_samples=3) for metric in ("cold_time", "hot_time")})

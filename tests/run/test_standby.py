@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.backends.null import SCRIPT
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.lanes import Lanes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 from prism_bench.studies import history_code
 from prism_bench.studies.case_code import CodeReader
 from prism_bench.studies.history_code import HistoryCode

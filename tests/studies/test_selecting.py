@@ -9,7 +9,7 @@ from prism_bench.catalogue import discover
 from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.compilation.tools import tool
 from prism_bench.errors import BackendUnavailable
-from prism_bench.host_plan import Device
+from prism_bench.spec.host_plan import Device
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
 from prism_bench.studies import selecting

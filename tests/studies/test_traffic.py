@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench import In, KernelSpec, Launch, Out, Scratch, Size, Workload, Zero, exact
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.studies.traffic import SMALL, traffic

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.null import SCRIPT
-from prism_bench.case import edges_task
+from prism_bench.spec.case import edges_task
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run.settings import Settings

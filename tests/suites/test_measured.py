@@ -63,7 +63,7 @@ def test_every_suite_has_the_same_cases_and_a_version_of_its_own():
 
 
 def test_metrics_are_those_that_are_measured_in_seconds():
-    from prism_bench.metric import MEASURED
+    from prism_bench.spec.metric import MEASURED
 
     assert all(
         MEASURED[suite.metric].unit == "s" and MEASURED[suite.metric].better == "lower"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.tuning.applied import TuningMachine, applied, untuned
 from prism_bench.tuning.kept import KeptChoices, path_for, write_kept

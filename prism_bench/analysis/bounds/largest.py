@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from prism_bench.run_record import CaseResult
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 
 def size(case: CaseResult) -> tuple[int, int]:

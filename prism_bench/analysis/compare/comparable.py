@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from prism_bench.errors import ResultsError
-from prism_bench.metric import is_host_time
+from prism_bench.spec.metric import is_host_time
 from prism_bench.run_record import RunRecord
 from prism_bench.units import count_text
 

@@ -12,10 +12,10 @@ from prism_bench.alerts import Alert, Occasion
 from prism_bench.analysis.gate import checks
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.analysis.summary import implementation
-from prism_bench.naming import test_of
+from prism_bench.spec.naming import test_of
 from prism_bench.run_record import TESTED, CaseResult, RunRecord
 from prism_bench.units import count_text
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 # Answers that verification alone shows; everything else needs a measurement.
 _VERIFIED = ("wrong", "crashed", "timed out", "failed")

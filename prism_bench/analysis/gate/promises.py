@@ -28,13 +28,13 @@ from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.gate.baselines import FACTOR, Baseline, known_case, read_baseline
 from prism_bench.analysis.gate.toml_table import TomlTable, read_table
 from prism_bench.analysis.summary import COLUMNS, TEXT
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
 from prism_bench.files import default_folder
 from prism_bench.identity import slug
-from prism_bench.metric import DERIVED, MEASURED
+from prism_bench.spec.metric import DERIVED, MEASURED
 from prism_bench.run_record import RunRecord
 
 _METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)

@@ -15,7 +15,7 @@ from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
 from prism_bench.identity import Owner
-from prism_bench.metric import is_host_time
+from prism_bench.spec.metric import is_host_time
 from prism_bench.store import History
 from prism_bench.store.points import Facts
 from prism_bench.units import share_text

@@ -15,11 +15,11 @@ from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer
 from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.backends.cuda.torch_case import peer_names
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable
 from prism_bench.files import writable_cache
-from prism_bench.inputs import InputArray
-from prism_bench.libraries import ArrayPackage
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.libraries import ArrayPackage
 from prism_bench.monitor.board import board_facts
 from prism_bench.units import bytes_text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.card import CardParameter, LaunchCard
+from prism_bench.spec.card import CardParameter, LaunchCard
 from prism_bench.errors import SpecError
 
 Triple = tuple[int, int, int]

@@ -7,7 +7,7 @@ from typing import Any
 
 from prism_bench.backends.cuda.clock import bound
 from prism_bench.backends.cuda.driver import UUID_BYTES, device_uuids
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.errors import BackendUnavailable
 from prism_bench.installation import pip_install
 

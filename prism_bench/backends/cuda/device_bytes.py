@@ -7,7 +7,7 @@ import numpy as np
 
 from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.guard import guard_kernels
-from prism_bench.inputs import InputArray
+from prism_bench.spec.inputs import InputArray
 
 _THREADS = 256
 _ALL = 2**64 - 1

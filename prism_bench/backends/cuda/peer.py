@@ -15,11 +15,11 @@ from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.backends.cuda.torch_case import named_peer, prepared_call
 from prism_bench.backends.cuda.torch_forms import CompiledCall
 from prism_bench.backends.cuda.torch_trace import operators_of
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
-from prism_bench.inputs import InputArray
-from prism_bench.libraries import ArrayPackage
-from prism_bench.peer import Form, PeerFacts, PeerKind
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.libraries import ArrayPackage
+from prism_bench.spec.peer import Form, PeerFacts, PeerKind
 from prism_bench.units import count_text
 
 EAGER = ("torch", "cupy")  # array packages, whose peers may be chains of calls; the other libraries offer kernels

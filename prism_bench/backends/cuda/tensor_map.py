@@ -9,8 +9,8 @@ import numpy as np
 
 from prism_bench.backends.cuda.driver import library
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.kernel import TensorMap
-from prism_bench.launch import MAP_BYTES
+from prism_bench.spec.kernel import TensorMap
+from prism_bench.spec.launch import MAP_BYTES
 from prism_bench.units import count_text
 
 _TYPES = {1: 0, 2: 1, 4: 7}  # CUtensorMapDataType by bytes of an element: UINT8, UINT16, FLOAT32

@@ -10,7 +10,7 @@ from typing import Any
 
 from prism_bench.files import writable_cache
 from prism_bench.locks import lock
-from prism_bench.peer import Form
+from prism_bench.spec.peer import Form
 from prism_bench.visible_gpu import cache_of_gpu
 
 _FORMS = "TORCHINDUCTOR_CACHE_DIR"  # what Inductor keeps of each form is in a folder of the form

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from prism_bench.backends.cuda.torch_cache import shared_cache
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.peer import Form
+from prism_bench.spec.peer import Form
 from prism_bench.units import count_text
 
 MODES: Mapping[Form, str | None] = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Protocol
 
 from prism_bench.backends import Backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue.listing import timed_cases
 from prism_bench.catalogue.load import load_spec
 from prism_bench.doctor.fitness.facts import Kind, ProbedKernel

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from prism_bench.card import LaunchCard
-from prism_bench.case import Case, Device
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import sass_hash
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.claims.derived import (
@@ -40,7 +40,7 @@ from prism_bench.extensions.claims.document import (
 from prism_bench.extensions.claims.packing import files_of, hashes, packed
 from prism_bench.languages import BuiltCode, build, build_request
 from prism_bench.languages.code_facts import source_identity
-from prism_bench.launch import Launch, Zero
+from prism_bench.spec.launch import Launch, Zero
 from prism_bench.run_record import CaseResult, RunRecord, decode, encode
 
 LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed

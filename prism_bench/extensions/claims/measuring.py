@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.run import Progress, Settings, Watching, run
 from prism_bench.run.ceilings import ceiling_cases

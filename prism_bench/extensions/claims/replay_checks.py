@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import hypot
 
 from prism_bench.backends import Backend
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.code import toolchain
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError

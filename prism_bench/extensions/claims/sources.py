@@ -8,7 +8,7 @@ from typing import TypeVar
 from prism_bench import store
 from prism_bench.analysis import rivals
 from prism_bench.backends import open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError, unknown
 from prism_bench.exchange import read_foreign
@@ -19,7 +19,7 @@ from prism_bench.extensions.claims.measuring import ClaimEffort, measured_builds
 from prism_bench.run.sides import WORKING_TREE, Choice, Sides, opened
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 _Found = TypeVar("_Found")
 

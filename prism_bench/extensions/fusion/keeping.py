@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, cast
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_to_ptx, nvrtc_version, source_hash
 from prism_bench.errors import SpecError

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prism_bench.arguments import Scalar, Scratch
+from prism_bench.spec.arguments import Scalar, Scratch
 from prism_bench.extensions.fusion.cuda_text import class_of, cuda
 from prism_bench.extensions.fusion.expression import Expression, FunctionChoice, Name, functions_in, names_in, replaced
 from prism_bench.extensions.fusion.includes import Includes

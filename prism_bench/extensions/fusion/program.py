@@ -7,10 +7,10 @@ from typing import Any
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion.expression import SharedName
 from prism_bench.extensions.fusion.stages import Nearest, Stage, Within
-from prism_bench.inputs import Fill
-from prism_bench.kernel import Golden
-from prism_bench.peer import Peer
-from prism_bench.workload import Workload
+from prism_bench.spec.inputs import Fill
+from prism_bench.spec.kernel import Golden
+from prism_bench.spec.peer import Peer
+from prism_bench.spec.workload import Workload
 
 NUMBERS = ("float32", "float64")
 SAMPLES = SharedName("neighbours", "SAMPLES")

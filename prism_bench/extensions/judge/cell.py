@@ -26,7 +26,7 @@ from prism_bench.extensions.judge.messages import (
     MachineCodeQuestion,
 )
 from prism_bench.extensions.judge.submission import LARGEST_CUBIN
-from prism_bench.instance import Instance
+from prism_bench.spec.instance import Instance
 from prism_bench.workers.frames import Frame, FrameError
 from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
 from prism_bench.workers.jail import Jail

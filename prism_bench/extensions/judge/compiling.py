@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from prism_bench.card import LaunchCard
-from prism_bench.case import Case, Device
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.case import Case, Device
 from prism_bench.compilation.elf import check_card
 from prism_bench.errors import CompilationFailed
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
-from prism_bench.instance import Instance
-from prism_bench.kernel import KernelSpec
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.instance import Instance
+from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.parts import CUDA
 from prism_bench.toolchain import toolchain_of
 from prism_bench.units import count_text
 

@@ -10,13 +10,13 @@ from time import monotonic
 import numpy as np
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.emulator.isolation import own_children
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.inputs import ONE_BY_ONE, InputArray
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.inputs import InputArray, ONE_BY_ONE
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.run.verification import passed, verify
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 
 HIDDEN = "hidden"  # label of a case whose size was drawn
 # A kernel that has inputs of a secret of 32 bits could try all within a launch; 53 are what every reader of JSON keeps.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prism_bench.compilation.program import content_hash
 from prism_bench.files import hash_of_files, shared_with
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.kernel import KernelSpec
 
 
 def headers_folder(catalogue: Path) -> Path | None:

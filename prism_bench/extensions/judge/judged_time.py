@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.verdict import JudgedTime, TimeKind
 from prism_bench.measure.statistics import median_interval

@@ -5,12 +5,12 @@ Arrays and machine code travel behind the message, in the same frame.
 
 import msgspec
 
-from prism_bench.card import LaunchCard
+from prism_bench.spec.card import LaunchCard
 from prism_bench.compilation.code import Resources
 from prism_bench.emulator.messages import ArgumentPlace
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
-from prism_bench.instance import Instance
+from prism_bench.spec.instance import Instance
 from prism_bench.workers.refusal import Refusal
 
 

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Runnable
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import PrismBenchError
 from prism_bench.extensions.judge.judged_time import judged_time, least_time
 from prism_bench.extensions.judge.referee.turns import Turn

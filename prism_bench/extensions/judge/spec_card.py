@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.submission import (
     MOST_LAUNCHES,
@@ -20,8 +20,8 @@ from prism_bench.extensions.judge.submission import (
     CardScratch,
     SubmissionCard,
 )
-from prism_bench.kernel import KernelSpec, Launch, Zero
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.kernel import KernelSpec, Launch, Zero
+from prism_bench.spec.parts import CUDA
 from prism_bench.units import count_text
 
 _OTHER_KERNEL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*\.cu)".*$', re.MULTILINE)

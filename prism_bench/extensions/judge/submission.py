@@ -35,7 +35,7 @@ from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
 from prism_bench.extensions.judge.plain_words import printable, readable
 from prism_bench.languages.language import language_in, names
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.parts import CUDA
 from prism_bench.units import count_text
 
 LARGEST_CARD, LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes
@@ -49,7 +49,7 @@ Extents = int | str | tuple[int | str, ...]
 
 
 class CardMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An array that a launch passes as a tensor map, by value (`prism_bench.kernel.TensorMap`)."""
+    """An array that a launch passes as a tensor map, by value (`prism_bench.spec.kernel.TensorMap`)."""
 
     argument: str
     lines: int | str = 64

@@ -13,8 +13,8 @@ from prism_bench.errors import unknown
 from prism_bench.extensions.judge.host_state import folder_prefix
 from prism_bench.extensions.judge.identity import headers_folder, task_hash
 from prism_bench.extensions.judge.submission import Submission
-from prism_bench.kernel import KernelSpec
-from prism_bench.spec_parts import CUDA
+from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.parts import CUDA
 from prism_bench.temporaries import temporary_folder
 
 

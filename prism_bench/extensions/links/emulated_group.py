@@ -5,7 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.emulator import HostBuffer, compile_source
 from prism_bench.errors import BackendUnavailable, VerificationFailed
 from prism_bench.extensions.links.fused import EVERYTHING, MEET, PARTS, SOURCE, FusedLaunch, fused_launch

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.extensions.links.operations import Axes
 
 SOURCE = Path(__file__).with_name("matmul_all_reduce.cu")

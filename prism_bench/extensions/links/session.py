@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray
+from prism_bench.spec.array_types import AnyArray
 from prism_bench.backends import Backend
 from prism_bench.backends.null import NullBackend
-from prism_bench.deviation import compare
+from prism_bench.spec.deviation import compare
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, PrismBenchError
 from prism_bench.extensions.links.emulated_group import EmulatedGroup
 from prism_bench.extensions.links.group import DeviceGroup, GroupCall

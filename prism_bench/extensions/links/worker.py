@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.extensions.links.nccl import forbid_multicast
 from prism_bench.extensions.links.session import LinkSession
 from prism_bench.run.places import worker_of

@@ -6,7 +6,7 @@ Tasks are `replay:PATH`, `record:programs=FOLDER`, `record:catalogue=FOLDER`, an
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import unknown
 from prism_bench.extensions.memory.allocators import install, open_allocator
 from prism_bench.extensions.memory.programs import installed_programs

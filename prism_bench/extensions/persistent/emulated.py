@@ -6,7 +6,7 @@ from threading import Thread
 
 import numpy as np
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.emulator import HostBuffer, LaunchReport, Module, compile_source
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.persistent.board import Board

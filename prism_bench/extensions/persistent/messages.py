@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.extensions.persistent.program import Field, Program, ServedStep
 from prism_bench.workers.frames import FrameError
 from prism_bench.workers.refusal import Refusal

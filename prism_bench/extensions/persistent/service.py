@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable, unknown
 from prism_bench.extensions.persistent.layout import NUMBER_BITS, STOP_PROGRAM, slot_of
 from prism_bench.extensions.persistent.messages import (

@@ -1,7 +1,7 @@
 """Short pipelines across families: what one family writes another reads. They test that kernels fit together."""
 
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 
 forecast_to_softmax = Pipeline(
     "forecast_to_softmax", "time series, neuromorphic, tensor, basic: a reservoir reads a forecast",

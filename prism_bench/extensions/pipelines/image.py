@@ -9,7 +9,7 @@ import numpy as np
 
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
 from prism_bench.scene import centres, heated
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 
 TAPS, WINDOW = 5, 8
 BACKGROUND, NOISE, HEAT, RADIUS = 100.0, 8.0, 600.0, 5

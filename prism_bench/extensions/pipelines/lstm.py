@@ -6,7 +6,7 @@ catalogue's own kernel for all steps in one launch.
 """
 
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 
 STEPS = 16
 SIZES = {"small": Workload(batch=2, inputs=3, hidden=5), "S0": Workload(batch=32, inputs=64, hidden=128)}

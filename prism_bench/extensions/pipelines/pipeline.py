@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prism_bench import byname
-from prism_bench.case import Case
+from prism_bench.spec import byname
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import SpecError, unknown
-from prism_bench.kernel import Array
-from prism_bench.workload import Workload
+from prism_bench.spec.kernel import Array
+from prism_bench.spec.workload import Workload
 
 
 @dataclass(frozen=True)

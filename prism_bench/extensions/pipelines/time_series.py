@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
-from prism_bench.workload import Workload
+from prism_bench.spec.workload import Workload
 
 
 def history(series: int, length: int, rng: np.random.Generator) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.pipelines.forms import form, require_form
 from prism_bench.extensions.pipelines.known import INTEGRATION, KNOWN

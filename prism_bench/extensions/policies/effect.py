@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.scene import centres, heated
 from prism_bench.tuning.measured import Window
 

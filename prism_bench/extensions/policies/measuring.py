@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from prism_bench import identity, interrupts
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.extensions.policies.effect import entropies, window_row
 from prism_bench.run import Progress
 from prism_bench.studies.trials import Bench, Trial, Trials, timed_in_turn

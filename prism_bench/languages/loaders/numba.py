@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.card import CardParameter, Kind, LaunchCard
+from prism_bench.spec.card import CardParameter, Kind, LaunchCard
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
-from prism_bench.instance import Instance, Passed
+from prism_bench.spec.instance import Instance, Passed
 from prism_bench.languages.language import (
     DeviceLaunch,
     InterpretedLaunch,
@@ -27,7 +27,7 @@ from prism_bench.languages.language import (
     OwnLaunch,
     with_globals,
 )
-from prism_bench.libraries import Library
+from prism_bench.spec.libraries import Library
 from prism_bench.units import count_text
 
 _OPTIONS = ("fastmath", "launch_bounds", "lto", "opt")

@@ -7,13 +7,13 @@ from typing import Any
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.analysis.trend.walk import CONFIRMED
-from prism_bench.case import Case
-from prism_bench.metric import timed_on
+from prism_bench.spec.case import Case
+from prism_bench.spec.metric import timed_on
 from prism_bench.report.gate.words import headline
 from prism_bench.report.machine import backend_name, machine_name
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.pages.budgets import NEAR
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 
 def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict[str, Any]:

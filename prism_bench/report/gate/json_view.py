@@ -4,7 +4,7 @@ from typing import Any
 
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
-from prism_bench.metric import timed_on
+from prism_bench.spec.metric import timed_on
 from prism_bench.report.gate.words import headline
 
 

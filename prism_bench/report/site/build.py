@@ -11,7 +11,7 @@ from prism_bench import store
 from prism_bench.catalogue import Catalogue
 from prism_bench.cycles import no_collection
 from prism_bench.errors import ResultsError
-from prism_bench.metric import timed_on
+from prism_bench.spec.metric import timed_on
 from prism_bench.report.machine import backend_name
 from prism_bench.report.site import guides, pages, search
 from prism_bench.report.site.context import SiteContext, contexts

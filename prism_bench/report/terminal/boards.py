@@ -13,7 +13,7 @@ from rich.text import Text
 from prism_bench.analysis.boards.agreement import BoardAgreement
 from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.boards.kinds import ANCHORS, PROMISED, BoardKind
-from prism_bench.metric import timed_on
+from prism_bench.spec.metric import timed_on
 from prism_bench.report.machine import backend_text
 from prism_bench.units import count_text, share_text
 

@@ -7,7 +7,7 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import middle_cut
 from prism_bench.studies.compile_table import CompileRow, Complaint

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.claims.checks import checked
@@ -17,7 +17,7 @@ from prism_bench.extensions.claims.document import PEER, Claim, read_bytes
 from prism_bench.extensions.claims.replay_checks import SideChecks
 from prism_bench.extensions.claims.replay_document import Replay
 from lab.claims.together import Contestants
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 FOLDER = Path("reports/claims")
 REPLAYED = ".replayed-on-"

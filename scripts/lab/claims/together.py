@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.claims.derived import ClaimContest
 from prism_bench.extensions.claims.document import PEER

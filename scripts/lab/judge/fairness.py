@@ -12,7 +12,7 @@ from time import perf_counter
 import msgspec
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, UsageError, unknown
@@ -26,7 +26,7 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.interrupts import guarded
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.studies.csv_table import write_table
 from prism_bench.temporaries import temporary_folder
 from prism_bench.units import count_text

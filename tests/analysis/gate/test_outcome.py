@@ -12,7 +12,7 @@ from prism_bench.analysis.gate.alerts import MANY, alerts, occasion
 from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate, of_budgets, of_run, states
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 
 PATH = Path("one.json.gz")

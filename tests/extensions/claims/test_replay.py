@@ -14,7 +14,7 @@ from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import ClaimRatio, encoded
 from prism_bench.extensions.claims.replay_document import Replay
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
-from prism_bench.peer import PeerFacts
+from prism_bench.spec.peer import PeerFacts
 from tests.extensions.claims.changes import forged_cubin
 from tests.extensions.claims.planted import claim_in, plant, record, resealed
 from tests.report.synthetic import case_result

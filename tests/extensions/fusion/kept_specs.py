@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import scipy.special
 
-from prism_bench.arguments import Array
-from prism_bench.case import Case
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.host_plan import Device
-from prism_bench.kernel import KernelSpec, Launch
+from prism_bench.spec.host_plan import Device
+from prism_bench.spec.kernel import KernelSpec, Launch
 
 KEPT = Path(__file__).with_suffix(".json")
 KERNELS = """fused_accuracy_pipeline fused_belief_update fused_free_energy fused_gemv_operations fused_kl_complexity

@@ -13,8 +13,8 @@ from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.digests import digest_of
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
-from prism_bench.inputs import InputArray
-from prism_bench.launch import TensorMap
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.launch import TensorMap
 
 BASE = 1 << 20
 LAUNCHES = count(1)

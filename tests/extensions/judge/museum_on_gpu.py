@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import Literal, TypeVar
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, unknown
 from prism_bench.extensions.judge import form

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.compilation.code import Resources
 from prism_bench.emulator.build import prepared

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.card import CardParameter, LaunchCard
-from prism_bench.case import Case, Device
+from prism_bench.spec.card import CardParameter, LaunchCard
+from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, SpecError

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.referee import Referee
 from prism_bench.extensions.judge.referee.rules import RefereeRules

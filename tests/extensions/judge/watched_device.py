@@ -12,7 +12,7 @@ from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.extensions.judge.referee.runner import RunnerService
 from prism_bench.extensions.judge.referee.sanitized import LARGEST_LOG
 from prism_bench.extensions.judge.referee.watch import WatchedRunner
-from prism_bench.inputs import InputArray
+from prism_bench.spec.inputs import InputArray
 from tests.extensions.judge.fake_device import BASE, KERNELS, FakeDevice
 from tests.extensions.judge.near_runner import NearRunner
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.links.emulated_group import SMALL, EmulatedCall, EmulatedGroup

@@ -1,6 +1,6 @@
 """What the chains have served."""
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from tests.built_in import CATALOGUE
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.extensions.persistent import PERSISTENT, Executor
 from prism_bench.extensions.persistent.program import program_of, served
 from prism_bench.extensions.persistent.runnable import ServedRunnable

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from prism_bench.case import Device
+from prism_bench.spec.case import Device
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.persistent.board import Board
 from prism_bench.extensions.persistent.layout import NO_SUCH_PROGRAM, STOP_PROGRAM, message

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Scalar, Size, Workload, constant
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 
 HERE = Path(__file__).parent
 SOURCE, SERVED = HERE / "work.cuh", HERE / "served.cu"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
@@ -21,7 +21,7 @@ from prism_bench.extensions.judge.form import form_objections
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.kernel import KernelSpec, Launch, Zero
+from prism_bench.spec.kernel import KernelSpec, Launch, Zero
 from prism_bench.workers.jail import jail_maker
 from tests.built_in import CATALOGUE
 

@@ -10,7 +10,7 @@ import pytest
 from prism_bench import store
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
 from prism_bench.report.asv.build import build

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench import store
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from prism_bench.report.digest import digest, html, markdown
 from prism_bench.report.digest.contents import parsed_since
 from prism_bench.report.site.context import contexts

@@ -9,7 +9,7 @@ import pytest
 from prism_bench.analysis.bounds.roofline import unmeasured_peaks
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from prism_bench.measure.limits import Limits
 from prism_bench.report.site.answers import (
     budgets_answer,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench import store
-from prism_bench.budget import Budget
+from prism_bench.spec.budget import Budget
 from prism_bench.evidence import Evidence
 from prism_bench.measurement import Measurement
 from prism_bench.report.site import build_site

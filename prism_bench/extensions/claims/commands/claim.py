@@ -86,7 +86,7 @@ def _require_feasible(
     """Raise an error for what would be refused after the measurement."""
     from prism_bench.extensions.claims.places import require_places
     from prism_bench.extensions.claims.signing import require_signer
-    from prism_bench.metric import MEASURED
+    from prism_bench.spec.metric import MEASURED
 
     if metric and metric not in MEASURED:
         raise unknown("metric", metric, MEASURED)

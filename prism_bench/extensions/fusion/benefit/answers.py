@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.extension import installed
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from prism_bench.case import Case, Device
-from prism_bench.kernel import Array, Chain, InOut, Launch, Zero
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.kernel import Array, Chain, InOut, Launch, Zero
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from prism_bench.options.limits import CASE_SECONDS, limited
 if TYPE_CHECKING:
     from prism_bench.analysis.bounds.profile_table import Counted
     from prism_bench.extensions.fusion.benefit import ChainLedger
-    from prism_bench.kernel import Chain, KernelSpec
+    from prism_bench.spec.kernel import Chain, KernelSpec
     from prism_bench.run_record import RunRecord
     from prism_bench.studies.traffic import CaseTraffic
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.extensions.fusion.declarations import Declaration
     from prism_bench.extensions.fusion.selection import HostArray, PrecisionChoice, Question
-    from prism_bench.kernel import KernelSpec
+    from prism_bench.spec.kernel import KernelSpec
 
 NAME = "precision"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, PlannedParameter
-from prism_bench.inputs import InputArray
+from prism_bench.spec.inputs import InputArray
 
 CANARY_BYTES = 4096  # on either side of a buffer, at least
 CANARY = 0xC5

@@ -30,7 +30,7 @@ from prism_bench.extensions.judge.referee.messages import (
     ShareAnswer,
     ShareQuestion,
 )
-from prism_bench.inputs import InputArray
+from prism_bench.spec.inputs import InputArray
 from prism_bench.workers.frames import Frame, FrameError
 from prism_bench.workers.handle import START_SECONDS, FrameWorker, WorkerEnvironment
 from prism_bench.workers.refusal import Refusal

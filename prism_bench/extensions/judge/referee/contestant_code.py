@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prism_bench.card import LaunchCard
-from prism_bench.instance import Instance
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.instance import Instance
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from prism_bench.compilation.symbols import variable_symbols
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
-from prism_bench.inputs import InputArray
-from prism_bench.launch import TensorMap
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.launch import TensorMap
 
 with suppress(ImportError):  # a process that is started ahead has it then; no device is opened by it
     import_module("cupy")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
-from prism_bench.inputs import InputArray
-from prism_bench.launch import TensorMap
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.launch import TensorMap
 
 
 class RefereeDevice(ABC):

@@ -4,7 +4,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from prism_bench.inputs import InputArray
+from prism_bench.spec.inputs import InputArray
 
 KEPT_BYTES = 512 << 20  # of a case's inputs, the latest
 AHEAD = 2  # seeds whose inputs are drawn before they are needed, by default

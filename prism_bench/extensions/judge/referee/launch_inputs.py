@@ -4,8 +4,8 @@ from math import prod
 
 import numpy as np
 
-from prism_bench.case import Case
-from prism_bench.inputs import BLOCK, InputArray
+from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import BLOCK, InputArray
 
 _KEYS = 0x6B657973  # with a seed: draws keys, and nothing that fills draw with the seed alone
 _KEY_BITS = 63

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from prism_bench.backends.cuda.tensor_map import MAP_TYPE
-from prism_bench.launch import TensorMap
+from prism_bench.spec.launch import TensorMap
 from prism_bench.workers.refusal import Refusal
 
 Role = Literal["input", "inout", "output", "scratch"]

@@ -32,7 +32,7 @@ from prism_bench.extensions.judge.referee.messages import (
     ShareAnswer,
     ShareQuestion,
 )
-from prism_bench.inputs import InputArray, Runs
+from prism_bench.spec.inputs import InputArray, Runs
 from prism_bench.workers.channel import FrameChannel
 from prism_bench.workers.child import end_with
 from prism_bench.workers.frames import Frame

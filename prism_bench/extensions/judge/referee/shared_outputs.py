@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan
 
 

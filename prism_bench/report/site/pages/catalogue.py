@@ -12,7 +12,7 @@ from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.site.sparkline import recent, sparkline
 from prism_bench.report.terminal.case_table import VERDICTS, table_of
-from prism_bench.workload import LABELS
+from prism_bench.spec.workload import LABELS
 
 # The best first: it represents the row.
 _ORIGINS = {"newest": "measured", "older": "older", "round": "round", "languages": "languages"}

@@ -8,7 +8,7 @@ from typing import Any
 from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
-from prism_bench.metric import ELSEWHERE, MEASURED, STAND_INS, is_host_time
+from prism_bench.spec.metric import ELSEWHERE, MEASURED, STAND_INS, is_host_time
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.answers import compare_answer
 from prism_bench.report.site.attention import case_link

@@ -1,7 +1,7 @@
 """y = sum of x, up to four blocks of what a fill draws at once."""
 
 from prism_bench import In, KernelSpec, Launch, Out, Size, Workload, reduction
-from prism_bench.inputs import BLOCK, uniform
+from prism_bench.spec.inputs import BLOCK, uniform
 
 spec = KernelSpec(
     entry="total",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.libraries import LIBRARIES, Library
+from prism_bench.spec.libraries import LIBRARIES, Library
 from prism_bench.report.terminal.cases import cases_json
 from tests.built_in import CATALOGUE
 

@@ -9,8 +9,8 @@ from prism_bench import notebook
 from prism_bench.units import bytes_text, count_text, rate_text
 
 if TYPE_CHECKING:
-    from prism_bench.case import Case
-    from prism_bench.kernel import KernelSpec
+    from prism_bench.spec.case import Case
+    from prism_bench.spec.kernel import KernelSpec
 
 
 def spec_line(self: "KernelSpec") -> str:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prism_bench import normwise, product
-from prism_bench.deviation import compare
-from tests.test_tolerance import INF, NAN, passes
+from prism_bench.spec.deviation import compare
+from tests.spec.test_tolerance import INF, NAN, passes
 
 
 def test_a_product_that_cancels_is_held_to_what_its_terms_are_off_by():

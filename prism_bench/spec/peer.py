@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
-from prism_bench import byname
+from prism_bench.spec import byname
 from prism_bench.errors import SpecError
-from prism_bench.libraries import LIBRARIES, Library
+from prism_bench.spec.libraries import LIBRARIES, Library
 
 Form = Literal["library", "eager", "compiled", "autotuned"]
 PeerKind = Literal["library kernel", "compiled", "eager chain"]

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from prism_bench.arguments import Array, FilledArray, Scalar
-from prism_bench.budget import Budget
-from prism_bench.called import KernelCall
-from prism_bench.card import LaunchCard
-from prism_bench.launch import Launch, Requirement, Zero
-from prism_bench.peer import Peer, as_peer
-from prism_bench.rule import Rule
-from prism_bench.tolerance import Tolerance, elementwise
-from prism_bench.tune import Tune
-from prism_bench.variant import Chain, Variant
-from prism_bench.workload import Edge, Workload
+from prism_bench.spec.arguments import Array, FilledArray, Scalar
+from prism_bench.spec.budget import Budget
+from prism_bench.spec.called import KernelCall
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.launch import Launch, Requirement, Zero
+from prism_bench.spec.peer import Peer, as_peer
+from prism_bench.spec.rule import Rule
+from prism_bench.spec.tolerance import Tolerance, elementwise
+from prism_bench.spec.tune import Tune
+from prism_bench.spec.variant import Chain, Variant
+from prism_bench.spec.workload import Edge, Workload
 
 CUDA = "cuda"  # the language of a `.cu` file; the others are named by the suffix of a kernel's file
 ArithmeticPrecision = Literal["fp8", "half", "tf32", "fp32", "fp64"]  # the lowest first

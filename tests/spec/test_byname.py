@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench import byname
+from prism_bench.spec import byname
 from prism_bench.errors import SpecError
 
 OFFERED = {"rows": 3, "cols": 5}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import Launch, Out, Rule, Tune, Workload
-from prism_bench.case import Case, Device, edges_task
+from prism_bench.spec.case import Case, Device, edges_task
 from prism_bench.catalogue import discover
 from prism_bench.errors import SpecError, UsageError
 

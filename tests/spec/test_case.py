@@ -25,7 +25,7 @@ from prism_bench import (
     integers,
     product,
 )  # fmt: skip
-from prism_bench.case import Case, Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
 
 SPEC = KernelSpec(

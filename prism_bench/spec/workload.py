@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from prism_bench.errors import SpecError
-from prism_bench.inputs import Fill
+from prism_bench.spec.inputs import Fill
 
 LABELS = ("S0", "S1", "S2")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from prism_bench import byname
+from prism_bench.spec import byname
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.rule import Rule
+from prism_bench.spec.rule import Rule
 
 
 @dataclass(frozen=True)

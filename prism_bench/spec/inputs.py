@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray, ArrayModule
-from prism_bench.domain import Domain, interval, real, whole
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.domain import Domain, interval, real, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from prism_bench.case import Case
+from prism_bench.spec.case import Case
 from prism_bench.errors import UsageError
-from prism_bench.kernel import KernelSpec
-from prism_bench.workload import Workload
+from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.workload import Workload
 
 
 def read_case(name: str, kernels: Mapping[str, KernelSpec]) -> Case | None:

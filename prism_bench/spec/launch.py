@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 
 from prism_bench.errors import SpecError
-from prism_bench.instance import Constant
+from prism_bench.spec.instance import Constant
 
 COMPILERS_BLOCK = 0  # as `block`: the compiler decides how many threads a block has
 MAP_BYTES = 128  # of a line of a tensor map's box

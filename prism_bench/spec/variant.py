@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.arguments import Array, Scalar, Scratch
+from prism_bench.spec.arguments import Array, Scalar, Scratch
 
 STAGES = ("baseline", "partial", "full", "persistent")
 

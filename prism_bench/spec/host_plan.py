@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prism_bench import byname
+from prism_bench.spec import byname
 from prism_bench.errors import SpecError
-from prism_bench.instance import Instance, Passed
-from prism_bench.kernel import Array, KernelSpec, Launch, Requirement, Rule, Zero
-from prism_bench.launch import COMPILERS_BLOCK
-from prism_bench.spec_parts import CUDA
-from prism_bench.tune import written
+from prism_bench.spec.instance import Instance, Passed
+from prism_bench.spec.kernel import Array, KernelSpec, Launch, Requirement, Rule, Zero
+from prism_bench.spec.launch import COMPILERS_BLOCK
+from prism_bench.spec.parts import CUDA
+from prism_bench.spec.tune import written
 
 
 @dataclass(frozen=True)

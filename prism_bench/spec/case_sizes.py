@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from prism_bench import byname
-from prism_bench.kernel import KernelSpec
+from prism_bench.spec import byname
+from prism_bench.spec.kernel import KernelSpec
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench import byname
-from prism_bench.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
+from prism_bench.spec import byname
+from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
 from prism_bench.errors import SpecError, unknown
-from prism_bench.launch import Launch, Requirement, TensorMap, Zero
-from prism_bench.peer import Peer
-from prism_bench.rule import Rule
-from prism_bench.spec_parts import (
+from prism_bench.spec.launch import Launch, Requirement, TensorMap, Zero
+from prism_bench.spec.peer import Peer
+from prism_bench.spec.rule import Rule
+from prism_bench.spec.parts import (
     CUDA,
     Golden,
     SpecChecks,
@@ -20,11 +20,11 @@ from prism_bench.spec_parts import (
     SpecPerformance,
     SpecPlace,
 )
-from prism_bench.spec_views import spec_line
-from prism_bench.tolerance import Tolerance
-from prism_bench.tune import Tune
-from prism_bench.variant import STAGES, Chain, Variant
-from prism_bench.workload import LABELS, Edge
+from prism_bench.spec.views import spec_line
+from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec.tune import Tune
+from prism_bench.spec.variant import Chain, STAGES, Variant
+from prism_bench.spec.workload import Edge, LABELS
 
 __all__ = [
     "STAGES", "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Peer", "Requirement",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
-from prism_bench.array_types import DType
+from prism_bench.spec.array_types import DType
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
