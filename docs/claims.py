@@ -17,7 +17,7 @@ from prism_bench.extensions.claims.document import Claim, read_bytes
 from lab.claims.own_files import FOLDER, claim_files
 from prism_bench.extensions.claims.replay_checks import SideChecks
 from prism_bench.report.cells import times_text
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 
 PAGE = FOLDER / "README.md"

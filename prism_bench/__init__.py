@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Variant,
         Zero,
     )
-    from prism_bench.store import load
+    from prism_bench.record.store import load
     from prism_bench.spec.tolerance import (
         absolute,
         elementwise,

@@ -19,7 +19,7 @@ MOVED = {
     "prism_bench.analysis.bound": "prism_bench.analysis.bounds.bound",
     "prism_bench.workbench": "prism_bench.run",
     "prism_bench.workbench.callable": "prism_bench.api.callable",
-    "prism_bench.workbench.identity": "prism_bench.identity",
+    "prism_bench.workbench.identity": "prism_bench.record.identity",
     "prism_bench.workbench.inspected": "prism_bench.api.inspected",
     "prism_bench.workbench.online": "prism_bench.api.online",
     "prism_bench.workbench.prepare": "prism_bench.api.catalogue_kernel",
@@ -86,7 +86,7 @@ RENAMED = {
         "Choice": "FunctionChoice", "Form": "ProgramForm", "Program": "FusionProgram", "Shared": "SharedName",
     },
     "prism_bench.extensions.memory": {"Limits": "PoolLimits"},
-    "prism_bench.store": {"Place": "RecordPlace"},
+    "prism_bench.record.store": {"Place": "RecordPlace"},
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from suites.listing import CHECKOUT, configured_catalogue, listing
 
 if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported before it is needed
     from prism_bench.spec.case import Case
-    from prism_bench.measurement import Measurement
-    from prism_bench.run_record import RunRecord
+    from prism_bench.record.measurement import Measurement
+    from prism_bench.record.run_record import RunRecord
 
 Pass = dict[str, Any]
 
@@ -63,8 +63,8 @@ def measure_commit() -> Pass:
     `evidence` by metric and case: the state of the device, per process, as a run record keeps it.
     asv ends a whole comparison at one failure, which is right for a wrong kernel and not for an untrusted time.
     """
-    from prism_bench import store
-    from prism_bench.evidence import plain_evidence
+    from prism_bench.record import store
+    from prism_bench.record.evidence import plain_evidence
 
     kept = os.environ.get("PRISM_BENCH_ASV_RECORD")
     record = store.read(kept) if kept else _measured()
@@ -99,7 +99,7 @@ def commit_tree() -> Path:
 def launched(cases: list[Case], backend: str) -> list[Case]:
     """Return the cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
     from prism_bench.backends import open_backend
-    from prism_bench.identity import machine
+    from prism_bench.record.identity import machine
     from prism_bench.tuning.applied import TuningMachine, applied
 
     if os.environ.get("PRISM_BENCH_TUNED") == "0":

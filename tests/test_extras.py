@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.errors import ExtraMissing
 from prism_bench.extras import EXTRAS, extras_named, host_special
-from prism_bench.identity import COMMIT
+from prism_bench.record.identity import COMMIT
 from prism_bench.installation import pip_install
 
 pytestmark = pytest.mark.xdist_group("extras")  # one worker runs the commands
@@ -61,7 +61,7 @@ sys.meta_path.insert(0, Absent())
 SCRIPT = """
 import contextlib, importlib, io, json, pkgutil, sys, warnings
 from prism_bench.extras import EXTRAS
-from prism_bench.identity import COMMIT
+from prism_bench.record.identity import COMMIT
 
 def ran(words):
     from prism_bench.cli import main

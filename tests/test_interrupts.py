@@ -228,7 +228,7 @@ def test_a_command_that_only_reads_ends_without_a_traceback_too(tmp_path, words)
     program = f"""
 import os, signal, sys
 from prism_bench import store
-from prism_bench.store import records
+from prism_bench.record.store import records
 interrupt = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
 store.read = store.read_history = records.read = interrupt
 sys.argv = ["prism-bench", *{words!r}]

@@ -86,7 +86,7 @@ def test_a_machines_name_is_one_part_of_a_path(machine, tmp_path):
 
 @pytest.mark.parametrize("machine", HOSTILE, ids=repr)
 def test_a_record_of_any_machine_is_found_again_by_it(machine, tmp_path):
-    from prism_bench import store
+    from prism_bench.record import store
     from tests.report.synthetic import gpu_record
 
     record = gpu_record()
@@ -98,7 +98,7 @@ def test_a_record_of_any_machine_is_found_again_by_it(machine, tmp_path):
 
 @pytest.mark.parametrize("name", HOSTILE, ids=repr)
 def test_no_name_of_a_record_leads_the_site_or_asv_elsewhere(name, tmp_path):
-    from prism_bench.exchange.asv_out import write
+    from prism_bench.record.formats.asv_out import write
     from prism_bench.report.site.page import file_name
     from tests.report.synthetic import gpu_record
 

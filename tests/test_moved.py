@@ -28,7 +28,7 @@ DOCUMENTED = {
     "prism_bench.monitor": "Blind Rules Sampler energy_per_launch remarks sampling watched",
     "prism_bench.persistent": "FORMS LAUNCHES PERSISTENT Executor Incident Pending Settings",
     "prism_bench.pipelines": "INTEGRATION KNOWN MEASURED Pipeline Stage pipelines",
-    "prism_bench.store": (
+    "prism_bench.record.store": (
         "History Place add_once all_points load newest numbered path_for read read_history readable records_in save "
         "table unusable_newest"
     ),

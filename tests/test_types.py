@@ -20,7 +20,7 @@ ANNOTATIONS_NOT_YET: dict[str, int] = {}
 
 
 def package(path: Path) -> str:
-    """Return `prism_bench/spec/case.py` for a module of the package and `prism_bench/store` for all in a folder."""
+    """Return `prism_bench/spec/case.py` for a module of the package and `prism_bench/record/store` for all in a folder."""
     return "/".join(path.relative_to(ROOT).parts[:2])
 
 

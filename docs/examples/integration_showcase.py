@@ -6,7 +6,8 @@ Each step hands its result to the next, and none reaches back. The record goes t
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from prism_bench import Budget, load, store
+from prism_bench import Budget, load
+from prism_bench.record import store
 from prism_bench.analysis.findings import exit_code
 from prism_bench.analysis.reading import read
 from prism_bench.backends import open_default

@@ -4,7 +4,7 @@ A package that finds something (`check`, the monitor) makes an `Alert`; `tell` d
 a run.
 """
 
-from prism_bench.alerts.alert import Alert
+from prism_bench.record.alert import Alert
 from prism_bench.alerts.tell import Occasion, Outcome, tell
 from prism_bench.alerts.webhook import Destination, destinations
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from prism_bench.alerts.alert import Alert
+from prism_bench.record.alert import Alert
 
 VERSION = 1
 # Slack refuses a message of more than 50 blocks, or a block of more than 3,000 characters.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench.alerts.alert import Alert
+from prism_bench.record.alert import Alert
 from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from prism_bench.alerts import ledger as ledgers
-from prism_bench.alerts.alert import Alert
+from prism_bench.record.alert import Alert
 from prism_bench.alerts.forms import FORMS
 from prism_bench.alerts.webhook import Destination, post
 from prism_bench.errors import ResultsError

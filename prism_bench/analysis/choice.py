@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from prism_bench.errors import unknown
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 
 def with_cases(record: RunRecord, names: Sequence[str]) -> RunRecord:

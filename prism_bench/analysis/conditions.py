@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from prism_bench.evidence import Evidence, Span
-from prism_bench.run_record import RunRecord
+from prism_bench.record.evidence import Evidence, Span
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text, rate_text, share_text
 
 # What the host spends is read in the window of the cold times: it counts once.

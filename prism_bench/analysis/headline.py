@@ -12,7 +12,7 @@ from typing import TypedDict
 from prism_bench.analysis import rivals
 from prism_bench.analysis.rivals import CLASSES, NOT_RECORDED, PeerClass, Rival
 from prism_bench.measure.limits import valid_median
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 
 GROUPS = (("S1", "S2"), ("S1",), ("S2",), ("S0",))
 BEST = "best of all"  # the class of a row that takes the best peer of each case, whatever its class

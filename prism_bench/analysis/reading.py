@@ -14,7 +14,7 @@ from prism_bench.analysis.summary import SummaryRow, frame_of, limits_of, number
 from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import Limits
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 if TYPE_CHECKING:
     import pandas

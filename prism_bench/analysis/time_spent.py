@@ -1,6 +1,6 @@
 """Where the time of a run went, by phase: from the seconds that its record keeps."""
 
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 COMPILATION, VERIFICATION, PREPARATION, KERNELS, CPU, WAITING = (
     "compilation ahead", "verification", "preparation", "kernels", "cpu", "starts and waiting",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_bench.errors import UsageError
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.units import rate_text
 
 MODES = {"cold": "cold_time", "hot": "hot_time"}

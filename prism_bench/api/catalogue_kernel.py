@@ -9,7 +9,7 @@ from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import of_project
 from prism_bench.errors import unknown
-from prism_bench.identity import machine
+from prism_bench.record.identity import machine
 from prism_bench.tuning.applied import TuningMachine, applied
 from prism_bench.tuning.kept import DEFAULT_FOLDER
 from prism_bench.tuning.online import OnlineTuner

@@ -11,7 +11,7 @@ from prism_bench.analysis.compare.verdict import RULES, Judgement, Verdict, Verd
 from prism_bench.api.callable import MODES
 from prism_bench.api.progress import Step, shown_progress
 from prism_bench.errors import UsageError
-from prism_bench.measurement import Measurement, merged
+from prism_bench.record.measurement import Measurement, merged
 from prism_bench.units import share_text, time_text
 
 LEAST_ROUNDS = 3

@@ -16,7 +16,7 @@ from prism_bench.backends.guard import OutputGuard
 from prism_bench.spec.case import Case, Device
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.spec.inputs import InputArray
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 # By metric, a function that sets its clock up and returns what takes one sample.
 TimerFactories = Mapping[str, Callable[[], Callable[[], Sample]]]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import __version__, raw_source
+from prism_bench import __version__
+from prism_bench.record import raw_source
 from prism_bench.cli.help import GROUPS, GroupedHelp, command_class
 from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed

@@ -27,7 +27,7 @@ def command(
 
     Its medians are kept next to the device's budgets. Without RECORD it is that of the newest commit.
     """
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.analysis.gate.baselines import baseline_of, known_case, write_baseline
     from prism_bench.analysis.gate.promises import baseline_path
 

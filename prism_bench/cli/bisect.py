@@ -90,7 +90,7 @@ def _full_name(case: str, catalogue: "Catalogue") -> str:
 def _floor(name: str, backend: "Backend", noise: Path) -> "Spread | None":
     """Return the spread of a process in the machine's stored noise floor of the case; None where none is kept."""
     from prism_bench.analysis.compare.noise import stored_noise
-    from prism_bench.identity import machine
+    from prism_bench.record.identity import machine
     from prism_bench.run import PROTOCOL
     from prism_bench.run.interleave import MAIN_METRICS
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prism_bench.analysis.compare.selection import Selection
     from prism_bench.analysis.compare.verdict import VerdictRules
     from prism_bench.run.sides import Choice, Sides
-    from prism_bench.run_record import CaseResult, RunRecord
+    from prism_bench.record.run_record import CaseResult, RunRecord
     from prism_bench.saving import Saver
     from prism_bench.studies.fleet_pairs import PairJudge
     from prism_bench.studies.pairs import PairEffort, Records
@@ -200,7 +200,7 @@ class _Judge:
         from prism_bench.analysis.boards.known import KnownBoards
         from prism_bench.analysis.compare.comparison import by_name, compare
         from prism_bench.analysis.compare.noise import stored_noise
-        from prism_bench.store import read_history
+        from prism_bench.record.store import read_history
 
         floors = stored_noise(b.machine["id"], self.noise)
         boards = KnownBoards(lambda: read_history(self.runs), str(b.machine["id"]), b.backend)
@@ -209,7 +209,7 @@ class _Judge:
 
 
 def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.analysis.choice import with_cases
 
     a, b = (with_cases(store.read(path), words) for path in paths)

@@ -103,7 +103,7 @@ def _end_against(
 
 def _changes(against: str, found: Catalogue, words: Sequence[str], architectures: Sequence[str]) -> "Changes":
     """Return what changed since a table (`.csv`), a record, or a commit, and what does not compile."""
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.catalogue import discover
     from prism_bench.errors import UsageError
     from prism_bench.run.worktree import checked_out, repository_of

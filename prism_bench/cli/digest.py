@@ -13,7 +13,7 @@ from prism_bench.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
     from prism_bench.report.site.context import SiteContext
-    from prism_bench.store.history import HistoryProblem
+    from prism_bench.record.store.history import HistoryProblem
 
 NAME = "digest"
 
@@ -53,7 +53,7 @@ def command(
 
 def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
     """Return the context of each machine, and the newest files that could not be used."""
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.cycles import no_collection
     from prism_bench.report.site.context import contexts
     from prism_bench.report.site.newest import newest_of_each

@@ -11,7 +11,7 @@ from prism_bench.errors import ResultsError, UsageError
 from prism_bench.options.shards import add_to_shards
 
 if TYPE_CHECKING:
-    from prism_bench.exchange.foreign import StatedFacts
+    from prism_bench.record.formats.foreign import StatedFacts
 
 NAME = "import"
 _GUESSES = {"created": "a file does not say when it was measured", "machine": "a file names no machine"}
@@ -43,8 +43,8 @@ def command(
     A row that cannot be read is left out with its reason. Ends with 2 where a file cannot be read or holds nothing to
     import; the rest is imported.
     """
-    from prism_bench import store
-    from prism_bench.exchange import read_foreign
+    from prism_bench.record import store
+    from prism_bench.record.formats import read_foreign
 
     facts = _stated(created, commit, machine)
     written: list[Path] = []
@@ -77,7 +77,7 @@ def command(
 
 def _stated(created: str | None, commit: str | None, machine: str | None) -> "StatedFacts":
     """Return the facts of the options; a UsageError where one of them is no time, hash or name."""
-    from prism_bench.exchange.foreign import StatedFacts, moment
+    from prism_bench.record.formats.foreign import StatedFacts, moment
 
     if commit is not None and not _HASH.fullmatch(commit):
         raise UsageError(f"--commit {commit!r:.80}: it must be a hash of 7 to 64 digits, such as 0123456789abcdef")

@@ -7,7 +7,7 @@ import typer
 
 from prism_bench import options
 from prism_bench.options.shards import add_to_shards
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 
 NAME = "merge"
@@ -29,7 +29,7 @@ def command(
     in every part. Parts that differ in machine, software, protocol, commit or tuning are refused. The record's duration
     is the longest part's. No record is replaced: the merged one gets a name that is free.
     """
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.run import merge
 
     target = store.RecordPlace(runs, output)

@@ -13,7 +13,7 @@ from prism_bench.options.tuned import TunedOption, configured
 from prism_bench.saving import Saver
 
 if TYPE_CHECKING:
-    from prism_bench.run_record import RunRecord
+    from prism_bench.record.run_record import RunRecord
     from prism_bench.studies.profile_job import ProfileJob, ProfilePlan
 
 NAME = "profile"
@@ -139,7 +139,7 @@ def _show(record: "RunRecord", json: bool, kept: list[Path], emulated: dict[str,
 
 def _show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
     """Print the table of a record with profiles; with a catalogue, next to the bytes that its sources touch at S0."""
-    from prism_bench import store
+    from prism_bench.record import store
 
     record = store.read(path)
     if not any(case.profile for case in record.cases):

@@ -18,7 +18,7 @@ from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.shards import add_to_shards
 from prism_bench.options.tuned import TunedOption, configured
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 if TYPE_CHECKING:
     from prism_bench.spec.case import Case
@@ -208,7 +208,7 @@ def _finish(record: RunRecord, keep: "saving.Saver[RunRecord, Path]", found: Cat
 
 def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[[RunRecord], Path]:
     """Return what writes the record to its place, with the choices that its launches were tuned by."""
-    from prism_bench import store
+    from prism_bench.record import store
 
     place = store.RecordPlace(runs, output)
     return lambda record: place.save(replace(record, tuning=tuning))

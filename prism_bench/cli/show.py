@@ -8,7 +8,7 @@ import typer
 from prism_bench import options
 
 if TYPE_CHECKING:
-    from prism_bench.run_record import RunRecord
+    from prism_bench.record.run_record import RunRecord
 
 NAME = "show"
 
@@ -31,7 +31,7 @@ def command(
     With --filter every peer of the chosen cases is shown as well. --why shows the bottleneck of one case, the counters
     that show it, the distance to its limit, and what a fix would bring.
     """
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.analysis.choice import with_cases
     from prism_bench.report.json_view import view
     from prism_bench.report.terminal.record import summary_view

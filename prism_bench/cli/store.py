@@ -81,7 +81,7 @@ def _progress() -> "Generator[_Report]":
 
 
 def _migrate(runs: Path, report: _Report) -> _Answer:
-    from prism_bench.store.upkeep import migrate
+    from prism_bench.record.store.upkeep import migrate
 
     done = migrate(runs, report)
     added, written = count_text(done.records, "record"), count_text(len(done.written), "shard")
@@ -91,7 +91,7 @@ def _migrate(runs: Path, report: _Report) -> _Answer:
 
 
 def _compact(runs: Path, report: _Report) -> _Answer:
-    from prism_bench.store.upkeep import compact
+    from prism_bench.record.store.upkeep import compact
 
     written = compact(runs, report)
     line = f"store: {count_text(len(written), 'month')} put together" if written else "store: nothing to put together"
@@ -99,7 +99,7 @@ def _compact(runs: Path, report: _Report) -> _Answer:
 
 
 def _verify(runs: Path, report: _Report) -> _Answer:
-    from prism_bench.store.upkeep import verify
+    from prism_bench.record.store.upkeep import verify
 
     found = verify(runs, report)
     holds = f"{count_text(found.records, 'record')} in {count_text(found.shards, 'shard')}, {found.bytes / 1e6:.1f} MB"

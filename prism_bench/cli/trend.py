@@ -12,7 +12,7 @@ from prism_bench.options import pairs
 from prism_bench.options.output import complain
 
 if TYPE_CHECKING:
-    from prism_bench.store import History
+    from prism_bench.record.store import History
 
 NAME = "trend"
 
@@ -60,8 +60,8 @@ def command(
 
 def _read(runs: Path, asv: Path | None) -> "History":
     """Return the history of the records below `runs` and of asv's results; an error where there is none."""
-    from prism_bench import store
-    from prism_bench.exchange import read_foreign
+    from prism_bench.record import store
+    from prism_bench.record.formats import read_foreign
 
     foreign = read_foreign(asv) if asv else None
     with options.err().status("reading records") as status:

@@ -6,7 +6,7 @@ from prism_bench import options
 from prism_bench.spec.case import Case
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 NAME = "verify"
 BACKENDS = ("numpy_reference", "emulator", "cuda")

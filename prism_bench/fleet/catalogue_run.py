@@ -19,7 +19,7 @@ from prism_bench.fleet.placement import Schedule, costed_groups, job_overhead, l
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
 from prism_bench.run.forecast import MOST_READ, ROUGH, costs_of
 from prism_bench.run.settings import Settings
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.saving import Due
 
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench import identity
+from prism_bench.record import identity
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.files import CACHE_REFUSED
@@ -20,7 +20,7 @@ from prism_bench.run.merge import merge
 from prism_bench.run.record_builder import RunClock
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
-from prism_bench.run_record import CaseResult, RunRecord, decode_case
+from prism_bench.record.run_record import CaseResult, RunRecord, decode_case
 
 
 @dataclass

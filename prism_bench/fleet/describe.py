@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench import __version__, identity
+from prism_bench import __version__
+from prism_bench.record import identity
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.files import default_folder
 from prism_bench.fleet.board import (

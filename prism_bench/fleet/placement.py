@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from prism_bench.spec.case import Case
 from prism_bench.run.case_costs import CaseCosts
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 
 @dataclass(frozen=True)

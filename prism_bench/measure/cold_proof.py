@@ -7,7 +7,7 @@ only where it reads much faster from the cache than memory delivers: a slower on
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 from prism_bench.units import bytes_text, rate_text, time_text
 
 COLD_PROOF_BYTES = 8 << 20  # below this a cold read is mostly latency and proves nothing

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from prism_bench.measure.cold_proof import cold_doubt
-from prism_bench.measurement import Measurement
-from prism_bench.run_record import CaseResult
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult
 
 PEAK_ALLOWANCE = 0.01  # what the clock that times a launch may be wrong by
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from prism_bench.measure.limits import Limits, is_bandwidth, peak_of_ceiling
-from prism_bench.measurement import Measurement
-from prism_bench.run_record import CaseResult
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult
 from prism_bench.units import bytes_text, rate_text, time_text
 
 # How far above a ceiling a rate may be before it is reported: the ceilings are medians of noisy times themselves.

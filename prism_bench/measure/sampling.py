@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter, sleep
 
-from prism_bench.evidence import CLOCK_SHARE
+from prism_bench.record.evidence import CLOCK_SHARE
 from prism_bench.measure.stopping import Criterion
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 from prism_bench.originals import keep, refuse_replaced
 
 OWN_DOING = 3

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import ModuleType
 
-from prism_bench.boards import BoardTable, host_digest
+from prism_bench.record.boards import BoardTable, host_digest
 from prism_bench.errors import BackendUnavailable
 from prism_bench.monitor import nvml
 from prism_bench.monitor.devices import by_uuid, devices

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 
 from prism_bench.files import cache_folder
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 from prism_bench.strict_json import json_text
 
 RING = 10_000

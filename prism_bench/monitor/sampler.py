@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from time import perf_counter, thread_time
 
-from prism_bench.evidence import Evidence
+from prism_bench.record.evidence import Evidence
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.reading import DeviceReading

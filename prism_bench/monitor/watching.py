@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.evidence import Evidence
+from prism_bench.record.evidence import Evidence
 from prism_bench.monitor import devices as listing
 from prism_bench.monitor.devices import NvmlDevice
 from prism_bench.monitor.nvml import close, library

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
-from prism_bench.evidence import Evidence
+from prism_bench.record.evidence import Evidence
 from prism_bench.monitor.quantities import reasons_in
 from prism_bench.monitor.reading import DeviceReading
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from prism_bench import options
 from prism_bench.spec.case import Case
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class EarlierRecords:
     """The records of the backend's kind of machine below `runs`, the newest first, each read once and when needed."""
 
     def __init__(self, runs: Path, backend: DescribedBackend) -> None:
-        from prism_bench import store
-        from prism_bench.identity import machine
+        from prism_bench.record import store
+        from prism_bench.record.identity import machine
 
         self._unread = store.readable(runs, machine(backend.facts())["id"])
         self._read: list[RunRecord] = []

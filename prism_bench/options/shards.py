@@ -9,7 +9,7 @@ from prism_bench.errors import ResultsError
 
 def add_to_shards(paths: Iterable[Path]) -> None:
     """Add records to the shards of their runs; what cannot be added is reported, and is read from its record."""
-    from prism_bench.store.upkeep import add_record
+    from prism_bench.record.store.upkeep import add_record
 
     for path in paths:
         try:

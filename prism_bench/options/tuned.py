@@ -22,7 +22,7 @@ STORE = Path("reports/tuning")
 def configured(cases: Sequence[Case], backend: DescribedBackend | str, tuned: bool) -> "Applied":
     """Return the cases as they are launched on the backend, open or named; print remarks on standard error."""
     from prism_bench.backends import open_backend
-    from prism_bench.identity import machine
+    from prism_bench.record.identity import machine
     from prism_bench.tuning.applied import TuningMachine, applied, untuned
 
     if not tuned:

@@ -15,7 +15,7 @@ from prism_bench.backends import open_backend
 from prism_bench.errors import UsageError
 from prism_bench.locks import lock
 from prism_bench.measure import ClockGate
-from prism_bench.measurement import Measurement, merged
+from prism_bench.record.measurement import Measurement, merged
 from prism_bench.run.measuring import measure_metric
 
 _Side = Callable[[], Measurement]

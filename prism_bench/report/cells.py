@@ -7,7 +7,7 @@ from typing import Any
 from prism_bench.analysis import rivals
 from prism_bench.analysis.rivals import UNSTABLE_MARK
 from prism_bench.analysis.summary import number
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 from prism_bench.units import energy_text, rate_text, ratio_text, share_text, time_text
 
 GAP = "-"

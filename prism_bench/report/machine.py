@@ -2,7 +2,7 @@
 
 from prism_bench.analysis.conditions import conditions, words
 from prism_bench.spec.metric import STAND_INS
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import bytes_text, rate_text
 
 _WORDS = {

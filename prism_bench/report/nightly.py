@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.gate.against_last import NAME as LAST
 from prism_bench.analysis.gate.checks import Gate
 from prism_bench.catalogue import Catalogue
@@ -16,7 +16,7 @@ from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.report.gate import delivery
 from prism_bench.report.gate.files import write_files
 from prism_bench.report.site import build_site
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.studies.asv_runs import hand_over, project_at
 from prism_bench.studies.judging import judged
 from prism_bench.studies.keeping import checkout_of, fetch, history_target, keep

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_bench.analysis.summary import number
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
 from prism_bench.run.standby import Standby, libraries_of
 from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.saving import Due
 from prism_bench.workers.handle import WorkerEnvironment
 from prism_bench.workers.process import WorkerDied

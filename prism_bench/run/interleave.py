@@ -17,7 +17,7 @@ from prism_bench.run.record_builder import RunClock
 from prism_bench.run.settings import Settings
 from prism_bench.run.standby import Standby
 from prism_bench.run.stopwatch import TIMED, UNTIMED
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.workers.handle import WorkerEnvironment
 
 AT_ONCE = 3  # workers a side that are started together: each holds CuPy and the catalogue

@@ -9,7 +9,7 @@ from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure import ClockGate, Criterion, sample
-from prism_bench.measurement import Measurement, Sample
+from prism_bench.record.measurement import Measurement, Sample
 from prism_bench.run.settings import Settings
 from prism_bench.run.stopwatch import ENERGY, VERIFYING, phase
 from prism_bench.run.timed_launches import TimedLaunches

@@ -10,7 +10,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.run.driver import Progress, TaskDriver, rounds
 from prism_bench.run.orders import TaskOrder
 from prism_bench.run.record_builder import RunClock, RunSpan, combined
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.workers.events import WorkerEvent
 from prism_bench.workers.handle import WorkerEnvironment
 from prism_bench.workers.process import WorkerDied

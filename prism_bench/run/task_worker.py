@@ -18,7 +18,7 @@ from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.orders import TaskOrder
 from prism_bench.run.settings import PROTOCOL
 from prism_bench.run.worker import private_output
-from prism_bench.run_record import CaseResult, encode_case
+from prism_bench.record.run_record import CaseResult, encode_case
 from prism_bench.workers.child import end_with
 from prism_bench.workers.events import WorkerEvent
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.reading import read
 from prism_bench.catalogue import of_project
 from prism_bench.errors import ResultsError

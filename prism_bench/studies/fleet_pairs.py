@@ -21,7 +21,7 @@ from prism_bench.run import Progress, Settings
 from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings
 from prism_bench.run.merge import merge
 from prism_bench.run.places import measuring
-from prism_bench.run_record import RunRecord, decode, encode
+from prism_bench.record.run_record import RunRecord, decode, encode
 from prism_bench.studies.pairs import PairEffort, Records
 
 CALL = f"{__name__}:measure"

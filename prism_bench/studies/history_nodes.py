@@ -10,7 +10,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.disassembly import CodeDifference, code_differences
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.measure.limits import valid
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.studies.case_code import CaseCode
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import stored_noise

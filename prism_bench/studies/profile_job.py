@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from prism_bench import identity, store
+from prism_bench.record import identity, store
 from prism_bench.analysis.bounds.ledger import ledger
 from prism_bench.analysis.bounds.profile_table import csv_text, newest_counted, newest_rows
 from prism_bench.analysis.bounds.traced_profile import profiles
@@ -16,7 +16,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.profilers import ncu_csv, ncu_report
 from prism_bench.profilers.launches import ProfiledLaunch
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.saving import Saver
 from prism_bench.studies import profiling, tracing
 from prism_bench.studies.profiling import ProfilePlan

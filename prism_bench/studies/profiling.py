@@ -27,7 +27,7 @@ from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.ceilings import ceiling_cases
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.session import result_of
-from prism_bench.run_record import CaseResult, JsonTable, RunRecord, Status
+from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord, Status
 from prism_bench.strict_json import json_line
 from prism_bench.studies.profile_worker import (
     ProfileEvent,

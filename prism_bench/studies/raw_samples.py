@@ -13,8 +13,8 @@ from pathlib import Path
 
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.files import cache_folder, path_part, write_atomically
-from prism_bench.store.shards import ShardFolder
-from prism_bench.store.upkeep import removable
+from prism_bench.record.store.shards import ShardFolder
+from prism_bench.record.store.upkeep import removable
 from prism_bench.studies.keeping import HistoryTarget, history_target
 from prism_bench.studies.keeping.names import RECORDS
 from prism_bench.studies.keeping.targets import sound_contents

@@ -7,14 +7,14 @@ from typing import Any
 from prism_bench.spec.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure import Criterion, shuffled
-from prism_bench.measurement import Measurement, merged
+from prism_bench.record.measurement import Measurement, merged
 from prism_bench.run.driver import rounds
 from prism_bench.run.interleave import pair_settings
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.places import HERE
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, Watching, to_plain
-from prism_bench.run_record import CaseResult, decode_case
+from prism_bench.record.run_record import CaseResult, decode_case
 from prism_bench.workers.conversation import Conversation
 from prism_bench.workers.process import WorkerDied, died_at_start
 

@@ -9,13 +9,14 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from prism_bench import identity, interrupts
+from prism_bench.record import identity
+from prism_bench import interrupts
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.tuning import Decided, Searched, decided
 from prism_bench.spec.case import Case, Device, edges_task
 from prism_bench.errors import BackendUnavailable
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.run import Progress
 from prism_bench.studies.trials import Bench, Trial, Trials, timed_in_turn
 from prism_bench.tuning.choice import TuningChoice, toolchain_of

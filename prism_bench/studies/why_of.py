@@ -3,12 +3,12 @@
 from contextlib import suppress
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.bounds.largest import is_timed, largest
 from prism_bench.analysis.bounds.profile_table import newest_counted
 from prism_bench.analysis.bounds.why import Why, why_in
 from prism_bench.errors import ResultsError, unknown
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 
 def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:

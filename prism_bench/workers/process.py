@@ -8,7 +8,7 @@ from threading import Thread
 from typing import IO
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.run_record import Status
+from prism_bench.record.run_record import Status
 from prism_bench.strict_json import json_line
 from prism_bench.workers.events import NoEvent, WorkerEvent, decode_event
 from prism_bench.workers.handle import START_SECONDS, WorkerEnvironment, WorkerProcess

@@ -12,7 +12,7 @@ from prism_bench.analysis.compare.estimate import pooled
 from prism_bench.analysis.compare.medians import Medians, cycles, medians
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, VERDICTS, MachineShift, Pair, judged
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 
 SIDE = 5  # processes a side, at most

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.spec.array_types import AnyArray
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
@@ -23,7 +23,7 @@ from prism_bench.fleet.catalogue_run import block_seconds
 from prism_bench.fleet.placement import CaseGroup, JobOverhead, Schedule, costed_groups, job_overhead
 from prism_bench.run.case_costs import CaseCosts, recorded_costs
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
 

@@ -24,10 +24,10 @@ from typing import Any
 from prism_bench.backends import Runnable, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid, PrismBenchError
-from prism_bench.evidence import Energy
+from prism_bench.record.evidence import Energy
 from prism_bench.files import write_atomically
 from prism_bench.measure import ClockGate, Criterion
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 from prism_bench.monitor import Sampler, sampling, watched
 from prism_bench.monitor.devices import by_uuid, devices
 from prism_bench.monitor.nvml import opened

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.noise import keep_noise, noise_of
 from prism_bench.backends import open_backend
@@ -29,7 +29,7 @@ from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.interleave import MAIN_METRICS, Build, interleaved, pair_settings
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.saving import Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table

@@ -33,7 +33,7 @@ from prism_bench.extensions.persistent import FORMS, Executor, QueueSettings
 from prism_bench.extensions.persistent.latency import LatencySamples, LatencySizes, take_launched, take_served
 from prism_bench.extensions.persistent.record import EMPTY, GRAPH, LAUNCH, ItemTimes, LatencyRecord
 from prism_bench.extensions.persistent.runnable import ServedRunnable
-from prism_bench.identity import commit_of, machine
+from prism_bench.record.identity import commit_of, machine
 from prism_bench.interrupts import allowed, held
 from prism_bench.options import out
 from prism_bench.run.verification import complaint, passed, verify_prepared

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 import numpy
 
 from prism_bench.analysis.trend import steps
-from prism_bench.store.columns import PointBlock, block
-from prism_bench.store.history import History, history_of
-from prism_bench.store.points import NUMBERS, WORDS, Facts
+from prism_bench.record.store.columns import PointBlock, block
+from prism_bench.record.store.history import History, history_of
+from prism_bench.record.store.points import Facts, NUMBERS, WORDS
 from lab.trends import APART, CLOCK, generated, wilson
 
 DETECTOR = "causes"

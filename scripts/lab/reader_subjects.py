@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.bounds.ledger import ledger
-from prism_bench.exchange import asv_out, read_foreign
+from prism_bench.record.formats import asv_out, read_foreign
 from prism_bench.extension import installed
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.profilers import ncu_csv, nsys_csv, nsys_sqlite, sanitizer, timeline_file
 from prism_bench.profilers.chips import chips_in
 from prism_bench.profilers.timeline import Timeline
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from lab.bending import Bent, bend_bytes, bend_database, bend_json, bend_table
 
 Facts = dict[str, float]

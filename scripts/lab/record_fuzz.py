@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prism_bench.record_ranges import LONGEST, SHORTEST
+from prism_bench.record.ranges import LONGEST, SHORTEST
 from lab.record_mutations import Mutation, mutations
 
 DAMAGED = "20261105T000000Z-damaged.json.gz"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from multiprocessing import get_context
 from pathlib import Path
 
-from prism_bench import identity
+from prism_bench.record import identity
 from prism_bench.backends import open_backend
 from prism_bench.spec.case import Device
 from prism_bench.catalogue import Catalogue, discover

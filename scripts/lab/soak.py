@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.errors import ResultsError
 from prism_bench.saving import INTERVAL
 from prism_bench.studies import REPOSITORY

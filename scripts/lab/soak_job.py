@@ -14,11 +14,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.run import Progress, Settings, run
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.saving import Saver
 
 CREATED = "2026-01-01T00:00:00"

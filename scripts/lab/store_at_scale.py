@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy
 
-from prism_bench.record_check import checked
-from prism_bench.store import details, parquet
-from prism_bench.store.columns import PointBlock, block
-from prism_bench.store.points import points_in
-from prism_bench.store.upkeep import add_record
+from prism_bench.record.check import checked
+from prism_bench.record.store import details, parquet
+from prism_bench.record.store.columns import PointBlock, block
+from prism_bench.record.store.points import points_in
+from prism_bench.record.store.upkeep import add_record
 from lab import trend_at_scale
 from prism_bench.workers.child import environment
 

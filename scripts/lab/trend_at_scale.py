@@ -22,8 +22,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from prism_bench import store
-from prism_bench.exchange.asv_out import write
+from prism_bench.record import store
+from prism_bench.record.formats.asv_out import write
 from prism_bench.strict_json import json_text
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.asv_runs.commits import commits

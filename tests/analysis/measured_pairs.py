@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, record_of
 
 CLOCK = 1.98e9

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prism_bench.analysis import rivals
 from prism_bench.analysis.headline import BEST, headline_rows
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, record_of
 
 LIBRARY = {"library": "cupy", "form": "library", "kind": "library kernel"}

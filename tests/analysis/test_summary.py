@@ -5,7 +5,7 @@ import math
 import pytest
 
 from prism_bench.analysis.summary import COLUMNS, cache_bytes, limits_of, number, rows_of, summary, summary_rows
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 
 MACHINE = (

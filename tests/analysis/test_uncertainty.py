@@ -9,8 +9,8 @@ from prism_bench.analysis.gate.checks import of_budgets
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.uncertainty import interval_of
 from prism_bench.spec.budget import Budget
-from prism_bench.evidence import Energy
-from prism_bench.measurement import Measurement
+from prism_bench.record.evidence import Energy
+from prism_bench.record.measurement import Measurement
 from prism_bench.report.json_view import view
 from tests.analysis.gate.test_outcome import catalogue
 from tests.report.synthetic import case_result, measurement, record_of

@@ -9,7 +9,7 @@ from prism_bench.api.inspected import STEPS, TimedCallable, measured
 from prism_bench.backends.cuda.chip import DeviceBounds
 from prism_bench.backends.cuda.inspection import Floors, Inspection
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 H200 = DeviceBounds(132, 90, 1.98e9, 50_000_000, 4.8e12)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import prism_bench
-from prism_bench import identity
+from prism_bench.record import identity
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
 from prism_bench.tuning.kept import KeptChoices, path_for, write_kept

@@ -6,7 +6,7 @@ import pytest
 from prism_bench.api.products import Matmul
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import UsageError
-from prism_bench.identity import machine
+from prism_bench.record.identity import machine
 from prism_bench.tuning.crossover import CrossoverRow
 from prism_bench.tuning.measured import Measured, path_for, write_measured
 

@@ -9,7 +9,7 @@ import pytest
 
 from prism_bench.api.progress import SWITCH, shown_progress
 from prism_bench.api.versus import alternated
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 
 
 class Terminal(io.StringIO):

@@ -8,7 +8,7 @@ import pytest
 import prism_bench
 from prism_bench.api.versus import alternated, compared
 from prism_bench.errors import UsageError
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 
 
 def sides(factor, rounds=8, noise=0.002):

@@ -89,7 +89,7 @@ def test_a_replaced_function_sets_no_time_and_is_reported(cupy):
         (lambda cupy, patch: patch.setattr(time, "perf_counter", min), "time.perf_counter"),
         (lambda cupy, patch: patch.setattr("statistics.median", min), "statistics.median"),
         (lambda cupy, patch: patch.setattr("prism_bench.measure.sample", min), "prism_bench.measure.sample"),
-        (lambda cupy, patch: patch.setattr("prism_bench.measurement.Measurement.median", 1e-9), "Measurement.median"),
+        (lambda cupy, patch: patch.setattr("prism_bench.record.measurement.Measurement.median", 1e-9), "Measurement.median"),
         (lambda cupy, patch: patch.setattr(Harness, "timed", min), "Harness.timed"),
         (lambda cupy, patch: patch.setattr("prism_bench.backends.cuda.timers.HotTimer.__call__", min), "HotTimer"),
     ],

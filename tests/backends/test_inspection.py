@@ -13,7 +13,7 @@ from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.stream_order import Operation
 from prism_bench.backends.cuda.timers import ColdTimer, leftover_allowed
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 
 class Played:

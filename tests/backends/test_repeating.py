@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 SAMPLE = Sample(1e-6, 1.98e9, 2e-6)
 

@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.backends.cuda.timers import HotTimer
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 
 def hot_timer(alone, in_graph):

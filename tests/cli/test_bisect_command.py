@@ -10,7 +10,7 @@ import pytest
 from prism_bench.analysis.compare.noise import Floor, Noise, keep_noise
 from prism_bench.backends.null import SCRIPT, open_backend
 from prism_bench.cli import bisect
-from prism_bench.identity import machine
+from prism_bench.record.identity import machine
 from prism_bench.run import PROTOCOL
 from prism_bench.studies import bisecting
 from tests.cli.conftest import TOYS

@@ -6,7 +6,7 @@ from math import exp
 
 import pytest
 
-from prism_bench.store import path_for, save
+from prism_bench.record.store import path_for, save
 from tests.report.synthetic import MACHINE, case_result, record_of
 
 RUNS = "reports/runs"

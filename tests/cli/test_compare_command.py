@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.backends.null import SCRIPT
 from tests.analysis.measured_pairs import records
 from tests.copied_package import copy_package

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.errors import BackendUnavailable
 from prism_bench.installation import pip_install

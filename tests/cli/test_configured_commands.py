@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import options, store
+from prism_bench import options
+from prism_bench.record import store
 from prism_bench.cli import app
 from prism_bench.cli.help import ConfiguredDefaults
 from tests.cli.conftest import TOYS

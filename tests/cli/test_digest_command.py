@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from tests.report.synthetic import gpu_record
-from tests.store.test_records import empty_record
+from tests.record.store.test_records import empty_record
 
 
 @pytest.fixture(autouse=True)

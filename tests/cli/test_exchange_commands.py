@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas
 import pytest
 
-from prism_bench import store
-from tests.exchange.results import asv, google_benchmark, nvbench, repetition
+from prism_bench.record import store
+from tests.record.formats.results import asv, google_benchmark, nvbench, repetition
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 RUNS = Path("reports/runs")

@@ -61,7 +61,7 @@ def test_a_full_disk_costs_what_is_kept_and_nothing_else(shell, disk, command):
 
 
 def test_a_run_is_saved_where_the_disk_has_room_again(shell, disk, monkeypatch):
-    module = sys.modules["prism_bench.store.records"]
+    module = sys.modules["prism_bench.record.store.records"]
     really = module.packed
 
     def packed(record, path):

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from prism_bench import options, store
+from prism_bench import options
+from prism_bench.record import store
 from prism_bench.fleet import BoardState, FleetProgress, cluster
 from prism_bench.installation import pip_install
 from prism_bench.options import fleet

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.errors import BackendUnavailable
 from tests.extensions.fusion.benefit.toy_chain import AFTER_TIMES, BEFORE_TIMES, MEASURED, record, result
-from tests.store.test_records import empty_record
+from tests.record.store.test_records import empty_record
 
 SOURCE = """
 extern "C" __global__ void twice(const float* x, float* middle, float* own, int n) {

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import store
-from prism_bench.exchange import asv_out
-from prism_bench.exchange.foreign import read_json
-from tests.exchange.results import asv
+from prism_bench.record import store
+from prism_bench.record.formats import asv_out
+from prism_bench.record.formats.foreign import read_json
+from tests.record.formats.results import asv
 
 COMMITS, STEP, DAY = 24, 12, 86_400_000
 HASHES = [f"{number:02d}" + "abcdef" * 6 + "ab" for number in range(COMMITS)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.models import ArgumentInfo
 
-from prism_bench import store
-from prism_bench.run_record import encode
+from prism_bench.record import store
+from prism_bench.record.run_record import encode
 from tests.cli.conftest import TOYS
 from tests.cli.test_hostile_arguments import COMMANDS, FLAGS, options_of
 from tests.report.synthetic import case_result, gpu_record, record_of

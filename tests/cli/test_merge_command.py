@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from tests.report.synthetic import MACHINE, case_result, record_of
 
 UUIDS = ("GPU-aaaa", "GPU-bbbb")

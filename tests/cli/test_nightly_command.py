@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.cli import nightly as nightly_command
 from prism_bench.options import parts
 from prism_bench.report import nightly

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.backends.null import NullBackend
 from prism_bench.profilers.failures import FAILURES
 from prism_bench.studies import profiling

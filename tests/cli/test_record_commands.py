@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from tests.report.synthetic import cpu_record, gpu_record
 
 COMMANDS = ("show", "report")

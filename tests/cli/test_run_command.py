@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 
 QUICK = ("run", "--backend", "null", "--processes", "1")
 

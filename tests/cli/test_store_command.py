@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.store import records_in, save
+from prism_bench.record.store import records_in, save
 from tests.report.synthetic import case_result, record_of
 
 pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-gpu-bench[parquet]'")

@@ -7,8 +7,8 @@ from dataclasses import asdict
 import pytest
 
 from prism_bench.analysis.compare.noise import Floor, Noise, path_for, write_noise
-from prism_bench.store import path_for as record_path
-from prism_bench.store import save
+from prism_bench.record.store import path_for as record_path
+from prism_bench.record.store import save
 from tests.report.synthetic import MACHINE, SOFTWARE, case_result, record_of
 
 RUNS = "reports/runs"

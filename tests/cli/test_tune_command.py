@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import identity, store
+from prism_bench.record import identity, store
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.studies.trials import timed_in_turn

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from docs.screenshots import PICTURED, README, installed, screenshots, without_missing
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.report.site.page import Page as SitePage
 from prism_bench.report.site.search import FILE as SITE_INDEX
 from prism_bench.report.site.search import search_file

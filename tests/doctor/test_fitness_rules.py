@@ -6,8 +6,8 @@ import pytest
 
 from prism_bench.doctor.fitness import RULES, FitnessFacts, GpuReading, ProbedKernel, judged_fitness
 from prism_bench.doctor.fitness.noise_rules import figures
-from prism_bench.evidence import Evidence
-from prism_bench.measurement import Sample
+from prism_bench.record.evidence import Evidence
+from prism_bench.record.measurement import Sample
 from prism_bench.monitor.reading import Process
 
 VALUES = {

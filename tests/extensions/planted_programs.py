@@ -2,8 +2,8 @@
 
 from random import Random
 
-from prism_bench.measurement import Measurement
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 MACHINE = {"id": "toy", "device": "Toy GPU"}
 

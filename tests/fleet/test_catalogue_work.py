@@ -14,7 +14,7 @@ from prism_bench.fleet.dispatch import BoardRefused
 from prism_bench.fleet.placement import CaseGroup, ceiling_groups
 from prism_bench.run import Settings
 from prism_bench.run.session import result_of
-from prism_bench.run_record import encode_case
+from prism_bench.record.run_record import encode_case
 from tests.fleet.test_fleet import TOYS
 from tests.report.synthetic import measurement
 

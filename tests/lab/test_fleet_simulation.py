@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
 from prism_bench.fleet.placement import CaseGroup, JobOverhead

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.cli import main
 from prism_bench.errors import ResultsError
-from prism_bench.record_check import checked
-from prism_bench.store.points import points_in
-from prism_bench.store.records import text_at
+from prism_bench.record.check import checked
+from prism_bench.record.store.points import points_in
+from prism_bench.record.store.records import text_at
 from prism_bench.strict_json import json_text
 from lab import record_fuzz
 from prism_bench.studies.csv_table import table_text

@@ -4,7 +4,7 @@ from itertools import chain, count, repeat
 
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.measure.sampling import OWN_DOING
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 FAST, SLOW = 2e9, 1e9
 TEN = Criterion(precision=0.0, min_samples=10, max_samples=10, seconds=1e9)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.boards import host_digest
+from prism_bench.record.boards import host_digest
 from prism_bench.errors import UsageError
 from prism_bench.monitor.board import board_facts
 from prism_bench.monitor.devices import by_uuid, chosen, devices, visible

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import run as runs
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.backends.null import GPU, SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion

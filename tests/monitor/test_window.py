@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.evidence import Evidence
+from prism_bench.record.evidence import Evidence
 from prism_bench.monitor.quantities import reasons_in
 from prism_bench.monitor.reading import DeviceReading, Process
 from prism_bench.monitor.rules import Rules, remarks

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 
 pytest_plugins = ["pytester"]
 HOUSE = Path(__file__).resolve().parents[2]

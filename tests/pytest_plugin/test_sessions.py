@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from tests.pytest_plugin.test_fixture import call, records
 
 pytest_plugins = ["pytester"]

@@ -1,6 +1,6 @@
 """A synthetic record whose cases are raced against peers of every class: unstable, poor, far off, or without a time."""
 
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, record_of
 
 TORCH = {"library": "torch", "version": "2.11.0"}

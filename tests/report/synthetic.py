@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from prism_bench.measure.limits import measured_limits
 from prism_bench.measure.plausibility import judged
-from prism_bench.measurement import Measurement
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 BANDWIDTH, FP32, COLD_FLOOR, HOT_FLOOR = 4.28e12, 60e12, 4.1e-6, 0.55e-6
 COUNTS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from prism_bench import store
+from prism_bench.record import store
 from lab.inventory.inventory import inventory
 from lab.inventory.view import items_table
 from prism_bench.report.terminal.fitted_table import FittedColumn, fitted

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis import rivals
 from prism_bench.report.json_view import view
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.strict_json import json_text
 from tests.built_in import CATALOGUE
 

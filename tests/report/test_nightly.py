@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.report import nightly as module

@@ -6,15 +6,15 @@ import pytest
 
 from prism_bench.analysis.findings import findings
 from prism_bench.analysis.reading import read
-from prism_bench.exchange import asv_out
-from prism_bench.measurement import Measurement
+from prism_bench.record.formats import asv_out
+from prism_bench.record.measurement import Measurement
 from prism_bench.spec.metric import timed_on
 from prism_bench.report import json_view
 from prism_bench.report.digest.forms import markdown
 from prism_bench.report.headline import headline
 from prism_bench.report.machine import backend_text
 from prism_bench.report.terminal.case_table import case_table
-from prism_bench.run_record import decode, encode
+from prism_bench.record.run_record import decode, encode
 from prism_bench.units import time_text
 from tests.report.site.pages import read as page_of
 from tests.report.site.pages import site_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.run import Settings, forecast, known_code, merge, verification_seconds
 from prism_bench.run.case_costs import recorded_costs
 from prism_bench.run.forecast import ROUGH, Forecast, ForecastStage

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import ClockGate, Criterion
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 from prism_bench.run.measuring import measure_cpu, measure_kernel, measure_metric
 from prism_bench.run.peers import PeerPlan, measure_peers
 from prism_bench.run.settings import Settings

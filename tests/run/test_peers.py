@@ -11,7 +11,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.installation import pip_install
 from prism_bench.spec.libraries import LIBRARIES
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.spec.peer import PeerFacts
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.peers import (

@@ -8,7 +8,7 @@ from threading import enumerate as threads
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
 from prism_bench.measure import shuffled

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.evidence import Evidence
-from prism_bench.measurement import Measurement
+from prism_bench.record.evidence import Evidence
+from prism_bench.record.measurement import Measurement
 from prism_bench.monitor import Rules
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.run.watcher import DeviceWatcher

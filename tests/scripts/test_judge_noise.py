@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.backends.null import SCRIPT as SCRIPTED
 from prism_bench.errors import BackendUnavailable

@@ -13,7 +13,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.fleet import BoardState
 from prism_bench.fleet.dispatch import Dispatcher
 from prism_bench.run.interleave import Build
-from prism_bench.run_record import encode
+from prism_bench.record.run_record import encode
 from prism_bench.studies import fleet_pairs
 from prism_bench.studies.fleet_pairs import PairJudge, PairWork, groups_of, measure, measure_pairs
 from prism_bench.studies.pairs import PairEffort

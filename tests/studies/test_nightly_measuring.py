@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.errors import UsageError
 from prism_bench.studies.nightly import (
     NightlyMeasurement,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.errors import PrismBenchError
 from prism_bench.studies.why_of import why_of
 from tests.report.site.pages import nights

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.studies.asv_runs.handover import AsvProject, entered_run
 from tests.suites.planted import plant
 

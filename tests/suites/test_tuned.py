@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from prism_bench import identity
+from prism_bench.record import identity
 from prism_bench.catalogue import discover
 from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
 from prism_bench.tuning.launched import launched as launched_hash

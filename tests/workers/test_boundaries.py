@@ -14,7 +14,7 @@ CONNECTIONS = ("Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client") 
 # Pools exchange pickles. Their processes run our own code, never a kernel's, so that both ends are trusted.
 POOLS = {
     "prism_bench/run/ahead.py": "compiles kernels, which it does not run; returns None",
-    "prism_bench/store/processes.py": "reads records; returns tables",
+    "prism_bench/record/store/processes.py": "reads records; returns tables",
     "scripts/lab/bisect_table.py": "simulates bisections on drawn numbers; returns rows",
     "scripts/lab/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
     "scripts/lab/fuzz_processes.py": "asks commands about damaged records; returns rows",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prism_bench.analysis.boards.factors import BoardFactor, BoardModel
 from prism_bench.analysis.boards.observed import observed
-from prism_bench.store import History
+from prism_bench.record.store import History
 
 RECENT = 256  # records that factors are learned from: boards age
 

@@ -7,7 +7,7 @@ from typing import Literal
 from prism_bench.compilation.code_difference import EntryDifference
 from prism_bench.compilation.disassembly import CompiledEntry, code_differences
 from prism_bench.compilation.kept_code import kept_entries
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 
 _FACTS = ("registers", "spill_bytes", "shared_bytes", "launches")
 _LAUNCH = ("configuration", "plan")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 
 MOST = 3
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 from prism_bench.spec.workload import LABELS
 
 

@@ -13,7 +13,7 @@ from statistics import median
 from prism_bench.analysis.bounds.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates, value
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.summary import cache_bytes
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import rate_text, share_text
 
 

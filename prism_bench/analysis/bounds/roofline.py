@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from prism_bench.measure.limits import Limits, is_bandwidth
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 
 if TYPE_CHECKING:
     import pandas

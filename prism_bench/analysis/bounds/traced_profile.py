@@ -2,7 +2,7 @@
 
 from prism_bench.analysis.bounds.ledger import LaunchLedger, LedgerRow
 from prism_bench.profilers.metrics import LOGICAL
-from prism_bench.run_record import JsonTable
+from prism_bench.record.run_record import JsonTable
 
 
 def profiles(ledger: LaunchLedger, repeats: int = 1) -> dict[str, JsonTable]:

@@ -18,7 +18,7 @@ from prism_bench.analysis.rivals import clock_of, peers
 from prism_bench.analysis.summary import cache_bytes, limits_of
 from prism_bench.measure.limits import Limits, valid_median
 from prism_bench.profilers.metrics import LOGICAL
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import bytes_text, share_text, time_text
 
 Basis = Literal["counters", "time", "nothing"]

@@ -15,7 +15,7 @@ from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.control import Control, control_of
 from prism_bench.analysis.compare.verdict import Judgement, MachineShift, Pair
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text, share_text
 
 BoardsOfPair = tuple[str, str]

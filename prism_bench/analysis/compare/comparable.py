@@ -11,7 +11,7 @@ from typing import cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.spec.metric import is_host_time
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 
 # How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not

@@ -7,7 +7,7 @@ from prism_bench.analysis.build_identity import BuildChange, code_change
 from prism_bench.analysis.compare.comparison_views import compared_html, compared_line
 from prism_bench.analysis.compare.verdict import Judgement
 from prism_bench.analysis.findings import Gravity
-from prism_bench.run_record import JsonTable
+from prism_bench.record.run_record import JsonTable
 
 ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
 UNMEASURED: ComparedVerdict = "same machine code"

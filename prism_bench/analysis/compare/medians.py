@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_bench.analysis.distributions import incomplete_beta
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 
 Floats = NDArray[np.float64]
 SAMPLED = 0.25  # the share of their samples' variance below which the spread of medians is luck or rounding

@@ -21,7 +21,7 @@ from prism_bench.documents import as_kind
 from prism_bench.errors import ResultsError
 from prism_bench.files import Schema, four_digits, path_part
 from prism_bench.measure.limits import valid
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 REPAIRINGS = 20
 

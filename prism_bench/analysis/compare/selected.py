@@ -8,8 +8,8 @@ from prism_bench.analysis.compare.comparison import UNMEASURED, ComparedCase, Re
 from prism_bench.analysis.compare.control import Control
 from prism_bench.analysis.compare.selection import SelectedCase, Selection, clock_shift, shortcut_doubts
 from prism_bench.measure.limits import valid
-from prism_bench.measurement import Measurement
-from prism_bench.run_record import RunRecord
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 
 Records = tuple[RunRecord, RunRecord]

@@ -14,7 +14,7 @@ from typing import Literal
 
 from prism_bench.analysis.compare.medians import cycles, medians
 from prism_bench.compilation.code_difference import EntryDifference
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 
 CodeIdentity = Literal["machine code", "source text", "reference"]
 CaseRole = Literal["measured", "control", "same machine code", "does not build"]

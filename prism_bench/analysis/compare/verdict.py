@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from prism_bench.analysis.compare.estimate import Estimate, Spread, estimate, pooled, quantile, reach, smallest_change
 from prism_bench.analysis.compare.medians import Medians, cycles, medians
 from prism_bench.analysis.compare.placements import NEEDED, WITNESSES, level_floor, stale_floor, supported
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.units import count_text, share_text
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]

@@ -4,9 +4,9 @@ from prism_bench.analysis.gate.checks import WELL, GateCheck, GatePart, of_findi
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
 from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
-from prism_bench.run_record import RunRecord
-from prism_bench.store import History
-from prism_bench.store.points import utc
+from prism_bench.record.run_record import RunRecord
+from prism_bench.record.store import History
+from prism_bench.record.store.points import utc
 from prism_bench.units import count_text
 
 NAME = "trend"

@@ -13,7 +13,7 @@ from prism_bench.analysis.gate import checks
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.analysis.summary import implementation
 from prism_bench.spec.naming import test_of
-from prism_bench.run_record import TESTED, CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord, TESTED
 from prism_bench.units import count_text
 from prism_bench.spec.workload import LABELS
 

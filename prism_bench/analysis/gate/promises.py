@@ -33,9 +33,9 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
 from prism_bench.files import default_folder
-from prism_bench.identity import slug
+from prism_bench.record.identity import slug
 from prism_bench.spec.metric import DERIVED, MEASURED
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 _METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)
 

@@ -19,7 +19,7 @@ from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, Key, Step
 from prism_bench.analysis.trend.tested import Floors, TestedWindow, WindowTest, worse
 from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.analysis.trend.windows import windows_of
-from prism_bench.store import History
+from prism_bench.record.store import History
 
 __all__ = [
     "CAUSES", "Breakpoint", "CaseSeries", "Cause", "Course", "Floors", "Key", "Step", "Trend", "steps", "trend",

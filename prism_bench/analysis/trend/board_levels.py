@@ -14,7 +14,7 @@ import numpy
 from prism_bench.analysis.boards.factors import BoardFactor, BoardModel
 from prism_bench.analysis.boards.observed import observed, several_boards
 from prism_bench.analysis.trend.series import CaseSeries
-from prism_bench.store import History
+from prism_bench.record.store import History
 from prism_bench.units import share_text
 
 

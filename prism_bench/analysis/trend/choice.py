@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prism_bench.analysis.compare.noise import path_for, read_noise
 from prism_bench.errors import unknown
-from prism_bench.store import History
+from prism_bench.record.store import History
 
 
 def chosen(

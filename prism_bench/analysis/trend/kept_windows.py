@@ -15,7 +15,7 @@ from prism_bench.analysis.trend.windows import RecordWindow
 from prism_bench.documents import json_of_kind, kind_in
 from prism_bench.errors import ResultsError
 from prism_bench.files import cache_folder, write_atomically
-from prism_bench.store.history import History
+from prism_bench.record.store.history import History
 
 _ANALYSIS = Path(__file__).parent.parent
 

@@ -6,7 +6,7 @@ from statistics import median
 
 from prism_bench.analysis.findings import Finding, Gravity, metric_words, value_text
 from prism_bench.analysis.trend.step import Step
-from prism_bench.identity import Owner
+from prism_bench.record.identity import Owner
 from prism_bench.units import count_text, share_text
 
 RECENT = 30  # records of a series for which a step to the worse is held against it; afterwards it is history

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from prism_bench.identity import Owner
+from prism_bench.record.identity import Owner
 
 CauseKind = Literal["protocol", "toolchain", "code", "device", "library", "driver", "clock", "sources", "unexplained"]
 # Of several things that changed, the first one in this order that explains the step is named as the cause.

@@ -15,7 +15,7 @@ from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints, higher_i
 from prism_bench.analysis.trend.step import Key, Step
 from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.analysis.trend.windows import RecordWindow
-from prism_bench.store import History
+from prism_bench.record.store import History
 
 # Noise floors, relative, by machine, backend, case and metric.
 Floors = Mapping[tuple[str, str, str, str], float]

@@ -12,8 +12,8 @@ import numpy
 
 from prism_bench.analysis.trend.series import Course, Ints, SeriesPoints, series_of
 from prism_bench.analysis.trend.step import Key
-from prism_bench.identity import Owner
-from prism_bench.store import History
+from prism_bench.record.identity import Owner
+from prism_bench.record.store import History
 
 LENGTH = 768  # records of a window that no earlier one has
 OVERLAP = 256  # records that it shares with the one before

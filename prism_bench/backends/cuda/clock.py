@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from prism_bench.measurement import Measurement, Sample
+from prism_bench.record.measurement import Measurement, Sample
 from prism_bench.originals import distrust, keep
 
 _CUDA = ("Event", "Stream", "get_elapsed_time", "get_current_stream", "alloc_pinned_memory")
@@ -70,7 +70,7 @@ def _keep_own() -> None:
     keep("statistics", statistics, ("median",))
     keep("numpy", np, ("median", "frombuffer"))
     for owner in (Measurement, Sample):
-        keep(f"prism_bench.measurement.{owner.__name__}", owner)
+        keep(f"prism_bench.record.measurement.{owner.__name__}", owner)
     if not isinstance(time.perf_counter, BuiltinFunctionType):
         distrust("time.perf_counter")
 

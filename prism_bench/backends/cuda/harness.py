@@ -14,7 +14,7 @@ from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.driver import PersistingCache
 from prism_bench.compilation import compile_source
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 from prism_bench.originals import keep, refuse_replaced
 
 HOLD_LIMIT = 0.5

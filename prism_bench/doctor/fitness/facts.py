@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from prism_bench.evidence import Evidence
-from prism_bench.measurement import Sample
+from prism_bench.record.evidence import Evidence
+from prism_bench.record.measurement import Sample
 from prism_bench.monitor.reading import Process
 
 Severity = Literal["no", "unknown", "care"]  # the gravest first

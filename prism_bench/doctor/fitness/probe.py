@@ -13,7 +13,7 @@ from prism_bench.doctor.fitness.facts import Kind, ProbedKernel
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.files import default_folder
 from prism_bench.measure.limits import peaks_of
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 from prism_bench.spec_modules import catalogue_package, module_name
 
 PROBED: Mapping[str, Kind] = {"copy[n=100000]": "small", "copy[n=67108864]": "bandwidth"}

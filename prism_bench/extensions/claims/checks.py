@@ -25,7 +25,7 @@ from prism_bench.extensions.claims.document import Claim, ClaimSide, decoded, sh
 from prism_bench.extensions.claims.packing import MOST_FILES, packed, require_path, unpacked
 from prism_bench.measure.plausibility import LaunchWork, is_fp32
 from prism_bench.measure.plausibility import judge as plausible
-from prism_bench.run_record import CaseResult, RunRecord, decode
+from prism_bench.record.run_record import CaseResult, RunRecord, decode
 from prism_bench.units import count_text, time_text
 
 _CLOSE = 1e-5  # relative: six digits are kept

@@ -9,7 +9,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.extensions.claims.document import Claim, ClaimedCode
 from prism_bench.extensions.claims.making import device_in
 from prism_bench.extensions.claims.packing import unpacked
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 
 # NVRTC has the ptxas of the same release, which leaves its number in the cubin.

@@ -41,7 +41,7 @@ from prism_bench.extensions.claims.packing import files_of, hashes, packed
 from prism_bench.languages import BuiltCode, build, build_request
 from prism_bench.languages.code_facts import source_identity
 from prism_bench.spec.launch import Launch, Zero
-from prism_bench.run_record import CaseResult, RunRecord, decode, encode
+from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
 
 LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed
 _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device

@@ -22,7 +22,7 @@ from prism_bench.measure.limits import Limits
 from prism_bench.measure.plausibility import LaunchWork, is_fp32
 from prism_bench.measure.plausibility import judge as plausible
 from prism_bench.run.verification import complaint, passed, verify
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import time_text
 
 Compiling = Callable[[Case, Device], RecompiledCode | None]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from prism_bench import identity
+from prism_bench.record import identity
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, ResultsError
@@ -30,7 +30,7 @@ from prism_bench.extensions.claims.replay_checks import ReplaySide, SideChecks
 from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay, ReplayCheck
 from prism_bench.run import PROTOCOL, Progress
 from prism_bench.run.interleave import Build
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.temporaries import temporary_folder
 
 

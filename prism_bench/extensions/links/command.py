@@ -13,7 +13,7 @@ from prism_bench.saving import Saver
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.extensions.links.operations import GroupCase
     from prism_bench.run.task_run import TaskPlan
-    from prism_bench.run_record import RunRecord
+    from prism_bench.record.run_record import RunRecord
 
 NAME = "links"
 DEFAULT_KEPT = Path("reports/links")
@@ -97,7 +97,7 @@ def _shown(record: "RunRecord", json: bool) -> int:
 
 
 def _read(source: Path) -> "RunRecord":
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.links.results import rows
 
@@ -120,7 +120,7 @@ def _measured(plan: "TaskPlan", cases: "list[GroupCase]", save: "Saver[RunRecord
 
 def _saver(folder: Path | None) -> "Saver[RunRecord, Path | None]":
     """Return what saves each version of the record in the folder, if there is one."""
-    from prism_bench import store
+    from prism_bench.record import store
 
     place = store.RecordPlace(folder) if folder else None
     return Saver(lambda record: place.save(record) if place else None)

@@ -17,7 +17,7 @@ from prism_bench.extensions.links.fused import EVERYTHING, MEET, SOURCE, fused_l
 from prism_bench.extensions.links.group import DeviceGroup, GroupCall
 from prism_bench.extensions.links.nccl import WITHOUT_MULTICAST, Communicators, forbid_multicast
 from prism_bench.extensions.links.operations import GroupCase
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 ALREADY_ENABLED = 704  # cudaErrorPeerAccessAlreadyEnabled
 TRIES = 3  # of a sample: a stalled host releases streams too late once in a while

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.extensions.links.operations import GroupCase
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 
 class GroupCall(AbstractContextManager["GroupCall"]):

@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench.backends.null import NullBackend
 from prism_bench.extensions.links.group import DeviceGroup, GroupCall
 from prism_bench.extensions.links.operations import GroupCase
-from prism_bench.measurement import Sample
+from prism_bench.record.measurement import Sample
 
 
 class HostCall(GroupCall):

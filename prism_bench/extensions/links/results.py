@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prism_bench.extensions.links.operations import OPERATIONS
 from prism_bench.extensions.links.session import FAMILY
 from prism_bench.measure.limits import valid_median
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
 

@@ -14,9 +14,9 @@ from prism_bench.extensions.links.group import DeviceGroup, GroupCall
 from prism_bench.extensions.links.host_group import HostGroup
 from prism_bench.extensions.links.operations import GroupCase, case_of, with_terms
 from prism_bench.measure import ClockGate, Criterion, sample
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.run.verification import Entry
-from prism_bench.run_record import CaseResult, Status
+from prism_bench.record.run_record import CaseResult, Status
 
 FAMILY = "links"
 CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.extensions.memory.contest import Contest
     from prism_bench.run.task_run import TaskPlan
     from prism_bench.run.task_worker import Programs
-    from prism_bench.run_record import RunRecord
+    from prism_bench.record.run_record import RunRecord
 
 NAME = "memory"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
@@ -101,7 +101,7 @@ def _count(demo: bool, paths: list[Path], json: bool) -> None:
 
 
 def _read(folder: Path) -> "Contest":
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.memory.contest import contest
     from prism_bench.extensions.memory.names import ALLOCATORS
@@ -154,7 +154,7 @@ def _recorded(plan: "TaskPlan", folder: Path, programs: "Programs | None") -> li
 
 def _writer(folder: Path | None) -> "Callable[[dict[str, RunRecord]], list[Path]]":
     """Return what saves each version of the records below the folder, if there is one, and returns their paths."""
-    from prism_bench import store
+    from prism_bench.record import store
 
     places: dict[str, store.RecordPlace] = {}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from prism_bench.analysis.compare.comparison import ComparedCase, compare
 from prism_bench.extensions.memory.names import ALLOCATORS
 from prism_bench.measure.limits import valid_median
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 BASE = ALLOCATORS[0]
 TRACES, PROGRAMS = "allocators", "pipelines"  # families of a record's cases

@@ -9,7 +9,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.report.cells import times_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.run_record import JsonTable
+from prism_bench.record.run_record import JsonTable
 from prism_bench.units import bytes_text, count_text, time_text
 
 _FILES = {"contest": "memory.json", "pipelines": "pipelines.json"}

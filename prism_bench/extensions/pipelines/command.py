@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
     from prism_bench.run.task_run import TaskPlan
-    from prism_bench.run_record import RunRecord
+    from prism_bench.record.run_record import RunRecord
 
 NAME = "pipeline"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
@@ -97,7 +97,7 @@ def _shown(record: "RunRecord", json: bool) -> int:
 
 
 def _read(source: Path) -> "RunRecord":
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.pipelines.results import rows
 
@@ -139,7 +139,7 @@ def _measured(
 
 def _saver(folder: Path | None, tuning: "dict[str, Any]") -> "Saver[RunRecord, Path | None]":
     """Return what saves each version of the record in the folder, if there is one."""
-    from prism_bench import store
+    from prism_bench.record import store
 
     place = store.RecordPlace(folder) if folder else None
 

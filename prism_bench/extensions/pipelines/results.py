@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from prism_bench.extensions.pipelines.session import FAMILY
 from prism_bench.measure.limits import valid_median
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 
 ASKED_PER_SECOND = 50  # operations, as the documents ask of their pipelines
 PUBLISHED_FRAMES = 191  # a second, as the documents report of their images

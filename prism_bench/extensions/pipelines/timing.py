@@ -5,7 +5,7 @@ from time import perf_counter
 
 from prism_bench.extensions.pipelines.prepared import Prepared
 from prism_bench.measure import ClockGate, Criterion, sample
-from prism_bench.measurement import Measurement, Sample
+from prism_bench.record.measurement import Measurement, Sample
 
 BATCH_SECONDS = 20e-3  # of evaluations without waiting, so that the one wait at their end does not count
 MOST = 2000

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from prism_bench.extensions.pipelines.prepared import Prepared
 from prism_bench.profilers.overlap import Overlap, overlap
 from prism_bench.profilers.timeline import Timeline
-from prism_bench.run_record import JsonTable
+from prism_bench.record.run_record import JsonTable
 
 if TYPE_CHECKING:  # CUPTI is optional
     from prism_bench.profilers.cupti import ActivityCollector

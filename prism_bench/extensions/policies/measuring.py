@@ -7,7 +7,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prism_bench import identity, interrupts
+from prism_bench.record import identity
+from prism_bench import interrupts
 from prism_bench.spec.case import Case
 from prism_bench.extensions.policies.effect import entropies, window_row
 from prism_bench.run import Progress

@@ -8,7 +8,7 @@ from prism_bench.analysis.bounds.why import Why
 from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.trend import Step
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counted
 from prism_bench.report.site.measured import drawn_measurement, measurement_views

@@ -26,9 +26,9 @@ from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.past import SeriesPast
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.shown import ShownCase, judged, newest_cases
-from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.store import History
-from prism_bench.store.points import Facts, utc
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.store import History
+from prism_bench.record.store.points import Facts, utc
 
 
 @dataclass(frozen=True, eq=False)

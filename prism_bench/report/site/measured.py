@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from prism_bench.measurement import Measurement
-from prism_bench.run_record import encode_measurement
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import encode_measurement
 
 _QUARTILES = (0, 0.25, 0.5, 0.75, 1)
 _DIGITS = 3  # after the first one of a sample

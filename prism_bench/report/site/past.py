@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prism_bench.analysis.trend import Key, Step
 from prism_bench.analysis.trend.windows import BoardCourse, window_courses
-from prism_bench.store import History
+from prism_bench.record.store import History
 
 RUNS = 60  # the newest runs of a series that stay: a line in a table shows no more
 AROUND = 45  # runs on each side of a step that stay, for its picture

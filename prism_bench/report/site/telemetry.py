@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TypedDict
 
-from prism_bench.evidence import Evidence, Span
-from prism_bench.run_record import RunRecord
+from prism_bench.record.evidence import Evidence, Span
+from prism_bench.record.run_record import RunRecord
 
 COLUMNS = 160  # of a picture; a run has thousands of windows
 _QUANTITIES = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")

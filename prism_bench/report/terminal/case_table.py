@@ -10,7 +10,7 @@ from prism_bench.analysis.rivals import UNSTABLE_MARK, range_text, unstable_stan
 from prism_bench.analysis.summary import SummaryRow
 from prism_bench.spec.metric import MEASURED, StandIn
 from prism_bench.report.cells import COLUMNS, Cell, Column
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 
 VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst first: it is the case's
 

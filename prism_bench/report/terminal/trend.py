@@ -8,7 +8,7 @@ from rich.text import Text
 
 from prism_bench.analysis.trend import Trend
 from prism_bench.analysis.trend.shifts import RECENT, Shift, findings, shifts
-from prism_bench.store import History
+from prism_bench.record.store import History
 from prism_bench.units import count_text
 
 _STYLES = {"bad": "bold red", "note": "yellow"}

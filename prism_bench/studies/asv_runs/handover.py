@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import path_part, write_atomically
 from prism_bench.installation import pip_install

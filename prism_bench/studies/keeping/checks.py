@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.alerts import ledger as alert_ledger
 from prism_bench.documents import json_of
 from prism_bench.errors import PrismBenchError
-from prism_bench.store.parquet import parts_of
+from prism_bench.record.store.parquet import parts_of
 from prism_bench.studies.asv_runs import ledger as asv_ledger
 from prism_bench.studies.keeping.names import ALERTS, ASV, LEDGERS, RECORDS, is_shard
 from prism_bench.studies.keeping.targets import HistoryTarget, sound_contents

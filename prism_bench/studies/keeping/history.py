@@ -16,8 +16,8 @@ from pathlib import Path
 
 from prism_bench.errors import HistoryMoved
 from prism_bench.files import write_atomically
-from prism_bench.store.history import listed
-from prism_bench.store.shards import ShardFolder
+from prism_bench.record.store.history import listed
+from prism_bench.record.store.shards import ShardFolder
 from prism_bench.studies.keeping.base import Base
 from prism_bench.studies.keeping.checks import content_problems
 from prism_bench.studies.keeping.differences import Action, Digests, Remote, action, families, resolved

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench import interrupts, store
+from prism_bench import interrupts
+from prism_bench.record import store
 from prism_bench.errors import PrismBenchError
 from prism_bench.run import merge
-from prism_bench.store.upkeep import add_record
+from prism_bench.record.store.upkeep import add_record
 from prism_bench.studies.nightly.child import NightlyChild, started
 from prism_bench.studies.nightly.plan import NightlyPlan
 

@@ -10,7 +10,7 @@ from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import Claim, read_bytes
 from lab.claims.own_files import answer_files, answer_in, claim_files
 from prism_bench.extensions.claims.replay_document import Replay
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 
 Where = Literal["the same board", "another board of the same kind", "a board of the same kind", "another kind of GPU"]

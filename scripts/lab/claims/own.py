@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from lab.claims.agreement import agreement_lines

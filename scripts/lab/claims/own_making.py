@@ -13,7 +13,7 @@ from lab.claims.own_run import OwnRun
 from prism_bench.extensions.claims.sources import ClaimRequest, of_result
 from lab.claims.together import JointRecords, measured_together, with_ceilings_of
 from prism_bench.files import write_atomically
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 
 @dataclass

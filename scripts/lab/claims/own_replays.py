@@ -12,7 +12,7 @@ from lab.claims.own_run import OwnRun
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest, drawn_seeds
 from lab.claims.together import Contestants, measured_together, with_ceilings_of
 from prism_bench.files import write_atomically
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.claims.measuring import PROCESSES, ClaimEffort
-from prism_bench.identity import machine
+from prism_bench.record.identity import machine
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from prism_bench.extensions.claims.document import PEER
 from prism_bench.extensions.claims.measuring import ClaimEffort, measured_builds, with_ceilings
 from prism_bench.run import run
 from prism_bench.run.interleave import Build
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def command(
 
     Ends with 1 where a definition is unused, or a kernel of the record is not verified or not timed.
     """
-    from prism_bench import store
+    from prism_bench.record import store
     from lab.inventory.inventory import CLAIMS, chosen_items, inventory, totals
     from lab.inventory.view import claims_table, items_table
 

@@ -9,7 +9,7 @@ from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import unknown
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.studies.compile_table import launched
 from prism_bench.units import count_text
 

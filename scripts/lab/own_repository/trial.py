@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import ResultsError
-from prism_bench.identity import MACHINE, slug
+from prism_bench.record.identity import MACHINE, slug
 from prism_bench.studies import REPOSITORY
 from lab.emulator_truth import machine, new_pool
 

@@ -24,7 +24,7 @@ def command(
     Figures and budgets of the profiling guide, its rules of thumb, and its choices of form, window and batch. Quoted
     figures bind nobody: a missed one is no finding of a run.
     """
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.analysis.reading import read
     from lab.published.comparison import comparison_of, published_json
     from lab.published.view import published_view

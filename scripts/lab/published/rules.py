@@ -14,9 +14,9 @@ from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.gate.toml_table import TomlTable
 from prism_bench.analysis.reading import Reading
 from lab.published.figures import quoted
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from prism_bench.spec.metric import MEASURED
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import time_text
 from prism_bench.spec.workload import LABELS
 

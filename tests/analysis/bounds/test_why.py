@@ -9,7 +9,7 @@ from prism_bench.analysis.bounds.profile_table import Counted
 from prism_bench.analysis.bounds.why import Fix, why, why_in
 from prism_bench.measure.limits import Limits
 from prism_bench.report.why import why_json
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.strict_json import json_line
 from tests.report.synthetic import case_result
 

@@ -8,7 +8,7 @@ import pytest
 
 from prism_bench.analysis.boards.factors import BoardFactor, BoardModel
 from prism_bench.analysis.compare.comparison import compare, comparison_findings
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from tests.analysis.boards.test_factors import boards_seen
 from tests.report.synthetic import MACHINE, case_result, record_of
 

@@ -9,7 +9,7 @@ from prism_bench import notebook
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.analysis.compare.control import Control
 from prism_bench.analysis.compare.verdict import judged, pair_of
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 
 
 def measured(*seconds):

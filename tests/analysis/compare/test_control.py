@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.control import ENOUGH, control_of, shift_words
 from prism_bench.analysis.compare.medians import Medians

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prism_bench.analysis.compare.medians import cycles, medians, medians_of_rows
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.tuning import Searched, decided, mean_speedup
 from prism_bench.catalogue import discover
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 
 CASE = discover(Path(__file__).parent.parent.parent / "tunable").case("tripled[n=1000]")
 FEW = tuple(CASE.configured({"block": block}) for block in (64, 256))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.findings import findings
 from prism_bench.analysis.gate.against_baseline import baseline_part

@@ -9,7 +9,7 @@ from prism_bench.analysis.gate.alerts import alerts
 from prism_bench.analysis.gate.checks import gate
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.trend.shifts import RECENT
-from prism_bench.store.history import HistoryProblem
+from prism_bench.record.store.history import HistoryProblem
 from tests.analysis.gate.test_outcome import PATH
 from tests.analysis.trend.histories import history, night_facts, points, row, series
 from tests.report.synthetic import case_result, record_of

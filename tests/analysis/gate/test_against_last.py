@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.gate.against_last import last_part, once
 from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
 from prism_bench.analysis.reading import read

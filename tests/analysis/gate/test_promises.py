@@ -12,7 +12,7 @@ from prism_bench.analysis.reading import read
 from prism_bench.analysis.summary import summary_rows
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from tests.built_in import CATALOGUE
 from tests.report.synthetic import MACHINE, case_result, record_of
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from docs.readme import ROOT
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis import rivals
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.claims.answers import meet

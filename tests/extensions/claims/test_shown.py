@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.extensions.claims import sources
 from prism_bench.extensions.claims.document import encoded

@@ -16,7 +16,7 @@ from prism_bench.extensions.fusion.report.chart import fusion_picture
 from prism_bench.extensions.fusion.report.json_view import fusion_json
 from prism_bench.extensions.fusion.report.terminal import fusion_view
 from prism_bench.extensions.fusion.report.words import Footnotes, percent, ratio_words, signed, verdict
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from tests.extensions.fusion.benefit.toy_chain import (
     APART,
     BEFORE_TIMES,

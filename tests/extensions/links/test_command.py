@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.backends.null import SCRIPT
 from tests.extensions.planted_programs import record, trace
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from tests.extensions.planted_programs import program, record, trace
 
 

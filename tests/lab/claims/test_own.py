@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.backends.null import SCRIPT
 from prism_bench.errors import ResultsError
 from lab.claims import own_making, together

@@ -1,6 +1,6 @@
 """`prism-bench published`: a record next to what the design documents claim."""
 
-from prism_bench import store
+from prism_bench.record import store
 from tests.report.synthetic import gpu_record
 
 

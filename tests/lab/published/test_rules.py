@@ -12,7 +12,7 @@ from prism_bench.analysis.gate.promises import promises_for
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
 from lab.published.rules import published_rules, remarks, rule_verdicts, rules_for
-from prism_bench.measurement import Measurement
+from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, record_of
 
 RULES = published_rules()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.spec.budget import Budget

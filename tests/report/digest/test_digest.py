@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.spec.budget import Budget
 from prism_bench.report.digest import digest, html, markdown
 from prism_bench.report.digest.contents import parsed_since

@@ -5,7 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.report.site import build_site
 from prism_bench.report.site.later import decoded
 from tests.report.site.unpacked import given_values

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import store
+from prism_bench.record import store
 from tests.report.languages import languages_record, operation_catalogue
 from tests.report.site.browser import OVERLAPS, opened, window
 from tests.report.site.pages import read, site_of

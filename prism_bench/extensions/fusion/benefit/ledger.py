@@ -29,7 +29,7 @@ from prism_bench.extensions.fusion.benefit.saving import (
     speedup,
 )
 from prism_bench.spec.kernel import Chain, KernelSpec
-from prism_bench.run_record import RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.studies.traffic import CaseTraffic
 from prism_bench.spec.workload import LABELS
 

@@ -20,8 +20,8 @@ from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.rivals import UNSTABLE_MARK, fastest_process, peers
 from prism_bench.extensions.fusion.benefit.figure import Figure, absent
 from prism_bench.measure.limits import Limits
-from prism_bench.measurement import Measurement
-from prism_bench.run_record import CaseResult
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult
 
 DIVIDED = ("cold_time", "hot_time")
 CLOCKS = (*DIVIDED, "issued")

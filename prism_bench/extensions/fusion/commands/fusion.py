@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prism_bench.analysis.bounds.profile_table import Counted
     from prism_bench.extensions.fusion.benefit import ChainLedger
     from prism_bench.spec.kernel import Chain, KernelSpec
-    from prism_bench.run_record import RunRecord
+    from prism_bench.record.run_record import RunRecord
     from prism_bench.studies.traffic import CaseTraffic
 
 NAME = "fusion"
@@ -78,7 +78,7 @@ def command(
 
 def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: Path) -> "tuple[RunRecord | None, str]":
     """Return the record named, or the newest of a GPU in which a chain has times, and why there is none."""
-    from prism_bench import store
+    from prism_bench.record import store
 
     if path:
         return store.read(path), ""
@@ -96,7 +96,7 @@ def _stored(folder: Path) -> Path:
 
 def _counters(path: Path | None) -> "Mapping[str, Counted]":
     """Return those of the record that is named, or the newest of every case."""
-    from prism_bench import store
+    from prism_bench.record import store
     from prism_bench.analysis.bounds.profile_table import newest_counted
 
     return newest_counted([(path, store.read(path))] if path else store.readable(_stored(PROFILES)))

@@ -15,7 +15,7 @@ from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.terminal.comparison import comparison_json
-from prism_bench.store.points import Facts
+from prism_bench.record.store.points import Facts
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
 _UNKNOWN = {

@@ -26,7 +26,7 @@ from prism_bench.report.site.resources import resources
 from prism_bench.report.site.shown import ORIGINS, ShownCase
 from prism_bench.report.terminal.case_table import table_of
 from prism_bench.report.verification import checks_of
-from prism_bench.run_record import CaseResult
+from prism_bench.record.run_record import CaseResult
 from prism_bench.spec.workload import LABELS
 
 

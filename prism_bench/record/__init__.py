@@ -1,0 +1,1 @@
+"""Run records: their parts, their check, the store, and formats of other tools."""

@@ -1,0 +1,338 @@
+"""A run record: everything one run measured on one machine at one commit, and its schema.
+
+A record is one JSON object (stored compressed, see `store/`):
+
+    schema        1; a newer one is refused
+    created       UTC time the run began, ISO 8601
+    commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
+    committed     UTC time of the commit, ISO 8601; absent where it is not known
+    guessed       names of fields that the source of an imported record does not have, such as "created", so that their
+                  values are guesses; absent where there is none. A record with a guessed time enters no trend
+    backend       name of the backend;  catalogue: "built-in" or the folder
+    machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, ...);
+                  what limits every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
+    software      package and toolkit versions
+    protocol      version and settings of the measuring protocol: what a series must share to be compared
+    complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
+    duration      seconds the whole run took; of a merged one those of its longest part
+    tuning        {asked: "tuned" or "untuned", store, choices: {case: {configuration, by, tuned_at, created}}, stale:
+                  {case: reason}, unused: why the store has no choice}; empty where no store was used
+    monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
+                  (seconds), lost}, or {missing}: why nothing was seen
+    boards        one entry per GPU {uuid, vbios, power_limit, host, ...}, see `boards`; absent in older records
+    parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
+                  created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
+                  machine has none
+    spent         wall seconds of the run's stages {compiling, untimed, timed}: compilation ahead, verification before
+                  anything is timed, and the processes that time; of a merged record the sum of its parts
+    cases         list of cases, at least one:
+        name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
+        before         name of the form that replaces this one, which is kept to compare with; absent elsewhere
+        board          UUID of the GPU that measured it, in a record of several
+        status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
+        configuration  what of the launch may be tuned, as it was launched: {name: value}
+        code           `record_schema.CodeFile`: sass and source are hashes of the machine code and of what the compiler
+                       got, launches those of a call, plan every launch in short
+        verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
+                       actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
+        peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,
+                       enqueued, breaks, poor, work, precision; absent where no peer was tried, and in records older
+                       than 0.3
+        measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
+                       `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
+                       rounded to four significant digits;
+                       `clocks` are lists of SM clocks in MHz;
+                       `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`;
+                       `boards` has the UUID of the GPU of each process where several measured it
+        spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
+                       time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
+        profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit,
+                       source} or {value: null, unit, reason}}}: what a profiler counted, never a time to compare
+
+Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any, get_args
+
+from prism_bench.record.boards import uuids_of
+from prism_bench.cycles import no_collection
+from prism_bench.record.evidence import Energy, Evidence, plain_energy, plain_evidence
+from prism_bench.record.identity import Owner, environment_of
+from prism_bench.record.measurement import Measurement
+from prism_bench.spec.metric import STAND_INS, StandIn
+from prism_bench.spec.peer import PeerFacts
+from prism_bench.record.check import checked_case, checked_measurement, checked_with_tables
+from prism_bench.record.ranges import impossible
+from prism_bench.record.samples import packed, whole
+from prism_bench.record.schema import (
+    CaseFile,
+    EnergyFile,
+    EvidenceFile,
+    MeasurementFile,
+    OpenCase,
+    OpenRecord,
+    RecordFile,
+    SCHEMA,
+    Status,
+)
+from prism_bench.record.result_views import case_html, case_line, record_html, record_line, record_plot
+
+# Tables of JSON whose keys a newer version may add to: `record_schema` lists those that readers rely on.
+JsonTable = dict[str, Any]
+
+IMPORTED = "imported"  # family and label of a case that another tool measured
+TESTED = "pytest"  # family of a case that a test timed: its name is the test's node id
+STATUSES = get_args(Status)
+EDGES = ("edge", "golden")  # labels of cases that are verified alone
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What a run found out about one case; `measurements` is empty unless the status is ok."""
+
+    name: str
+    kernel: str
+    family: str
+    label: str
+    workload: JsonTable
+    bytes: int
+    flops: int | None
+    status: Status
+    variant: str | None = None
+    ceiling: str | None = None
+    arithmetic: str = "fp32"
+    before: str | None = None
+    reason: str | None = None
+    code: JsonTable = field(default_factory=dict[str, Any])
+    verification: tuple[JsonTable, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    profile: JsonTable = field(default_factory=dict[str, Any])
+    configuration: JsonTable = field(default_factory=dict[str, Any])
+    peers: Mapping[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
+    spent: Mapping[str, float] = field(default_factory=dict[str, float])
+    board: str | None = None
+
+    @property
+    def workload_text(self) -> str:
+        """The axes as a case's name writes them."""
+        return ",".join(f"{axis}={value}" for axis, value in self.workload.items())
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether it was verified and is never timed.
+
+        A golden case may share its workload with a timed one: a case with times is no edge.
+        """
+        return self.label in EDGES and not self.measurements
+
+    @property
+    def main_metric(self) -> str:
+        """The metric in which the case is compared: cold time, or wall time where it ran on a CPU only."""
+        return "cold_time" if any(one.metric == "cold_time" for one in self.measurements) else "wall_time"
+
+    def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
+        """Return the measurement of `metric` of `subject`, or None."""
+        wanted = metric, subject
+        return next((one for one in self.measurements if (one.metric, one.subject) == wanted), None)
+
+    __repr__ = case_line
+    _repr_html_ = case_html
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """See the module's docstring for every field."""
+
+    created: str
+    backend: str
+    machine: JsonTable
+    software: JsonTable
+    protocol: JsonTable
+    cases: tuple[CaseResult, ...]
+    commit: str | None = None
+    dirty: bool = False
+    catalogue: str = "built-in"
+    complete: bool = True
+    duration: float = 0.0
+    monitor: tuple[JsonTable, ...] = ()
+    tuning: JsonTable = field(default_factory=dict[str, Any])
+    parts: tuple[JsonTable, ...] = ()
+    spent: Mapping[str, float] = field(default_factory=dict[str, float])
+    boards: tuple[JsonTable, ...] = ()
+    committed: str | None = None
+    guessed: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> Owner:
+        """Machine, backend and environment: records of one owner make series."""
+        return str(self.machine.get("id")), self.backend, environment_of(self.backend, self.software)
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """The devices behind it, in the order of their UUIDs."""
+        return uuids_of(self.machine, self.parts)
+
+    def unit_of(self, kernel: str) -> str | None:
+        """Return the UUID of the device that measured the kernel; None if unknown, or for a ceiling of several."""
+        if self.machine.get("uuid"):
+            return self.machine["uuid"]
+        return next((part.get("uuid") for part in self.parts if kernel in part.get("kernels", ())), None)
+
+    def board_of(self, case: CaseResult) -> str | None:
+        """Return the UUID of the board that measured the case; None if unknown, or where several did."""
+        return case.board or self.unit_of(case.kernel)
+
+    def host_of(self, case: CaseResult) -> str | None:
+        """Return what sets apart the host whose clock timed the case; None where it is unknown.
+
+        It is the digest that the GPU's board has of its host, in older records the board itself, and without a GPU the
+        machine's id; with the host's processor and cores, since virtual machines may share a name.
+        """
+        digests = {str(board["uuid"]): str(board["host"]) for board in self.boards if board.get("host")}
+        board = self.board_of(case)
+        if not self.uuids:
+            host: str | None = str(self.machine.get("id"))
+        elif board is None and len(digests) == len(self.boards) and len(set(digests.values())) == 1:
+            host = next(iter(digests.values()))
+        else:
+            host = digests.get(board, f"board {board}") if board else None
+        facts: JsonTable = self.machine.get("host") or {}
+        sizes = [f"{word} {facts[word]}" for word in ("processor", "cores") if facts.get(word) is not None]
+        return ", ".join([host, *sizes]) if host else None
+
+    @property
+    def imported(self) -> bool:
+        """Whether another tool measured all of it: nothing was verified here, and nothing was promised for it."""
+        return bool(self.cases) and all(case.family == IMPORTED for case in self.cases)
+
+    @property
+    def stand_in(self) -> StandIn | None:
+        """What was timed in place of kernels; None where the backend runs what the record is about."""
+        return STAND_INS.get(self.backend)
+
+    def case(self, name: str) -> CaseResult | None:
+        """Return the result of the case called `name`, or None."""
+        return next((case for case in self.cases if case.name == name), None)
+
+    __repr__ = record_line
+    _repr_html_ = record_html
+    plot = record_plot
+
+
+def encode(record: RunRecord) -> JsonTable:
+    """Return the record as plain JSON values."""
+    absent = ("parts", "spent", "boards", "committed", "guessed")
+    plain = {key: value for key, value in vars(record).items() if value or key not in absent}
+    plain |= {key: list(plain[key]) for key in ("monitor", "parts", "boards", "guessed") if key in plain}
+    cases = [encode_case(case) for case in record.cases]
+    return {"schema": SCHEMA, **plain, "cases": cases}
+
+
+def encode_case(case: CaseResult) -> JsonTable:
+    """One case as plain JSON values."""
+    plain = {
+        key: value for key, value in vars(case).items() if value or key not in ("before", "peers", "spent", "board")
+    }
+    measurements = [encode_measurement(one) for one in case.measurements]
+    verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
+    return {**plain, "verification": verification, "measurements": measurements}
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinity: those become the words `nan` and `inf`."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def encode_measurement(measurement: Measurement) -> JsonTable:
+    """Return the measurement as plain JSON values; samples keep four significant digits."""
+    plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy", "boards")}
+    plain["processes"] = [packed(process) for process in measurement.processes]
+    plain["clocks"] = [[whole(clock / 1e6) for clock in process] for process in measurement.clocks]
+    watched = {
+        "evidence": [plain_evidence(one) for one in measurement.evidence],
+        "energy": plain_energy(measurement.energy),
+        "boards": list(measurement.boards),
+    }
+    return plain | {key: value for key, value in watched.items() if value}
+
+
+def decode(source: object, origin: str, *, edges: bool = True) -> RunRecord:
+    """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged.
+
+    Without `edges` it has only the cases that are timed; the others are checked, too.
+    """
+    with no_collection():
+        return _record(*checked_with_tables(source, origin), edges=edges)
+
+
+def decode_case(plain: object) -> CaseResult:
+    """Return the inverse of `encode_case`; a ResultsError where it is damaged."""
+    return _case(*checked_case(plain, "case"))
+
+
+def decode_measurement(plain: object) -> Measurement:
+    """Return the inverse of `encode_measurement`; a ResultsError where it is damaged."""
+    return _measurement(checked_measurement(plain, "measurement"))
+
+
+def _record(file: RecordFile, tables: OpenRecord, *, edges: bool) -> RunRecord:
+    kept = [edges or case.measurements or case.label not in EDGES for case in file.cases]
+    return RunRecord(
+        created=file.created,
+        backend=file.backend,
+        machine=tables.machine,
+        software=file.software,
+        protocol=file.protocol,
+        cases=tuple(map(_case, compress(file.cases, kept), compress(tables.cases, kept))),
+        commit=file.commit,
+        dirty=file.dirty,
+        catalogue=file.catalogue,
+        complete=file.complete,
+        duration=file.duration,
+        monitor=tuple(tables.monitor),
+        tuning=tables.tuning,
+        parts=tuple(tables.parts),
+        spent=file.spent,
+        boards=tuple(tables.boards),
+        committed=file.committed,
+        guessed=tuple(file.guessed),
+    )
+
+
+def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
+    fields: JsonTable = {name: getattr(file, name) for name in CaseFile.__struct_fields__}
+    fields |= {"code": tables.code, "profile": tables.profile, "peers": tables.peers}
+    fields["verification"] = tuple(tables.verification)
+    fields["measurements"] = tuple(_measurement(one, impossible(file, one)) for one in file.measurements)
+    return CaseResult(**fields)
+
+
+def _measurement(file: MeasurementFile, fault: str | None = None) -> Measurement:
+    """Return the measurement; invalid by its own reason, else by the `fault` that its values have."""
+    return Measurement(
+        metric=file.metric,
+        subject=file.subject,
+        processes=tuple(tuple(count * group.unit for count in group.counts) for group in file.processes),
+        clocks=tuple(tuple(mhz * 1e6 for mhz in process) for process in file.clocks),
+        throttled=file.throttled,
+        valid=file.valid and fault is None,
+        reason=file.reason if fault is None or not file.valid else fault,
+        notes=tuple(file.notes),
+        evidence=tuple(map(_evidence, file.evidence)),
+        energy=_energy(file.energy),
+        boards=tuple(file.boards),
+    )
+
+
+def _evidence(file: EvidenceFile) -> Evidence:
+    fields: JsonTable = {name: getattr(file, name) for name in Evidence.__dataclass_fields__}
+    fields |= {"neighbours": tuple(file.neighbours), "events": tuple(file.events)}
+    return Evidence(**fields)
+
+
+def _energy(file: EnergyFile | None) -> Energy | None:
+    return Energy(**{name: getattr(file, name) for name in Energy.__dataclass_fields__}) if file else None
