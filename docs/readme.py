@@ -18,7 +18,7 @@ from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.analysis.reading import read
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.report.cells import times_text
 from prism_bench.report.machine import machine_name
 from prism_bench.report.peers import case_text, headline_text, labels_text, mean_text

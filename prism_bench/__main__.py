@@ -1,6 +1,6 @@
 """`python -m prism_bench` and `prism-bench` are the command line."""
 
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ were measured for it: it is handed from the process that made it alone on the de
 import hashlib
 from collections.abc import Callable, Iterable
 
-from prism_bench.files import cache_folder, writable_cache, write_atomically
+from prism_bench.io.files import cache_folder, writable_cache, write_atomically
 from prism_bench.visible_gpu import cache_of_gpu
 
 BUILDS, CHOICES = "peer_builds", "peer_choices"

@@ -24,7 +24,7 @@ from types import ModuleType
 from zlib import crc32
 
 from prism_bench.errors import SpecError
-from prism_bench.files import default_folder, shared_folders
+from prism_bench.io.files import default_folder, shared_folders
 
 BUILT_IN = "prism_bench_catalogue"
 

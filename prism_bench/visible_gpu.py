@@ -2,7 +2,7 @@
 
 import os
 
-from prism_bench.files import path_part
+from prism_bench.io.files import path_part
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

@@ -23,7 +23,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 def configured_catalogue() -> str | None:
     """Return the folder of the catalogue by the checkout's configuration; None in Prism Bench's own checkout.
 
-    Read here, and not by `prism_bench.project`, which an older installed commit does not have.
+    Read here, and not by `prism_bench.io.project`, which an older installed commit does not have.
     """
     for name in ("prism-bench.toml", "pyproject.toml"):
         if (CHECKOUT / name).is_file():

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from prism_bench.workers import handle
+from prism_bench.io.workers import handle
 
 HOUSE = Path(__file__).resolve().parent.parent
 PROGRAMS = {"prism_bench.run.worker"}

@@ -195,7 +195,7 @@ def test_import_is_light(words):
 
 def test_the_package_itself_loads_nothing():
     """A command guards itself against signals first: what is imported before that would end in a traceback."""
-    script = "import sys; before = {*sys.modules}; import prism_bench.interrupts; print(*{*sys.modules} - before)"
+    script = "import sys; before = {*sys.modules}; import prism_bench.io.interrupts; print(*{*sys.modules} - before)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HOUSE)
     tops = {name.split(".")[0] for name in loaded.stdout.split()}
     assert "prism_bench" in tops

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.load import require_definition
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 
 TOYS = Path(__file__).parent / "toys"
 SPEC = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.files import default_folder, shared_with
+from prism_bench.io.files import default_folder, shared_with
 
 TOYS = Path(__file__).parent / "toys"
 GENERATED = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.spec_modules import package_name
 
 TOYS = Path(__file__).parent / "toys"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 
 TOYS = Path(__file__).parent / "toys"
 SECONDS = 30.0  # until a child that should end is taken for one that does not

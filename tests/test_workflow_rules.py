@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prism_bench.installation import published_source
+from prism_bench.io.installation import published_source
 from prism_bench.scaffold.parts import ProjectFacts, part_files
 from tests.workflow_rules import violations
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from prism_bench import project
+from prism_bench.io import project
 from prism_bench.api.online import OnlineRunnable
 from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.spec.case import Case

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from prism_bench import notebook
+from prism_bench import display
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.compare.verdict import RULES, Judgement, Verdict, VerdictRules, judged, pair_of
 from prism_bench.api.callable import MODES
@@ -57,7 +57,7 @@ class CallableComparison:
     def _repr_html_(self) -> str:
         groups = [(one.subject, one.samples) for one in (self.a, self.b)]
         every = (*self.a.samples, *self.b.samples)
-        return notebook.view(str(self), notebook.dots(groups, (time_text(min(every)), time_text(max(every)))))
+        return display.view(str(self), display.dots(groups, (time_text(min(every)), time_text(max(every)))))
 
 
 _WORDS: dict[Verdict, str] = {

@@ -20,8 +20,8 @@ from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
 from prism_bench.emulator.request import LaunchRequest, three
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
-from prism_bench.extras import host_special
-from prism_bench.files import writable_cache
+from prism_bench.io.extras import host_special
+from prism_bench.io.files import writable_cache
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, Edge, KernelSpec, Launch, Zero
 from prism_bench.mangling import function_of

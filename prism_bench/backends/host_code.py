@@ -8,7 +8,7 @@ from prism_bench.compilation.device_code import cut_source
 from prism_bench.emulator import LaunchReport, compile_source
 from prism_bench.emulator.module import Module
 from prism_bench.emulator.request import LaunchRequest
-from prism_bench.files import shared_with
+from prism_bench.io.files import shared_with
 from prism_bench.mangling import function_of
 from prism_bench.toolchain import toolchain_of
 

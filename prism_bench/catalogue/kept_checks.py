@@ -8,7 +8,7 @@ from pathlib import Path
 
 import prism_bench
 from prism_bench.errors import CacheUnavailable
-from prism_bench.files import cache_folder, default_folder, hash_of_files, write_atomically
+from prism_bench.io.files import cache_folder, default_folder, hash_of_files, write_atomically
 
 _MOST = 16  # states of the catalogue that are remembered
 _passed: set[str] = set()  # in this process, whose cache may take no file

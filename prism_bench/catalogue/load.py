@@ -11,7 +11,7 @@ from prism_bench.catalogue.catalogue import Problem
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.catalogue.project_source import placed
 from prism_bench.errors import PrismBenchError, SpecError
-from prism_bench.files import family_of
+from prism_bench.io.files import family_of
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec_modules import BUILT_IN, execute
 

@@ -14,8 +14,8 @@ from prism_bench.record import raw_source
 from prism_bench.cli.help import GROUPS, GroupedHelp, command_class
 from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed
-from prism_bench.extras import extras_named
-from prism_bench.interrupts import guarded
+from prism_bench.io.extras import extras_named
+from prism_bench.io.interrupts import guarded
 from prism_bench.options.output import complain, guarded_output, os_words, refuse_empty
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench.io import interrupts
+from prism_bench import options
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError
 from prism_bench.options import pairs
 from prism_bench.units import count_text

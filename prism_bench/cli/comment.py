@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import options, project
+from prism_bench import options
+from prism_bench.io import project
 
 NAME = "comment"
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench.io import interrupts
+from prism_bench import options
 from prism_bench.errors import UsageError, unknown
 from prism_bench.options import pairs
 from prism_bench.options.fleet import FleetOption, WorkersOption
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from prism_bench.analysis.compare.verdict import VerdictRules
     from prism_bench.run.sides import Choice, Sides
     from prism_bench.record.run_record import CaseResult, RunRecord
-    from prism_bench.saving import Saver
+    from prism_bench.io.saving import Saver
     from prism_bench.studies.fleet_pairs import PairJudge
     from prism_bench.studies.pairs import PairEffort, Records
 

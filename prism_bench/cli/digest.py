@@ -54,7 +54,7 @@ def command(
 def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
     """Return the context of each machine, and the newest files that could not be used."""
     from prism_bench.record import store
-    from prism_bench.cycles import no_collection
+    from prism_bench.io.cycles import no_collection
     from prism_bench.report.site.context import contexts
     from prism_bench.report.site.newest import newest_of_each
     from prism_bench.report.site.places import Places
@@ -67,7 +67,7 @@ def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Seq
 
 
 def _write(path: Path | None, form: Callable[[dict[str, Any]], str], contents: dict[str, Any]) -> None:
-    from prism_bench.files import write_atomically
+    from prism_bench.io.files import write_atomically
 
     try:
         if path:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from prism_bench import options, project
+from prism_bench import options
+from prism_bench.io import project
 from prism_bench.cli import run
 from prism_bench.errors import UsageError
 from prism_bench.options import pairs
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench.io import interrupts
+from prism_bench import options
 from prism_bench.options import pairs
 from prism_bench.options.tuned import TunedOption
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 
 NAME = "noise"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS}

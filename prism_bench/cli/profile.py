@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench.io import interrupts
+from prism_bench import options
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
 from prism_bench.options.tuned import TunedOption, configured
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:
     from prism_bench.record.run_record import RunRecord

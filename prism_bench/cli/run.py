@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prism_bench import interrupts, options, saving
+from prism_bench.io import interrupts, saving
+from prism_bench import options
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.monitor.sampler import HERTZ

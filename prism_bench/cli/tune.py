@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench.io import interrupts
+from prism_bench import options
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.options import pairs
 from prism_bench.options.fleet import FleetOption, WorkersOption
 from prism_bench.options.limits import TimeoutOption
 from prism_bench.options.progress import progress_bar
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 from prism_bench.spec.tune import written
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 
 # Machine code or PTX (None if the compiler refused), mangled names by entry, and the compiler's log.
 Compilation = tuple[bytes | None, dict[str, str], str]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.files import shared_with
+from prism_bench.io.files import shared_with
 from prism_bench.toolchain import toolchain_of
 
 if TYPE_CHECKING:

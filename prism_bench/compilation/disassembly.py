@@ -10,7 +10,7 @@ from prism_bench.compilation.code_difference import CodeFacts, EntryDifference, 
 from prism_bench.compilation.listing import FunctionListing, read_listing
 from prism_bench.compilation.tools import tool
 from prism_bench.errors import BackendUnavailable
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 
 PROGRAM = "nvdisasm"
 _SECONDS = 60

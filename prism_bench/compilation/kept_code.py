@@ -6,7 +6,7 @@ from pathlib import Path
 from prism_bench.compilation.code import sass_hash
 from prism_bench.compilation.disassembly import CompiledEntry
 from prism_bench.compilation.program import kept_program
-from prism_bench.files import cache_folder
+from prism_bench.io.files import cache_folder
 
 
 def kept_entries(source: str, architecture: str, sass: str) -> dict[str, CompiledEntry]:

@@ -20,10 +20,10 @@ from prism_bench.compilation.nvcc import compile_by_nvcc, nvcc_version
 from prism_bench.compilation.prebuilt import prebuilt_code
 from prism_bench.entry import missing_entry
 from prism_bench.errors import CompilationFailed
-from prism_bench.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
+from prism_bench.io.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
 from prism_bench.mangling import function_of
 from prism_bench.sources.includes import C_HEADERS
-from prism_bench.strict_json import json_text
+from prism_bench.io.strict_json import json_text
 from prism_bench.toolchain import Toolchain, is_prebuilt, toolchain_of
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")

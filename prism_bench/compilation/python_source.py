@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from prism_bench.files import family_folder, first_in, shared_with
+from prism_bench.io.files import family_folder, first_in, shared_with
 
 
 def python_files(source: Path) -> tuple[Path, ...]:

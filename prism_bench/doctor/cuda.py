@@ -9,7 +9,7 @@ from prism_bench.compilation.headers import include_folders
 from prism_bench.doctor.check import Check, broken, missing, works
 from prism_bench.doctor.device import NODES
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x")
 HEADERS = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.emulator.compiler import find_compiler, sanitizer_library
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
-from prism_bench.files import cache_folder, writable_cache
-from prism_bench.installation import pip_install, source, strangers
+from prism_bench.io.files import cache_folder, writable_cache
+from prism_bench.io.installation import pip_install, source, strangers
 from prism_bench.units import count_text
 
 _BUSY = 0.5  # of the cores

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from prism_bench import files
+from prism_bench.io import files
 from prism_bench.emulator.compiler import (
     HERE,
     INCLUDE,
@@ -22,7 +22,7 @@ from prism_bench.emulator.compiler import (
     runtime_options,
 )
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
-from prism_bench.locks import lock
+from prism_bench.io.locks import lock
 
 _PRELUDE = "cuda_on_cpu.h"
 _CALLS_OF_MODE = {"fast": 0, "race": 1, "address": 2}  # that the sanitizer itself has in each object file

@@ -29,10 +29,10 @@ from prism_bench.emulator.messages import (
     unpack_arguments,
 )
 from prism_bench.errors import PrismBenchError
-from prism_bench.workers.channel import FrameChannel
-from prism_bench.workers.child import end_with
-from prism_bench.workers.frames import Frame
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.frames import Frame
+from prism_bench.io.workers.refusal import Refusal
 
 _Reply = tuple[Answer, Sequence[np.ndarray]]
 

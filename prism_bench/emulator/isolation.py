@@ -35,9 +35,9 @@ from prism_bench.emulator.messages import (
 from prism_bench.emulator.report import LaunchFinding, LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import BackendUnavailable
-from prism_bench.workers.frames import Frame, FrameError
-from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.frames import Frame, FrameError
+from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
+from prism_bench.io.workers.refusal import Refusal
 
 _SANITIZER = {
     "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",

@@ -13,8 +13,8 @@ from prism_bench.emulator.arguments import NotAnArgument, describe
 from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
-from prism_bench.workers.frames import can_be_sent
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.frames import can_be_sent
+from prism_bench.io.workers.refusal import Refusal
 
 
 class ArgumentPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from prism_bench.emulator.compiler import INCLUDE
 from prism_bench.errors import SpecError
-from prism_bench.files import first_in
+from prism_bench.io.files import first_in
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
 _PLACE = re.compile(r'^#line (\d+) "(.*)"$')

@@ -20,7 +20,7 @@ from prism_bench.run.ceilings import anchor_cases, ceiling_cases
 from prism_bench.run.forecast import MOST_READ, ROUGH, costs_of
 from prism_bench.run.settings import Settings
 from prism_bench.record.run_record import RunRecord
-from prism_bench.saving import Due
+from prism_bench.io.saving import Due
 
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"
 BLOCK_SECONDS = 90.0  # of a job at least

@@ -8,7 +8,7 @@ from typing import Any
 from prism_bench.record import identity
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.files import CACHE_REFUSED
+from prism_bench.io.files import CACHE_REFUSED
 from prism_bench.fleet.board import FleetBoard
 from prism_bench.fleet.describe import place_of
 from prism_bench.fleet.dispatch import BoardRefused, BoardState

@@ -9,7 +9,7 @@ from typing import Any
 from prism_bench import __version__
 from prism_bench.record import identity
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.fleet.board import (
     BoardClaim,
     FleetBoard,
@@ -26,9 +26,9 @@ from prism_bench.spec.host_plan import Device
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings, to_plain
-from prism_bench.saving import warn
-from prism_bench.workers.handle import START_SECONDS
-from prism_bench.workers.process import WorkerDied, died_at_start, work
+from prism_bench.io.saving import warn
+from prism_bench.io.workers.handle import START_SECONDS
+from prism_bench.io.workers.process import WorkerDied, died_at_start, work
 
 CALL = f"{__name__}:described"
 PACKAGE = Path(__file__).parent.parent

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
 from prism_bench.fleet.board import FleetBoard
 from prism_bench.fleet.fleet import LOOK_SECONDS, Fleet, JobMessage, failure, is_loss
 from prism_bench.fleet.placement import CaseGroup, Schedule
-from prism_bench.saving import warn
+from prism_bench.io.saving import warn
 
 RESULT_SECONDS = 60.0  # for the result of a job that has ended
 MOST_LOSSES = 3  # of workers that were at the same group: it is to blame, then

@@ -13,7 +13,7 @@ from prism_bench.run.catalogue_run import Run
 from prism_bench.run.driver import Progress
 from prism_bench.run.settings import Settings, from_plain
 from prism_bench.record.run_record import CaseResult, encode_case
-from prism_bench.workers.process import WorkerDied
+from prism_bench.io.workers.process import WorkerDied
 
 CALL = f"{__name__}:measure"
 

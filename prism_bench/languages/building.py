@@ -19,14 +19,14 @@ from prism_bench.compilation.elf import check_card
 from prism_bench.compilation.python_source import python_hash, python_texts
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.files import cache_errors, cache_folder, family_folder, write_atomically
+from prism_bench.io.files import cache_errors, cache_folder, family_folder, write_atomically
 from prism_bench.spec.instance import Instance
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.languages.compiler_process import ask
 from prism_bench.languages.language import language
 from prism_bench.languages.messages import CompiledAnswer, CompileQuestion
 from prism_bench.spec.parts import CUDA
-from prism_bench.strict_json import json_text
+from prism_bench.io.strict_json import json_text
 from prism_bench.toolchain import is_prebuilt, toolchain_of
 
 PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards

@@ -17,7 +17,7 @@ from prism_bench.spec.byname import line_in
 from prism_bench.compilation.elf import check_card
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
-from prism_bench.files import family_folder
+from prism_bench.io.files import family_folder
 from prism_bench.languages.guarded import GuardedArrays
 from prism_bench.languages.language import InterpretedLaunch, Language, language
 from prism_bench.languages.messages import (
@@ -30,10 +30,10 @@ from prism_bench.languages.messages import (
     LanguageQuestion,
 )
 from prism_bench.spec_modules import catalogue_package, execute, module_name
-from prism_bench.workers.channel import FrameChannel
-from prism_bench.workers.child import end_with
-from prism_bench.workers.frames import Frame
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.frames import Frame
+from prism_bench.io.workers.refusal import Refusal
 
 _Reply = tuple[LanguageAnswer, Sequence[np.ndarray]]
 

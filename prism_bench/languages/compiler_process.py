@@ -16,9 +16,9 @@ import numpy as np
 from prism_bench.errors import CompilationFailed
 from prism_bench.languages.language import language
 from prism_bench.languages.messages import ANSWERS, EmulatedAnswer, EmulateQuestion, LanguageAnswer, LanguageQuestion
-from prism_bench.workers.frames import Frame, FrameError
-from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.frames import Frame, FrameError
+from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
+from prism_bench.io.workers.refusal import Refusal
 
 LIMIT_SECONDS = 300.0  # for one kernel, and for a compiler's first import
 _LARGEST = 1 << 30  # bytes of a cubin, or of an interpreter's arrays

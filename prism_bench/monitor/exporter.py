@@ -21,7 +21,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIServer
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.monitor import export
 from prism_bench.monitor.executions import Executions
 from prism_bench.monitor.quantities import QUANTITIES

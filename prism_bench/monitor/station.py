@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prism_bench.alerts import Alert
 from prism_bench.errors import UsageError
-from prism_bench.files import cache_folder
+from prism_bench.io.files import cache_folder
 from prism_bench.monitor import devices as listing
 from prism_bench.monitor import export, gpm
 from prism_bench.monitor.alerts import ActiveAlert, AlertRule, AlertWatch

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from prism_bench.run.interleave import Build, Growth
     from prism_bench.run.sides import Choice, Sides
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.saving import Saver
+    from prism_bench.io.saving import Saver
     from prism_bench.studies.fleet_pairs import PairJudge
     from prism_bench.studies.pairs import PairEffort, Records
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options, project
+from prism_bench import options
+from prism_bench.io import project
 from prism_bench.spec.case import Case
 from prism_bench.options.announcement import DescribedBackend
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
 from prism_bench.units import count_text
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable, ResultsError
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue, ProfilerAdvice
 from prism_bench.profilers.numbers import to_si
 

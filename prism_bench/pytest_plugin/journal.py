@@ -17,7 +17,7 @@ from prism_bench.pytest_plugin.timed_test import TimedTest
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.settings import PROTOCOL
 from prism_bench.record.run_record import CaseResult, JsonTable, decode_case, encode_case
-from prism_bench.strict_json import json_line
+from prism_bench.io.strict_json import json_line
 
 # Times of functions in one process are an own series: `by` separates them from those of `prism-bench run`.
 _PROTOCOL: Mapping[str, object] = {"version": PROTOCOL, "by": "pytest"}

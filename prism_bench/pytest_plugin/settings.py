@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import project
+from prism_bench.io import project
 
 NOISE = 0.01  # the relative excess below which nothing is called missed
 

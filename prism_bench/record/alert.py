@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from prism_bench.strict_json import json_line
+from prism_bench.io.strict_json import json_line
 
 
 @dataclass(frozen=True)

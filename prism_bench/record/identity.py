@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import prism_bench
-from prism_bench import project
+from prism_bench.io import project
 
 MACHINE = "PRISM_BENCH_MACHINE"
 COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from prism_bench import notebook
+from prism_bench import display
 from prism_bench.errors import UsageError
-from prism_bench.extras import extras_named
+from prism_bench.io.extras import extras_named
 from prism_bench.units import count_text, time_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def measurement_html(self: "Measurement") -> str:
     groups = [(f"process {number}", process) for number, process in enumerate(self.processes, 1)]
     samples = self.samples
     ends = (time_text(min(samples)), time_text(max(samples))) if samples else None
-    return notebook.view(str(self), notebook.dots(groups, ends))
+    return display.view(str(self), display.dots(groups, ends))
 
 
 def case_line(self: "CaseResult") -> str:
@@ -48,7 +48,7 @@ def case_html(self: "CaseResult") -> str:
     others = [[one.metric, time_text(one.median), one.reason or ""] for one in self.measurements
               if one.subject == "kernel"]  # fmt: skip
     heading = f"{self.name}: {self.status}" + (f" ({self.reason})" if self.reason else "")
-    return notebook.view(heading, notebook.bars(rows), notebook.table(["metric", "median", "reason"], others))
+    return display.view(heading, display.bars(rows), display.table(["metric", "median", "reason"], others))
 
 
 def record_line(self: "RunRecord") -> str:
@@ -66,8 +66,8 @@ def record_html(self: "RunRecord") -> str:
     every = [value for _, values in groups for value in values]
     ends = (time_text(min(every)), time_text(max(every))) if every else None
     bad = [[case.name, case.status, case.reason or ""] for case in self.cases if case.status not in ("ok", "skipped")]
-    return notebook.view(record_line(self)[1:-1] + ": " + heading, notebook.dots(groups, ends),
-                         notebook.table(["case", "status", "reason"], bad))  # fmt: skip
+    return display.view(record_line(self)[1:-1] + ": " + heading, display.dots(groups, ends),
+                         display.table(["case", "status", "reason"], bad))  # fmt: skip
 
 
 def record_plot(self: "RunRecord", pattern: str = "*", label: str | None = None) -> Any:

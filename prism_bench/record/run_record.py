@@ -59,7 +59,7 @@ from itertools import compress
 from typing import Any, get_args
 
 from prism_bench.record.boards import uuids_of
-from prism_bench.cycles import no_collection
+from prism_bench.io.cycles import no_collection
 from prism_bench.record.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.record.identity import Owner, environment_of
 from prism_bench.record.measurement import Measurement

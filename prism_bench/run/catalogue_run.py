@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 from prism_bench.backends.cuda.torch_cache import forget_choices
 from prism_bench.spec.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
@@ -28,9 +28,9 @@ from prism_bench.run.settings import Settings, to_plain
 from prism_bench.run.standby import Standby, libraries_of
 from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.saving import Due
-from prism_bench.workers.handle import WorkerEnvironment
-from prism_bench.workers.process import WorkerDied
+from prism_bench.io.saving import Due
+from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.io.workers.process import WorkerDied
 
 
 class Run(TaskDriver):

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, suppress
 from threading import Thread
 
 from prism_bench.run.places import HERE
-from prism_bench.workers.handle import WorkerEnvironment
-from prism_bench.workers.process import EventWorker, WorkerDied, work
+from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.io.workers.process import EventWorker, WorkerDied, work
 
 
 class KernelCompilation(AbstractContextManager["KernelCompilation"]):

@@ -17,7 +17,7 @@ from prism_bench.run.measuring import is_sticky
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers_ahead import task_parts
 from prism_bench.run.worker import private_output
-from prism_bench.workers.child import end_with
+from prism_bench.io.workers.child import end_with
 
 
 def main() -> None:

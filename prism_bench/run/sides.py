@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prism_bench import project
+from prism_bench.io import project
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, Problem, discover
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.files import family_folder
+from prism_bench.io.files import family_folder
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
 from prism_bench.run.record_builder import catalogue_name

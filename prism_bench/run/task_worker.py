@@ -19,8 +19,8 @@ from prism_bench.run.orders import TaskOrder
 from prism_bench.run.settings import PROTOCOL
 from prism_bench.run.worker import private_output
 from prism_bench.record.run_record import CaseResult, encode_case
-from prism_bench.workers.child import end_with
-from prism_bench.workers.events import WorkerEvent
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.events import WorkerEvent
 
 
 @dataclass(frozen=True)

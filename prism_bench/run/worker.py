@@ -28,9 +28,9 @@ from prism_bench.run.peers import PeerSpoiled
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import PROTOCOL, from_plain
 from prism_bench.record.run_record import encode_case
-from prism_bench.strict_json import json_line
-from prism_bench.workers.child import end_with
-from prism_bench.workers.events import WorkerEvent
+from prism_bench.io.strict_json import json_line
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.events import WorkerEvent
 
 SETTING_UP = 3  # times as long as another step of a peer
 

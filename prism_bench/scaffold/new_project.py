@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import UsageError
-from prism_bench.installation import published_source
+from prism_bench.io.installation import published_source
 from prism_bench.scaffold.parts import REMOTE, ProjectFacts, configuration_file, example_files, part_files
 from prism_bench.scaffold.skeletons import FoundFiles, skeleton_files
 from prism_bench.scaffold.writing import LeftFile, PlannedFile, WrittenFiles, write

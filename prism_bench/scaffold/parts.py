@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench import project
+from prism_bench.io import project
 from prism_bench.catalogue.load import require_definition
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.installation import git_output, pip_install, published_source
+from prism_bench.io.installation import git_output, pip_install, published_source
 from prism_bench.run.worktree import default_branch
 from prism_bench.scaffold.writing import DRAFT, LeftFile, PlannedFile
-from prism_bench.strict_json import quoted
+from prism_bench.io.strict_json import quoted
 
 if TYPE_CHECKING:
     from jinja2 import Environment

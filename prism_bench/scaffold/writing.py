@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prism_bench.errors import UsageError
-from prism_bench.files import create_file, write_atomically
+from prism_bench.io.files import create_file, write_atomically
 
 EXISTS = "exists"
 DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command

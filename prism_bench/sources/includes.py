@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from prism_bench.files import first_in
+from prism_bench.io.files import first_in
 
 # What NVRTC and the emulator can include.
 _FOR_DEVICES = re.compile(

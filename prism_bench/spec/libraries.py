@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from importlib.util import find_spec
 from typing import Literal
 
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 
 ArrayPackage = Literal["torch", "cupy", "jax"]
 

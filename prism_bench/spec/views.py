@@ -5,7 +5,7 @@ The functions are methods of `Case` and `KernelSpec`, which import them.
 
 from typing import TYPE_CHECKING
 
-from prism_bench import notebook
+from prism_bench import display
 from prism_bench.units import bytes_text, count_text, rate_text
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def case_view_html(self: "Case") -> str:
     rows += [
         [name, ", ".join(words)] for name, words in (("peers", self.spec.peers), ("tunable", self.tunable)) if words
     ]
-    return notebook.view(f"{self.name}: {self.label} of {self.spec.family}", notebook.bars(buffers),
-                         notebook.table(["launch", ""], rows))  # fmt: skip
+    return display.view(f"{self.name}: {self.label} of {self.spec.family}", display.bars(buffers),
+                         display.table(["launch", ""], rows))  # fmt: skip
 
 
 def _shape(extents: tuple[int, ...]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from prism_bench.analysis.bisection import Observation, Posterior, next_node, posterior
 from prism_bench.analysis.compare.estimate import OUTGROWN, Spread
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.files import Schema
+from prism_bench.io.files import Schema
 from prism_bench.studies.history_nodes import HistoryNode
 
 SCHEMA = Schema("the state of a bisection", 1, "prism-bench bisect --state FILE")

@@ -20,7 +20,7 @@ from prism_bench.compilation.imported import distribution_word, imported_words
 from prism_bench.compilation.program import content_hash
 from prism_bench.compilation.python_source import python_texts
 from prism_bench.errors import BackendUnavailable, PrismBenchError, described
-from prism_bench.files import family_folder, shared_with
+from prism_bench.io.files import family_folder, shared_with
 from prism_bench.spec.host_plan import Device
 from prism_bench.spec.instance import Instance
 from prism_bench.spec.kernel import KernelSpec

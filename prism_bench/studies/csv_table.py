@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 
 
 def table_text(rows: Iterable[Any], columns: Sequence[str] = ()) -> str:

@@ -8,7 +8,7 @@ from prism_bench.record import store
 from prism_bench.run import Progress, Settings
 from prism_bench.run.interleave import DEVICE_METRICS, Build, Growth, interleaved, pair_settings
 from prism_bench.record.run_record import RunRecord
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 from prism_bench.tuning.applied import Applied
 
 Records = tuple[RunRecord, RunRecord]

@@ -13,11 +13,11 @@ from prism_bench.backends import Backend
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.profilers import ncu_csv, ncu_report
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.record.run_record import RunRecord
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 from prism_bench.studies import profiling, tracing
 from prism_bench.studies.profiling import ProfilePlan
 

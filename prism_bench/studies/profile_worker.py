@@ -28,7 +28,7 @@ from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run.measuring import is_sticky
 from prism_bench.run.verification import Entry, compare_outputs, complaint, passed
 from prism_bench.record.run_record import Status
-from prism_bench.strict_json import json_line
+from prism_bench.io.strict_json import json_line
 from prism_bench.units import count_text
 
 

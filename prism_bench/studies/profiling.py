@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 from prism_bench.backends import Backend
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
@@ -28,7 +28,7 @@ from prism_bench.run.ceilings import ceiling_cases
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.session import result_of
 from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord, Status
-from prism_bench.strict_json import json_line
+from prism_bench.io.strict_json import json_line
 from prism_bench.studies.profile_worker import (
     ProfileEvent,
     ProfileOrder,
@@ -39,7 +39,7 @@ from prism_bench.studies.profile_worker import (
     progress,
     read_events,
 )
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
 PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before

@@ -12,7 +12,7 @@ from itertools import repeat
 from pathlib import Path
 
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.files import cache_folder, path_part, write_atomically
+from prism_bench.io.files import cache_folder, path_part, write_atomically
 from prism_bench.record.store.shards import ShardFolder
 from prism_bench.record.store.upkeep import removable
 from prism_bench.studies.keeping import HistoryTarget, history_target

@@ -22,7 +22,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.profilers.cupti import ActivityCollector
 from prism_bench.profilers.timeline_file import save
-from prism_bench.strict_json import json_line
+from prism_bench.io.strict_json import json_line
 
 
 class TraceOrder(TypedDict, total=False):

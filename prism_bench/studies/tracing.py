@@ -13,10 +13,10 @@ from prism_bench.profilers import nsys, nsys_csv, nsys_sqlite, timeline_file, to
 from prism_bench.profilers.cupti import injection_library
 from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.timeline import Timeline
-from prism_bench.strict_json import json_line
+from prism_bench.io.strict_json import json_line
 from prism_bench.studies.profile_worker import ProfileOrder
 from prism_bench.studies.trace_worker import TraceOrder
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 
 REPEATS = 20
 GRACE = 120.0  # seconds in which nsys may write its report after the program has ended

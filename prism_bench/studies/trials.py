@@ -15,8 +15,8 @@ from prism_bench.run.places import HERE
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, Watching, to_plain
 from prism_bench.record.run_record import CaseResult, decode_case
-from prism_bench.workers.conversation import Conversation
-from prism_bench.workers.process import WorkerDied, died_at_start
+from prism_bench.io.workers.conversation import Conversation
+from prism_bench.io.workers.process import WorkerDied, died_at_start
 
 CLOCKS = ("cold_time", "wall_time")  # of a device, and of a CPU
 QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)

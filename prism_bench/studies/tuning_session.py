@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.record import identity
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.tuning import Decided, Searched, decided

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_bench.files import Schema, four_digits, path_part
+from prism_bench.io.files import Schema, four_digits, path_part
 from prism_bench.tuning.bucket import REACH, bucket_of, distance
 from prism_bench.tuning.choice import TuningChoice
 

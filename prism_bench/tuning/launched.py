@@ -7,7 +7,7 @@ tolerances, comments, docstrings and annotations are no part of it.
 import hashlib
 
 from prism_bench.spec.called import as_call
-from prism_bench.files import family_folder, shared_with
+from prism_bench.io.files import family_folder, shared_with
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.languages import source_hash
 from prism_bench.tuning.code_of import CodeWords

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from prism_bench.files import Schema, four_digits, path_part
+from prism_bench.io.files import Schema, four_digits, path_part
 from prism_bench.tuning.crossover import CrossoverRow
 
 SCHEMA = Schema("measured policies", 1, "prism-bench select --measure")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 
 SEED = 0
 WRONG = 1e6  # seconds: the time of a configuration without one, so that no strategy stays near it

@@ -18,7 +18,7 @@ from math import fsum, log1p
 import numpy as np
 
 from prism_bench import __version__
-from prism_bench.installation import DISTRIBUTION
+from prism_bench.io.installation import DISTRIBUTION
 from prism_bench.studies.bisecting import Logs, SearchLimits, bisected
 from prism_bench.studies.case_code import CaseCode
 from prism_bench.studies.history_nodes import HistoryNode

@@ -24,8 +24,8 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.measure import ClockGate
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.settings import Settings
-from prism_bench.strict_json import json_line, json_text
-from prism_bench.workers.child import environment
+from prism_bench.io.strict_json import json_line, json_text
+from prism_bench.io.workers.child import environment
 from prism_bench.spec.workload import Workload
 
 SIZES = (100_000, 1 << 20, 16 << 20, 64 << 20, 256 << 20)

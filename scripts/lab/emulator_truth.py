@@ -20,13 +20,13 @@ from prism_bench.backends.emulator import refusal
 from prism_bench.spec.case import Case, InputArray
 from prism_bench.catalogue import built_in
 from prism_bench.spec.deviation import Comparison, compare
-from prism_bench.extras import host_special
-from prism_bench.interrupts import allowed, held
-from prism_bench.saving import Due, Saver
+from prism_bench.io.extras import host_special
+from prism_bench.io.interrupts import allowed, held
+from prism_bench.io.saving import Due, Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.units import count_text
-from prism_bench.workers.child import end_with_parent
+from prism_bench.io.workers.child import end_with_parent
 
 COLUMNS = (
     "kernel", "variant", "cases", "outputs", "elements", "largest_absolute", "largest_relative", "place", "verdict",

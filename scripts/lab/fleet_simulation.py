@@ -18,7 +18,7 @@ from prism_bench.record import store
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.fleet.catalogue_run import block_seconds
 from prism_bench.fleet.placement import CaseGroup, JobOverhead, Schedule, costed_groups, job_overhead
 from prism_bench.run.case_costs import CaseCosts, recorded_costs

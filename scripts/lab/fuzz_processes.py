@@ -20,9 +20,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from prism_bench.record import store
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.strict_json import json_text
+from prism_bench.io.strict_json import json_text
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.exported import exported

@@ -25,7 +25,7 @@ from prism_bench.backends import Runnable, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid, PrismBenchError
 from prism_bench.record.evidence import Energy
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.measure import ClockGate, Criterion
 from prism_bench.record.measurement import Sample
 from prism_bench.monitor import Sampler, sampling, watched
@@ -34,7 +34,7 @@ from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.probe import Probe
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.watcher import DeviceWatcher
-from prism_bench.strict_json import json_text
+from prism_bench.io.strict_json import json_text
 from prism_bench.studies import REPOSITORY
 
 KERNELS = ("vector_add", "softmax", "conv2d", "matmul", "relu")

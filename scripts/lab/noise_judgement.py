@@ -24,13 +24,13 @@ from prism_bench.backends import open_backend
 from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
-from prism_bench.interrupts import held
+from prism_bench.io.interrupts import held
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.interleave import MAIN_METRICS, Build, interleaved, pair_settings
 from prism_bench.record.run_record import RunRecord
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from lab.dealt import FLOORS, dealt_rows, summary

@@ -34,10 +34,10 @@ from prism_bench.extensions.persistent.latency import LatencySamples, LatencySiz
 from prism_bench.extensions.persistent.record import EMPTY, GRAPH, LAUNCH, ItemTimes, LatencyRecord
 from prism_bench.extensions.persistent.runnable import ServedRunnable
 from prism_bench.record.identity import commit_of, machine
-from prism_bench.interrupts import allowed, held
+from prism_bench.io.interrupts import allowed, held
 from prism_bench.options import out
 from prism_bench.run.verification import complaint, passed, verify_prepared
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.units import time_text
 

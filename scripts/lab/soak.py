@@ -19,13 +19,13 @@ from random import Random
 
 from prism_bench.record import store
 from prism_bench.errors import ResultsError
-from prism_bench.saving import INTERVAL
+from prism_bench.io.saving import INTERVAL
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
 from lab.soak_job import results_of
-from prism_bench.temporaries import ENDING
+from prism_bench.io.temporaries import ENDING
 from prism_bench.units import count_text
-from prism_bench.workers.child import children_of, environment
+from prism_bench.io.workers.child import children_of, environment
 
 GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
 SLOWER = 1.8  # than a run alone is one of several at once

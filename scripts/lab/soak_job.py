@@ -5,7 +5,7 @@ task begins and DONE are finished, and `saved NAME RESULTS DONE` when a save has
 as if the clock had been set back for each.
 """
 
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 
 if __name__ == "__main__":
     interrupts.starting()
@@ -19,7 +19,7 @@ from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.run import Progress, Settings, run
 from prism_bench.record.run_record import RunRecord
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 
 CREATED = "2026-01-01T00:00:00"
 QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samples=3, max_samples=3))

@@ -24,12 +24,12 @@ from typing import Any
 
 from prism_bench.record import store
 from prism_bench.record.formats.asv_out import write
-from prism_bench.strict_json import json_text
+from prism_bench.io.strict_json import json_text
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.ledger import NightlyRun
 from prism_bench.units import count_text
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 
 NOISE, FIRST = 0.005, datetime(2024, 1, 1, 3)
 MACHINE = "nvidia-h200"

@@ -23,7 +23,7 @@ import numpy
 from prism_bench import __version__
 from prism_bench.analysis.trend.detection import level_changes
 from prism_bench.analysis.trend.series import visiting
-from prism_bench.installation import DISTRIBUTION
+from prism_bench.io.installation import DISTRIBUTION
 
 RUNS, CLOCK, SLOW_CLOCK = 120, 1.98e9, 1.83e9
 SLOW_SHARE, OUTLIER_SHARE, QUANTUM = 0.15, 0.05, 0.05

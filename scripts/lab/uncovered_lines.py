@@ -20,10 +20,10 @@ from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.profilers.failures import last_words
-from prism_bench.strict_json import json_line
+from prism_bench.io.strict_json import json_line
 from prism_bench.studies import REPOSITORY
 from prism_bench.units import count_text
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 
 LineCounts = Mapping[Path, Mapping[int, int]]  # how often each line of each source was executed
 

@@ -15,7 +15,7 @@ from prism_bench.spec.called import KernelCall
 from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.run.verification import passed, verify, verify_prepared
 from prism_bench.spec.parts import no_launch
 from prism_bench.tuning.launched import launched

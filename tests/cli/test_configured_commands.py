@@ -94,7 +94,7 @@ def test_a_folder_of_kernels_that_is_not_used_is_pointed_out(shell, tmp_path):
 def test_the_catalogue_of_an_installed_package_is_never_used_silently(shell, tmp_path, monkeypatch):
     package = tmp_path / "site" / "prism_bench"
     shutil.copytree(TOYS, package / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr("prism_bench.files._PACKAGE", package)
+    monkeypatch.setattr("prism_bench.io.files._PACKAGE", package)
     found = shell("list", "double", "--json")
     assert "double" in {case["kernel"] for case in found.json}
     cure = "'prism-bench init' sets up yours, or --catalogue FOLDER names it"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import temporaries
-from prism_bench.saving import INTERVAL
-from prism_bench.workers.child import environment
+from prism_bench.io import temporaries
+from prism_bench.io.saving import INTERVAL
+from prism_bench.io.workers.child import environment
 from tests.cli.conftest import TOYS
 
 TUNABLE = TOYS.parent / "tunable"

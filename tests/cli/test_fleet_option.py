@@ -11,7 +11,7 @@ from rich.console import Console
 from prism_bench import options
 from prism_bench.record import store
 from prism_bench.fleet import BoardState, FleetProgress, cluster
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.options import fleet
 from prism_bench.options.progress import SECONDS
 

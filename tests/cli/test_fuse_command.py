@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.compilation import bindings
 from prism_bench.errors import BackendUnavailable
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 
 NAME = "fused_kl_complexity"
 FILES = {f"{NAME}.{suffix}" for suffix in ("cu", "ptx", "json")}

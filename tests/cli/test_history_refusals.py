@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.studies.keeping.storage import UrlStorage
 from tests.cli.clones import alerts, git, remote_project  # noqa: F401
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import project
+from prism_bench.io import project
 from prism_bench.errors import BackendUnavailable
 from prism_bench.scaffold import PARTS, new_project
 

@@ -15,7 +15,7 @@ from prism_bench.options import parts
 from prism_bench.report import nightly
 from prism_bench.report.nightly import NightlyResult
 from prism_bench.studies.nightly import NightlyPlan, again
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 from tests.cli.conftest import TOYS
 
 QUICK = ("--backend", "null", "--processes", "1", "--filter", "triple", "--filter", "double")

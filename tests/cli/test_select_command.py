@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.policies.measuring import PolicyMeasurement
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 
 NEEDED = ("basic/matmul", "tensor_core/tensor_core_matmul", "tensor_core/tensor_core_matmul_wmma",
           "tensor_core/fp16_to_fp32", "pixel/pixel_entropy", "time_series/lstm_cell")  # fmt: skip

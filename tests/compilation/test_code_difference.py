@@ -15,7 +15,7 @@ from prism_bench.compilation.code_difference import CodeFacts, differences, entr
 from prism_bench.compilation.disassembly import CompiledEntry
 from prism_bench.compilation.listing import read_listing
 from prism_bench.errors import BackendUnavailable
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.report.code_difference import changes_of, code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
 

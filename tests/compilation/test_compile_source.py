@@ -11,7 +11,7 @@ from prism_bench.compilation import bindings, compile_source, include_folders, n
 from prism_bench.compilation.code import data_hash
 from prism_bench.compilation.program import content_hash
 from prism_bench.errors import BackendUnavailable, CompilationFailed
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 
 SOURCES = Path(__file__).parent / "sources"
 

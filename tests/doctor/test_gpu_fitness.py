@@ -16,7 +16,7 @@ from prism_bench.doctor.fitness.judge import judged_fitness
 from prism_bench.doctor.fitness.noise_rules import figures
 from prism_bench.doctor.fitness.probe import BLOCK, PROBED, ColdProbe, probed_cases
 from prism_bench.errors import BackendUnavailable
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.spec.workload import Workload
 
 QUIET = {"utilization": 0}

@@ -7,7 +7,7 @@ from prism_bench.doctor import cuda, host, libraries, profiling
 from prism_bench.doctor.check import STATES
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extension import installed
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.spec.libraries import Library
 
 

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.emulator import build as building
 from prism_bench.errors import CacheUnavailable
-from prism_bench.files import cache_errors, writable_cache
+from prism_bench.io.files import cache_errors, writable_cache
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from tests.cli.conftest import TOYS

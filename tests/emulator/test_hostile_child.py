@@ -9,8 +9,8 @@ from prism_bench.emulator import isolation
 from prism_bench.emulator.isolation import Child
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.workers import channel
-from prism_bench.workers.handle import WorkerEnvironment
+from prism_bench.io.workers import channel
+from prism_bench.io.workers.handle import WorkerEnvironment
 
 REQUEST = LaunchRequest("one", (1, 1, 1), (1, 1, 1))
 

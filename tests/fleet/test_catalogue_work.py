@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.files import CACHE_REFUSED
+from prism_bench.io.files import CACHE_REFUSED
 from prism_bench.fleet import BoardState, measured_block
 from prism_bench.fleet.catalogue_work import CatalogueWork
 from prism_bench.fleet.dispatch import BoardRefused

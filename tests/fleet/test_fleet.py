@@ -15,7 +15,7 @@ from prism_bench.fleet.board import BoardClaim, SeenWorker
 from prism_bench.fleet.catalogue_run import SECONDS
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
-from prism_bench.saving import INTERVAL
+from prism_bench.io.saving import INTERVAL
 
 TOYS = Path(__file__).parent.parent / "toys"
 QUICK = {metric: Criterion(min_samples=3, max_samples=3) for metric in ("cold_time", "hot_time", "wall_time")}

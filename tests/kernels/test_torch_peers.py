@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.spec import byname
 from prism_bench.catalogue import discover
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.record.check import checked
 from prism_bench.record.store.points import points_in
 from prism_bench.record.store.records import text_at
-from prism_bench.strict_json import json_text
+from prism_bench.io.strict_json import json_text
 from lab import record_fuzz
 from prism_bench.studies.csv_table import table_text
 from prism_bench.studies.exported import exported

@@ -12,7 +12,7 @@ import pytest
 from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.languages import build_request, names, source_hash
 from prism_bench.languages.language import Language, language
 from prism_bench.spec.libraries import Library

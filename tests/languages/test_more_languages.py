@@ -17,7 +17,7 @@ from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.languages import build, build_request, building, language
 from prism_bench.languages.child import real_module
 from prism_bench.languages.language import Language

@@ -245,7 +245,7 @@ def test_a_damaged_table_of_counters_is_named(tmp_path, text, words):
 
 
 def test_a_file_above_the_limit_is_refused(tmp_path, monkeypatch):
-    from prism_bench import foreign_files
+    from prism_bench.io import foreign_files
 
     monkeypatch.setattr(foreign_files.bytes_of, "__defaults__", (10,))
     path = tmp_path / "large.csv"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import notebook
+from prism_bench import display
 from prism_bench.api.callable import Benchmark
 from prism_bench.errors import UsageError
 from prism_bench.record.measurement import Measurement
@@ -70,11 +70,11 @@ def test_text_of_results_is_no_markup():
 def test_empty_results_have_a_view():
     assert "no cases" in record()._repr_html_()
     assert "not measured (no luck)" in Measurement("cold_time", "kernel", (), reason="no luck")._repr_html_()
-    assert "" == notebook.dots([("nothing", [])]) == notebook.bars([]) == notebook.table(["a"], [])
+    assert "" == display.dots([("nothing", [])]) == display.bars([]) == display.table(["a"], [])
 
 
 def test_dots_over_more_than_a_factor_of_ten_are_logarithmic():
-    places = [float(x) for x in re.findall(r'cx="([0-9.]+)"', notebook.dots([("a", [1e-6, 1e-5, 1e-4])]))]
+    places = [float(x) for x in re.findall(r'cx="([0-9.]+)"', display.dots([("a", [1e-6, 1e-5, 1e-4])]))]
     assert pytest.approx(places[2] - places[1], abs=0.2) == places[1] - places[0]
 
 

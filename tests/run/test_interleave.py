@@ -16,7 +16,7 @@ from prism_bench.run.catalogue_run import Run
 from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings, parts_of
 from prism_bench.run.measuring import OUT_OF_MEMORY
 from prism_bench.run.places import measuring
-from prism_bench.workers import process
+from prism_bench.io.workers import process
 
 pytestmark = pytest.mark.xdist_group("interleaved")  # one worker measures the pair
 

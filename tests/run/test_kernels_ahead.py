@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from prism_bench.workers import process
+from prism_bench.io.workers import process
 
 module = import_module("prism_bench.run.kernels_ahead")
 WAIT = 20.0  # seconds, which nothing here needs

@@ -10,7 +10,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.run import lanes_for
 from prism_bench.run.lanes import _lacked_memory, longest_first, sharing_cores, worth
 from prism_bench.run.places import HERE
-from prism_bench.workers import process
+from prism_bench.io.workers import process
 
 TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"]
 
@@ -99,7 +99,7 @@ def test_a_lane_that_never_starts_leaves_its_task_to_the_others(abreast, monkeyp
         started.append(place)
         return process.EventWorker(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place)
 
-    monkeypatch.setattr("prism_bench.workers.conversation.EventWorker", start)
+    monkeypatch.setattr("prism_bench.io.workers.conversation.EventWorker", start)
     record = abreast()
     assert (True, {"ok"}) == (record.complete, {case.status for case in record.cases})
 
@@ -121,7 +121,7 @@ def test_a_process_that_dies_compiling_ahead_ends_no_run(abreast, monkeypatch):
 
 def test_where_no_lane_starts_the_run_says_so(abreast, monkeypatch):
     elsewhere = lambda place: process.EventWorker(replace(place, program="prism_bench.nowhere"))  # noqa: E731
-    monkeypatch.setattr("prism_bench.workers.conversation.EventWorker", elsewhere)
+    monkeypatch.setattr("prism_bench.io.workers.conversation.EventWorker", elsewhere)
     with pytest.raises(BackendUnavailable, match="backend null does not start: the process ended"):
         abreast()
 

@@ -13,7 +13,7 @@ from prism_bench.run.catalogue_run import Run
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks, compile_peers, task_parts
 from prism_bench.run.peers_worker import compile_peer
 from prism_bench.run.settings import Settings
-from prism_bench.workers.process import WorkerDied
+from prism_bench.io.workers.process import WorkerDied
 from tests.run.conftest import TOYS
 
 CATALOGUE = discover(TOYS)

@@ -9,7 +9,7 @@ import pytest
 from prism_bench.record import identity
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.record_builder import RecordBuilder, RunClock, RunSpan, catalogue_name
 from prism_bench.run.settings import Settings

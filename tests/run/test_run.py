@@ -13,7 +13,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
 from prism_bench.measure import shuffled
 from prism_bench.run.places import HERE
-from prism_bench.workers import process
+from prism_bench.io.workers import process
 
 NOISY = """
 import os

@@ -88,7 +88,7 @@ def test_a_side_without_any_usable_spec_is_named(toys, copy):
 
 
 def test_the_bundled_catalogue_of_an_installed_package_has_no_history(copy, monkeypatch):
-    monkeypatch.setattr("prism_bench.files._PACKAGE", copy.parent)
+    monkeypatch.setattr("prism_bench.io.files._PACKAGE", copy.parent)
     catalogue = discover(copy.rename(copy.parent / "kernels"))
     for words in (lambda: words_of(None, None, catalogue), lambda: opened(("main", "HEAD"), Choice(catalogue))):
         with pytest.raises(UsageError, match="the bundled catalogue has no history: run 'prism-bench init', or give"):

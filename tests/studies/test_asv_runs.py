@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.handover import AsvProject, configuration, project_at
 from prism_bench.studies.asv_runs.ledger import NightlyRun, entered, read

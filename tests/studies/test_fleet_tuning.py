@@ -14,7 +14,7 @@ from prism_bench.fleet import BoardState, boards_of, opened, parse
 from prism_bench.fleet.catalogue_run import SECONDS
 from prism_bench.fleet.dispatch import Dispatcher
 from prism_bench.spec.host_plan import Device
-from prism_bench.saving import INTERVAL
+from prism_bench.io.saving import INTERVAL
 from prism_bench.studies import fleet_tuning
 from prism_bench.studies.fleet_tuning import TuningWork, encoded, groups_of, measure, tune_on
 from prism_bench.studies.trials import Bench

@@ -23,7 +23,7 @@ from prism_bench.studies.nightly import (
     place,
 )
 from prism_bench.studies.nightly.again import grown
-from prism_bench.workers.child import environment
+from prism_bench.io.workers.child import environment
 from tests.report.synthetic import case_result, record_of
 
 # A part: prints how far it is, copies its record, and ends with its code; SLOW makes it wait for SIGTERM.

@@ -5,7 +5,7 @@ The functions are methods of `ComparedCase` and `RecordComparison`, which import
 
 from typing import TYPE_CHECKING
 
-from prism_bench import notebook
+from prism_bench import display
 from prism_bench.units import ratio_text, time_text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def compared_line(self: "ComparedCase") -> str:
 def compared_html(self: "ComparedCase") -> str:
     """Return the line over the interval of the ratio; where there is none, with the reason."""
     heading = compared_line(self).removeprefix("<ComparedCase ").removesuffix(">")
-    return notebook.view(heading, notebook.intervals(_intervals([self])))
+    return display.view(heading, display.intervals(_intervals([self])))
 
 
 def comparison_line(self: "RecordComparison") -> str:
@@ -45,8 +45,8 @@ def comparison_html(self: "RecordComparison") -> str:
     shown = [one for one in cases if one.verdict in _MOVED] or cases
     reasons = ["; ".join(filter(None, (one.machine_words, one.reason))) for one in shown]
     rows = [[one.case, one.verdict, *map(time_text, one.seconds), why] for one, why in zip(shown, reasons, strict=True)]
-    table = notebook.table(["case", "verdict", *self.names, "reason"], rows)
-    return notebook.view(_words(self), notebook.intervals(_intervals(shown)), table)
+    table = display.table(["case", "verdict", *self.names, "reason"], rows)
+    return display.view(_words(self), display.intervals(_intervals(shown)), table)
 
 
 def _words(comparison: "RecordComparison") -> str:
@@ -54,11 +54,11 @@ def _words(comparison: "RecordComparison") -> str:
     return f"{comparison.names[1]} against {comparison.names[0]}: {counts or 'no cases'}"
 
 
-def _intervals(cases: "list[ComparedCase]") -> list[notebook.Interval]:
+def _intervals(cases: "list[ComparedCase]") -> list[display.Interval]:
     """Return the ratio of each judged case with its interval."""
     estimates = [(one.case, one.judgement.estimate) for one in cases if one.judgement]
     return [
-        notebook.Interval(name, found.ratio, *found.interval(), ratio_text(found.ratio)) for name, found in estimates
+        display.Interval(name, found.ratio, *found.interval(), ratio_text(found.ratio)) for name, found in estimates
     ]
 
 

@@ -22,7 +22,7 @@ from prism_bench.analysis.gate.toml_table import TomlTable, read_table
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.measure.limits import valid_median
 from prism_bench.spec.metric import MEASURED, is_host_time
 from prism_bench.record.run_record import CaseResult, RunRecord

@@ -32,7 +32,7 @@ from prism_bench.spec.budget import Budget
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.record.identity import slug
 from prism_bench.spec.metric import DERIVED, MEASURED
 from prism_bench.record.run_record import RunRecord

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar, cast, get_origin, overload
 
-from prism_bench.documents import text_of
+from prism_bench.io.documents import text_of
 from prism_bench.errors import ResultsError
 
 _Kind = TypeVar("_Kind")

@@ -17,7 +17,7 @@ from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.backends.cuda.torch_case import peer_names
 from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable
-from prism_bench.files import writable_cache
+from prism_bench.io.files import writable_cache
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.libraries import ArrayPackage
 from prism_bench.monitor.board import board_facts

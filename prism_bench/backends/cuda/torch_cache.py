@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from prism_bench.files import writable_cache
-from prism_bench.locks import lock
+from prism_bench.io.files import writable_cache
+from prism_bench.io.locks import lock
 from prism_bench.spec.peer import Form
 from prism_bench.visible_gpu import cache_of_gpu
 

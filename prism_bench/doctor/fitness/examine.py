@@ -8,7 +8,7 @@ from prism_bench.doctor.fitness.facts import FitnessFacts, GpuReading
 from prism_bench.doctor.fitness.judge import Fitness, judged_fitness
 from prism_bench.doctor.fitness.probe import SECONDS, ColdProbe, NoiseProbe, Progress, probed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 from prism_bench.monitor.devices import devices, visible
 from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.watching import watched

@@ -11,7 +11,7 @@ from prism_bench.catalogue.listing import timed_cases
 from prism_bench.catalogue.load import load_spec
 from prism_bench.doctor.fitness.facts import Kind, ProbedKernel
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.measure.limits import peaks_of
 from prism_bench.record.measurement import Sample
 from prism_bench.spec_modules import catalogue_package, module_name

@@ -14,7 +14,7 @@ from prism_bench.extensions.claims.document import PEER, Claim, ClaimSide
 from prism_bench.extensions.claims.inside import written_inside
 from prism_bench.extensions.claims.picture import badge, ratios_picture, times_picture
 from prism_bench.extensions.claims.replay_document import Replay
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.report.cells import times_text
 from prism_bench.report.templating import environment
 from prism_bench.record.run_record import RunRecord, decode

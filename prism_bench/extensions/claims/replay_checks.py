@@ -17,7 +17,7 @@ from prism_bench.extensions.claims.making import device_in, hashes_of_inputs, la
 from prism_bench.extensions.claims.packing import contents_of, files_of, hashes, unpacked
 from prism_bench.extensions.claims.recompiling import RecompiledCode, compiled_here, compiled_in_jail
 from prism_bench.extensions.claims.replay_document import ReplayCheck
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.measure.limits import Limits
 from prism_bench.measure.plausibility import LaunchWork, is_fp32
 from prism_bench.measure.plausibility import judge as plausible

@@ -31,7 +31,7 @@ from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay
 from prism_bench.run import PROTOCOL, Progress
 from prism_bench.run.interleave import Build
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.temporaries import temporary_folder
+from prism_bench.io.temporaries import temporary_folder
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from prism_bench.extensions.fusion.references import reference, sizes
 from prism_bench.extensions.fusion.source import FusedForm, FusedProgram, fused_program
 from prism_bench.extensions.fusion.stages import AS_BITS, Product
 from prism_bench.extensions.fusion.work import operations
-from prism_bench.files import GENERATED
+from prism_bench.io.files import GENERATED
 from prism_bench.spec.inputs import Fill
 from prism_bench.spec.kernel import Chain, KernelSpec, Rule, Variant
 from prism_bench.spec.peer import Peer, as_peer

@@ -7,7 +7,7 @@ import numpy as np
 
 from prism_bench.backends import Backend
 from prism_bench.spec.case import Case
-from prism_bench.extras import host_special
+from prism_bench.io.extras import host_special
 from prism_bench.run.verification import KnownReference, compare_outputs, passed
 
 _CONSTANTS = (0, 1)

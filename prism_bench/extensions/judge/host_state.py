@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from prism_bench.workers.child import children_of
+from prism_bench.io.workers.child import children_of
 
 EVIDENCE = "judging process afterwards"
 

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from prism_bench.compilation.program import content_hash
-from prism_bench.files import hash_of_files, shared_with
+from prism_bench.io.files import hash_of_files, shared_with
 from prism_bench.spec.kernel import KernelSpec
 
 

@@ -40,10 +40,10 @@ from prism_bench.extensions.judge.messages import (
 from prism_bench.extensions.judge.precision_census import precision_census
 from prism_bench.languages.child import real_module
 from prism_bench.languages.language import language
-from prism_bench.workers.channel import FrameChannel
-from prism_bench.workers.child import end_with
-from prism_bench.workers.frames import Frame
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.frames import Frame
+from prism_bench.io.workers.refusal import Refusal
 
 _Reply = tuple[JailAnswer, Sequence[np.ndarray]]
 

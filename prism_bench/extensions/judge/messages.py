@@ -11,7 +11,7 @@ from prism_bench.emulator.messages import ArgumentPlace
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.spec.instance import Instance
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.refusal import Refusal
 
 
 class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

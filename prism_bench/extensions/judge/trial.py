@@ -39,7 +39,7 @@ from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.parts import CUDA
-from prism_bench.workers.jail import jail_maker
+from prism_bench.io.workers.jail import jail_maker
 
 MODES = ("fast", "race")
 PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import interrupts, options, project
+from prism_bench.io import interrupts, project
+from prism_bench import options
 from prism_bench.options import pairs
 from prism_bench.options.progress import progress_bar
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.extensions.links.operations import GroupCase

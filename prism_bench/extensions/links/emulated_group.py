@@ -11,7 +11,7 @@ from prism_bench.errors import BackendUnavailable, VerificationFailed
 from prism_bench.extensions.links.fused import EVERYTHING, MEET, PARTS, SOURCE, FusedLaunch, fused_launch
 from prism_bench.extensions.links.group import DeviceGroup, GroupCall
 from prism_bench.extensions.links.operations import GroupCase
-from prism_bench.files import shared_with
+from prism_bench.io.files import shared_with
 from prism_bench.record.measurement import Sample
 
 SMALL = Device(sm_count=2)  # so that blocks have several tiles

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 from prism_bench.doctor import Check
 from prism_bench.doctor.check import missing, works
-from prism_bench.installation import pip_install
+from prism_bench.io.installation import pip_install
 
 
 def checks() -> Iterator[Check]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from prism_bench.documents import json_of
+from prism_bench.io.documents import json_of
 from prism_bench.errors import ResultsError
 from prism_bench.report.cells import times_text
 from prism_bench.report.site.context import SiteContext

@@ -13,7 +13,7 @@ from prism_bench.extensions.persistent.board import Board
 from prism_bench.extensions.persistent.layout import DESK_WORDS
 from prism_bench.extensions.persistent.machine import Machine
 from prism_bench.extensions.persistent.program import ALIGNMENT, Program, Served, ServedStep
-from prism_bench.files import shared_with
+from prism_bench.io.files import shared_with
 
 UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress, and the watchdog is ours
 

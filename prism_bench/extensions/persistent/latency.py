@@ -10,7 +10,7 @@ from time import perf_counter
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow
 from prism_bench.spec.case import Case
-from prism_bench.cycles import no_collection
+from prism_bench.io.cycles import no_collection
 from prism_bench.extensions.persistent.executor import Executor
 from prism_bench.extensions.persistent.record import GRAPH, LAUNCH, ItemSpread, ItemTimes
 

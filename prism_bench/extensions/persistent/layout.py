@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 
 from prism_bench.errors import SpecError
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 
 HEADER = default_folder() / "include" / "work_queue.cuh"
 _NUMBER = re.compile(r"^constexpr (?:unsigned )?int (\w+) = (0x[0-9a-f]+|\d+);", re.MULTILINE)

@@ -8,8 +8,8 @@ import numpy as np
 
 from prism_bench.spec.case import Device
 from prism_bench.extensions.persistent.program import Field, Program, ServedStep
-from prism_bench.workers.frames import FrameError
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.frames import FrameError
+from prism_bench.io.workers.refusal import Refusal
 
 
 class DeviceMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

@@ -9,9 +9,9 @@ import numpy as np
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.persistent.board import Board
 from prism_bench.extensions.persistent.messages import WORKER_MESSAGES, HostMessage, WorkerMessage
-from prism_bench.workers.frames import Frame, FrameError
-from prism_bench.workers.handle import START_SECONDS, FrameWorker, WorkerEnvironment
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.frames import Frame, FrameError
+from prism_bench.io.workers.handle import FrameWorker, START_SECONDS, WorkerEnvironment
+from prism_bench.io.workers.refusal import Refusal
 
 END_SECONDS = 30.0
 _WORKER = WorkerEnvironment("prism_bench.extensions.persistent.worker")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.errors import ResultsError
-from prism_bench.files import Schema
+from prism_bench.io.files import Schema
 
 SCHEMA = Schema("a record of items' times", 1, "scripts/persistent")
 EMPTY = "empty"  # the case of an item without work

@@ -38,10 +38,10 @@ from prism_bench.extensions.persistent.messages import (
 )
 from prism_bench.extensions.persistent.program import Served, served
 from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
-from prism_bench.workers.channel import FrameChannel
-from prism_bench.workers.child import end_with
-from prism_bench.workers.frames import Frame, FrameError
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.frames import Frame, FrameError
+from prism_bench.io.workers.refusal import Refusal
 
 LOOK_SECONDS = 0.01  # how long the worker waits for a question before it looks at the queue kernel
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench.io import interrupts
+from prism_bench import options
 from prism_bench.errors import ResultsError, UsageError, unknown
 from prism_bench.options import pairs
 from prism_bench.options.limits import TimeoutOption
 from prism_bench.options.progress import progress_bar
-from prism_bench.saving import Saver
+from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:
     from prism_bench.report.terminal.policies import Asked

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from prism_bench.record import identity
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 from prism_bench.spec.case import Case
 from prism_bench.extensions.policies.effect import entropies, window_row
 from prism_bench.run import Progress

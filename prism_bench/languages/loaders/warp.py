@@ -21,7 +21,7 @@ import numpy as np
 
 from prism_bench.spec.card import CardParameter, Kind, LaunchCard
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
-from prism_bench.files import cache_folder
+from prism_bench.io.files import cache_folder
 from prism_bench.spec.instance import Instance, Passed
 from prism_bench.languages.language import (
     DeviceLaunch,

@@ -9,7 +9,7 @@ from prism_bench.record.formats import asv_in, google_benchmark, kernelbench, nv
 from prism_bench.record.formats.foreign import Imported, ODD, StatedFacts, read_json
 from prism_bench.record.check import checked
 from prism_bench.record.run_record import RunRecord, encode
-from prism_bench.strict_json import json_text
+from prism_bench.io.strict_json import json_text
 
 READERS = {
     "asv": asv_in, "nvbench": nvbench, "google-benchmark": google_benchmark, "kernelbench": kernelbench,

@@ -23,7 +23,7 @@ from prism_bench.record.formats.foreign import (
     timing,
     within,
 )
-from prism_bench.foreign_files import bytes_of, whole_number
+from prism_bench.io.foreign_files import bytes_of, whole_number
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
-from prism_bench.workers.child import end_with_parent
+from prism_bench.io.workers.child import end_with_parent
 
 FEW = 48  # files that one process has read before others have started
 

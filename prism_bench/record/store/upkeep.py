@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.extras import is_installed
+from prism_bench.io.extras import is_installed
 from prism_bench.record.store import cache, parquet
 from prism_bench.record.store.columns import PointBlock
 from prism_bench.record.store.commits import CommitOrder

@@ -6,7 +6,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.report.asv.libraries import carry_libraries
 from prism_bench.report.asv.local import inserted, localised
 from prism_bench.report.asv.newest import newest_by_machine

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.files import cache_folder, write_atomically
+from prism_bench.io.files import cache_folder, write_atomically
 
 REGISTRY = "https://registry.npmjs.org"
 FOLDER = "vendor"  # in the site

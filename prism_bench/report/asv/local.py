@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.report.asv.libraries import FOLDER
 
 # The end of each address that asv's page names, and the file that replaces it.

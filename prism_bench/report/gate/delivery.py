@@ -12,7 +12,7 @@ from prism_bench.analysis.gate.alerts import alerts as alerts_of
 from prism_bench.analysis.gate.alerts import failing, failure, occasion
 from prism_bench.analysis.gate.checks import Gate
 from prism_bench.errors import PrismBenchError
-from prism_bench.files import path_part
+from prism_bench.io.files import path_part
 from prism_bench.report.gate.words import headline
 
 _FAILURES = "failures.json"  # the machine's name is unknown where the gate could not judge anything

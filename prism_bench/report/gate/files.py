@@ -4,7 +4,7 @@ from pathlib import Path
 
 from prism_bench.analysis.gate.checks import Gate
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.report.gate import junit as xml
 from prism_bench.report.gate import markdown as text
 

@@ -8,7 +8,7 @@ from prism_bench.record import store
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.files import path_part
+from prism_bench.io.files import path_part
 from prism_bench.record.raw_source import is_present
 from prism_bench.report.site.places import Places
 from prism_bench.report.terminal.case_table import Line, lines

@@ -23,7 +23,7 @@ from prism_bench.analysis.build_identity import BuildIdentity
 from prism_bench.analysis.compare import comparable, comparison, medians
 from prism_bench.analysis.compare.medians import Medians, cycles
 from prism_bench.errors import ResultsError
-from prism_bench.files import cache_folder, write_atomically
+from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.record.run_record import CaseResult, RunRecord, decode
 from prism_bench.record.store.cache import seal_of
 from prism_bench.record.store.processes import in_processes

@@ -9,9 +9,9 @@ from typing import Any
 
 from prism_bench.record import store
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.files import path_part, write_atomically
-from prism_bench.installation import pip_install
-from prism_bench.strict_json import json_text
+from prism_bench.io.files import path_part, write_atomically
+from prism_bench.io.installation import pip_install
+from prism_bench.io.strict_json import json_text
 from prism_bench.studies.asv_runs.commits import commits
 from prism_bench.studies.asv_runs.ledger import entered, read
 

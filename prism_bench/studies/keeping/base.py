@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from prism_bench.files import Schema, write_atomically
+from prism_bench.io.files import Schema, write_atomically
 from prism_bench.studies.keeping.names import is_kept, is_merged
 
 _SCHEMA = Schema("what was common with a history", 1, "prism-bench history fetch")

@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from prism_bench.documents import as_kind
+from prism_bench.io.documents import as_kind
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.files import path_part
-from prism_bench.strict_json import json_line, json_text
+from prism_bench.io.files import path_part
+from prism_bench.io.strict_json import json_line, json_text
 from prism_bench.studies.keeping.names import is_kept
 from prism_bench.studies.keeping.storage import Storage
 from prism_bench.studies.keeping.targets import Content, HistoryState, Keep

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from prism_bench.record import store
 from prism_bench.alerts import ledger as alert_ledger
-from prism_bench.documents import json_of
+from prism_bench.io.documents import json_of
 from prism_bench.errors import PrismBenchError
 from prism_bench.record.store.parquet import parts_of
 from prism_bench.studies.asv_runs import ledger as asv_ledger

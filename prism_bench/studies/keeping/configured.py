@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prism_bench import project
+from prism_bench.io import project
 from prism_bench.studies.keeping.base import Base
 from prism_bench.studies.keeping.history import Checkout
 from prism_bench.studies.keeping.targets import BRANCH, DEFAULT, HistoryTarget, opened

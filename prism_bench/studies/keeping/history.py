@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import HistoryMoved
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.record.store.history import listed
 from prism_bench.record.store.shards import ShardFolder
 from prism_bench.studies.keeping.base import Base

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 from prism_bench.record import store
 from prism_bench.analysis.compare.comparable import LAUNCHED
 from prism_bench.analysis.compare.verdict import nightly_looks

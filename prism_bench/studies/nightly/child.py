@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prism_bench.monitor.devices import VISIBLE
-from prism_bench.workers.child import environment
-from prism_bench.workers.logged import logged_process
+from prism_bench.io.workers.child import environment
+from prism_bench.io.workers.logged import logged_process
 
 _GRACE_SECONDS = 120.0  # for a part that keeps what it measured
 _MODULE = "prism_bench.studies.nightly_worker"

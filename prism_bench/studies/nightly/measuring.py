@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench import interrupts
+from prism_bench.io import interrupts
 from prism_bench.record import store
 from prism_bench.errors import PrismBenchError
 from prism_bench.run import merge

@@ -12,7 +12,7 @@ from lab.claims.own_files import ListedClaim, listed, stale_files
 from lab.claims.own_run import OwnRun
 from prism_bench.extensions.claims.sources import ClaimRequest, of_result
 from lab.claims.together import JointRecords, measured_together, with_ceilings_of
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord
 
 

@@ -11,7 +11,7 @@ from lab.claims.own_files import answer_file, answer_in, claim_files, sides_here
 from lab.claims.own_run import OwnRun
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest, drawn_seeds
 from lab.claims.together import Contestants, measured_together, with_ceilings_of
-from prism_bench.files import write_atomically
+from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord
 
 

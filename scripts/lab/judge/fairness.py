@@ -25,10 +25,10 @@ from lab.judge.study_summary import write_summary
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.interrupts import guarded
+from prism_bench.io.interrupts import guarded
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.studies.csv_table import write_table
-from prism_bench.temporaries import temporary_folder
+from prism_bench.io.temporaries import temporary_folder
 from prism_bench.units import count_text
 
 SECRET = 20261123  # sizes that are drawn are known beforehand here, since a card has a launch for each workload

@@ -21,12 +21,12 @@ from lab.judge.sized_trial import SizedJudge
 from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
 from lab.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
-from prism_bench.interrupts import guarded
-from prism_bench.strict_json import json_text
+from prism_bench.io.interrupts import guarded
+from prism_bench.io.strict_json import json_text
 from prism_bench.studies.csv_table import write_table
-from prism_bench.temporaries import temporary_folder
+from prism_bench.io.temporaries import temporary_folder
 from prism_bench.units import count_text
-from prism_bench.workers.handle import WorkerEnvironment, WorkerProcess
+from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
 
 KERNELS = ("softmax", "vector_add", "layer_norm")
 LABELS = ("S0", "S1")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench import notebook
+from prism_bench import display
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.analysis.compare.control import Control
 from prism_bench.analysis.compare.verdict import judged, pair_of
@@ -67,7 +67,7 @@ def test_the_view_of_one_case():
 
 
 def test_the_dot_is_inside_its_interval_and_right_of_no_change():
-    picture = notebook.intervals([notebook.Interval("a", 1.5, 1.2, 2.0, "1.50x")])
+    picture = display.intervals([display.Interval("a", 1.5, 1.2, 2.0, "1.50x")])
     none = float(re.findall(r'<line x1="([0-9.]+)"', picture)[0])
     left, right = map(float, re.findall(r'<line x1="([0-9.]+)" x2="([0-9.]+)"', picture)[1])
     dot = float(re.findall(r'cx="([0-9.]+)"', picture)[0])
@@ -76,10 +76,10 @@ def test_the_dot_is_inside_its_interval_and_right_of_no_change():
 
 @pytest.mark.parametrize("ratio", [float("nan"), float("inf"), 0.0, -1.0])
 def test_what_is_no_ratio_is_not_drawn(ratio):
-    assert "" == notebook.intervals([notebook.Interval("a", ratio, 0.5, 2.0, "-")])
+    assert "" == display.intervals([display.Interval("a", ratio, 0.5, 2.0, "-")])
 
 
 def test_an_endless_interval_is_cut_off():
-    picture = notebook.intervals([notebook.Interval("a", 2.0, 0.0, float("inf"), "2.00x")])
+    picture = display.intervals([display.Interval("a", 2.0, 0.0, float("inf"), "2.00x")])
     assert "nan" not in picture and "inf" not in picture
-    assert all(0 <= float(x) <= notebook.WIDTH for x in re.findall(r'x[12]="([0-9.]+)"', picture))
+    assert all(0 <= float(x) <= display.WIDTH for x in re.findall(r'x[12]="([0-9.]+)"', picture))

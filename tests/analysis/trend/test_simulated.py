@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from prism_bench.installation import DISTRIBUTION
+from prism_bench.io.installation import DISTRIBUTION
 from lab import planted_causes, trends
 from lab.trends import NOISES, generated
 

@@ -13,7 +13,7 @@ from prism_bench.extensions import fusion
 from prism_bench.extensions.fusion import Map, keeping, names
 from prism_bench.extensions.fusion.declarations import Declaration, declarations
 from prism_bench.extensions.fusion.source import fused_program
-from prism_bench.files import default_folder
+from prism_bench.io.files import default_folder
 from prism_bench.run.verification import complaint, passed, verify
 from tests.built_in import CATALOGUE
 from tests.extensions.fusion import toys

@@ -17,8 +17,8 @@ from prism_bench.extensions.judge.referee.messages import Answer, Question
 from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.runner import RunnerService
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
-from prism_bench.workers.frames import Frame
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.frames import Frame
+from prism_bench.io.workers.refusal import Refusal
 from tests.extensions.judge.fake_device import FakeDevice
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from prism_bench.extensions.judge.referee.machine import MachineState
 from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion, Question
 from prism_bench.extensions.judge.referee.session import RefereeSession
 from prism_bench.spec.inputs import InputArray
-from prism_bench.workers.frames import Frame
+from prism_bench.io.workers.frames import Frame
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FakeDevice
 from tests.extensions.judge.near_runner import RULES, NearRunner, judged

@@ -15,7 +15,7 @@ from prism_bench.extensions.judge.limits import CellLimits
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.workers.jail import jail_maker
+from prism_bench.io.workers.jail import jail_maker
 
 HERE = Path(__file__).parent
 

@@ -27,7 +27,7 @@ from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import MODES
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.run.verification import verify
-from prism_bench.workers.jail import jail_maker
+from prism_bench.io.workers.jail import jail_maker
 from tests.extensions.judge.lenient_trial import LenientTrial, SharedCell, shared_cell
 from tests.extensions.judge.museum_entries import Entry, entries
 

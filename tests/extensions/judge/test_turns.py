@@ -21,7 +21,7 @@ from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
 from prism_bench.extensions.judge.referee.turns import WAITING, DeviceTurns, PhaseClock
 from prism_bench.spec.inputs import InputArray
-from prism_bench.workers.frames import Frame
+from prism_bench.io.workers.frames import Frame
 from tests.extensions.judge import near_runner
 from tests.extensions.judge.fake_device import FakeDevice
 from tests.extensions.judge.near_runner import RULES, NearRunner

@@ -13,7 +13,7 @@ from prism_bench.extensions.persistent.messages import WORKER_MESSAGES, ServingM
 from prism_bench.extensions.persistent.program import CHAINS, Program, served
 from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
 from prism_bench.extensions.persistent.worker import LaunchingServer, Worker
-from prism_bench.workers.channel import FrameChannel
+from prism_bench.io.workers.channel import FrameChannel
 
 
 class OldMachine(Machine):

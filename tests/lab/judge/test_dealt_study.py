@@ -57,7 +57,7 @@ def test_who_has_ended_its_items_takes_those_that_nobody_has_begun(tmp_path: Pat
 _DEALING = """
 import sys
 from pathlib import Path
-from prism_bench.interrupts import guarded
+from prism_bench.io.interrupts import guarded
 from tests.lab.judge.test_dealt_study import study
 guarded(lambda: study(Path(sys.argv[1]), "--pause", "60").run(["a", "b"], ["0"], 2))()
 """

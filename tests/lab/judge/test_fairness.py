@@ -22,7 +22,7 @@ from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.spec.kernel import KernelSpec, Launch, Zero
-from prism_bench.workers.jail import jail_maker
+from prism_bench.io.workers.jail import jail_maker
 from tests.built_in import CATALOGUE
 
 TASKS = Path(__file__).parent / "tasks"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import interrupts, options
+from prism_bench.io import interrupts
+from prism_bench import options
 from prism_bench.errors import UsageError, unknown
 from prism_bench.options import pairs
 
@@ -64,7 +65,7 @@ def command(
     from prism_bench.extensions.claims.signing import sign as signed
     from prism_bench.extensions.claims.sources import ClaimRequest
     from prism_bench.extensions.claims.views import claim_json, claim_view
-    from prism_bench.files import write_atomically
+    from prism_bench.io.files import write_atomically
 
     are_records = _are_records((a, b), against)
     _require_feasible({"--output": output, "--html": page, "--badge": badge}, (a, b or a), metric, sign)

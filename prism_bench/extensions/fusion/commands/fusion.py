@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options, project
+from prism_bench import options
+from prism_bench.io import project
 from prism_bench.options.limits import CASE_SECONDS, limited
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) 
 def _draw(found: "list[ChainLedger]", path: Path) -> None:
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.fusion.report.chart import fusion_picture
-    from prism_bench.files import write_atomically
+    from prism_bench.io.files import write_atomically
 
     try:
         write_atomically(path, fusion_picture(found))

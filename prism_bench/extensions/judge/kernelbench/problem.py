@@ -28,10 +28,10 @@ from prism_bench.spec.inputs import BLOCK, Fill
 from prism_bench.spec.kernel import KernelSpec, Launch
 from prism_bench.spec.tolerance import Tolerance
 from prism_bench.units import count_text
-from prism_bench.workers.frames import Frame, FrameError
-from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
-from prism_bench.workers.jail import Jail
-from prism_bench.workers.refusal import Refusal
+from prism_bench.io.workers.frames import Frame, FrameError
+from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
+from prism_bench.io.workers.jail import Jail
+from prism_bench.io.workers.refusal import Refusal
 from prism_bench.spec.workload import Workload
 
 SECONDS = 120.0  # for PyTorch's import, or one call of a model

@@ -11,7 +11,7 @@ from prism_bench.analysis.bounds.roofline import roofs, unmeasured_peaks
 from prism_bench.analysis.bounds.why import Why, why, with_near
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.files import family_of
+from prism_bench.io.files import family_of
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.report.code_difference import changes_of
 from prism_bench.report.peers import how_text

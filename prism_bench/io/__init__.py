@@ -1,0 +1,1 @@
+"""Files, JSON, locks, interrupts, worker processes, the project's configuration."""

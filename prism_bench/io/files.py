@@ -1,0 +1,282 @@
+"""Files that are written whole or not at all, JSON files with a schema, and the folders of a catalogue."""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from errno import EEXIST
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from prism_bench.io.documents import as_kind, json_of
+from prism_bench.errors import CacheUnavailable, ResultsError
+from prism_bench.io.temporaries import written_beside
+
+_Kind = TypeVar("_Kind")
+_PACKAGE = Path(__file__).resolve().parent
+CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
+GENERATED = "generated"  # kernels/<family>/generated: sources that a program wrote, whose specs are in the family
+
+# What os.link fails with where the file system, or the sandbox, has no hard links.
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
+_PLAIN_NAME = re.compile(r"(?=.{1,100}\Z)[A-Za-z0-9_][A-Za-z0-9_.+=,@-]*")
+_LONGEST_PREFIX, _LONGEST_PATH = 60, 1000
+
+
+def family_folder(source: Path) -> Path:
+    """Return the folder of the family that a kernel's file belongs to."""
+    return source.parents[1] if source.parent.name == GENERATED else source.parent
+
+
+def family_of(source: Path) -> str:
+    """Return the name of the family that a kernel's file belongs to."""
+    return family_folder(source).name
+
+
+def spec_file(source: Path) -> Path:
+    """Return the spec file of a kernel's source: the Python file of that name in the folder of its family."""
+    return family_folder(source) / f"{source.stem}.py"
+
+
+def default_folder() -> Path:
+    """Return the catalogue that came with the package: inside it when installed, next to it in a checkout."""
+    inside = _PACKAGE / "kernels"
+    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
+
+
+def is_bundled(catalogue: Path) -> bool:
+    """Return whether the folder is the catalogue inside an installed package, which no repository has."""
+    return catalogue.resolve() == _PACKAGE / "kernels"
+
+
+def shared_folders(catalogue: Path) -> tuple[Path, ...]:
+    """Return where a catalogue's kernels and specs find what they share: its own `include/`, then the built-in one."""
+    folders = (catalogue / "include", default_folder() / "include")
+    return tuple(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
+
+
+def shared_with(source: Path) -> tuple[Path, ...]:
+    """Return the shared folders of the catalogue that a kernel's file belongs to."""
+    return shared_folders(family_folder(source).parent)
+
+
+def hash_of_files(folder: Path, files: Iterable[Path]) -> str:
+    """Return a SHA-256 of those of the files below `folder` that are there, by path and content."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+def cache_folder(name: str) -> Path:
+    """Return the folder of one cache: below PRISM_BENCH_CACHE, else below the user's cache."""
+    return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / name
+
+
+def writable_cache(name: str) -> Path:
+    """Return the folder of one cache, created if missing; raise CacheUnavailable where it takes no file."""
+    folder = cache_folder(name)
+    with cache_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            file.write(bytes(1 << 12))  # a full disk still takes an empty file
+    return folder
+
+
+@contextmanager
+def cache_errors(folder: Path) -> Generator[None]:
+    """Raise CacheUnavailable, which is no fault of a kernel, for any OSError in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise CacheUnavailable(
+            f"{CACHE_REFUSED} {folder}: {error.strerror or error}; set PRISM_BENCH_CACHE to a folder that can "
+            "be written and has free space"
+        ) from error
+
+
+def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Put `data`, or its pieces, at `path` so that a reader sees the old file or the new one, never half of it.
+
+    Use `create_file` for what must not replace a file that somebody else wrote.
+    """
+    with written_beside(path, data) as temporary:
+        os.replace(temporary, path)
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Create the file `path` with `data`, whole or not at all; raise FileExistsError where there is one already."""
+    with written_beside(path, data) as temporary:
+        if not _moved_to_free(temporary, path):
+            raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))
+
+
+def create_first(paths: Iterable[Path], data: bytes) -> Path:
+    """Create the first of `paths` that is free, whole or not at all; returns it.
+
+    However many processes do so at once, each gets another path and no file is replaced.
+    """
+    temporaries: dict[Path, Path] = {}
+    with ExitStack() as stack:
+        for path in paths:
+            if path.parent not in temporaries:
+                temporaries[path.parent] = stack.enter_context(written_beside(path, data))
+            if _moved_to_free(temporaries[path.parent], path):
+                return path
+    raise FileExistsError(EEXIST, os.strerror(EEXIST), "every path that was offered")
+
+
+class OwnFile:
+    """A file that its maker writes again and again: it is created where nobody else has one, then replaced.
+
+    `paths` returns the names to try, in order. Where another program replaced or removed the file since, the next
+    version gets the first free name again, and the other program's file stays.
+    """
+
+    def __init__(self, paths: Callable[[], Iterable[Path]]) -> None:
+        self._paths = paths
+        self._path: Path | None = None
+        self._identity: tuple[int, ...] | None = None
+
+    def write(self, data: bytes) -> Path:
+        """Write this version over the one before; returns the path."""
+        if self._path and _identity_of(self._path) == self._identity:
+            write_atomically(self._path, data)
+        else:
+            self._path = create_first(self._paths(), data)
+        self._identity = _identity_of(self._path)
+        return self._path
+
+
+def _identity_of(path: Path) -> tuple[int, ...] | None:
+    """Return what differs between two files of one name; None where there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _moved_to_free(temporary: Path, path: Path) -> bool:
+    """Give the complete file the name `path`; False, and nothing done, where there is a file of that name."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return _claimed(temporary, path)
+    return True
+
+
+def _claimed(temporary: Path, path: Path) -> bool:
+    """Do the same where the file system has no hard links: claim the name with an empty file, then replace it."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        return False
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def path_part(name: object) -> str:
+    """Return `name`, which may come out of any file, as one harmless part of a path.
+
+    A plain name stays as it is. In any other each run of odd characters becomes a dash, and a digest of the name is
+    added, so that two names never share a path.
+    """
+    text = str(name)
+    if _PLAIN_NAME.fullmatch(text):
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    words = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:_LONGEST_PREFIX]
+    return f"{words}-{digest}" if words else digest
+
+
+def confined(root: Path, name: str) -> Path:
+    """Return the path that `name`, relative to `root`, leads to; raise a ResultsError where that is outside of it."""
+    try:
+        path = (root / name).resolve()
+        inside = path.is_relative_to(root.resolve())
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ResultsError(f"{root}: {name!r:.80} is no path ({error})") from error
+    if not inside or path == root.resolve() or len(name) > _LONGEST_PATH:
+        raise ResultsError(f"{root}: {name!r:.80} is no path below this folder")
+    return path
+
+
+def first_in(folders: Iterable[Path], name: str) -> Path | None:
+    """Return the file of that name in the first of the folders that has one."""
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A kind of JSON file.
+
+    `what` describes it (`a store of choices`), `number` is that of its schema, and `command` makes such a file.
+    """
+
+    what: str
+    number: int
+    command: str
+
+    def read(self, path: Path) -> dict[str, Any] | None:
+        """Return the object at `path`, None where there is no such file.
+
+        Raise a ResultsError for a file that is no such object, or has another schema.
+        """
+        try:
+            data = json_of(path, f"readable as {self.what}")
+        except FileNotFoundError:
+            return None
+        except ResultsError as error:
+            raise ResultsError(f"{error}; '{self.command}' makes one") from error
+        values = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        found = values.get("schema")
+        if found != self.number:
+            raise ResultsError(f"{path}: schema is {found!r}, not {self.number}; '{self.command}' makes it anew")
+        return values
+
+    def kind_of(self, value: object, kind: type[_Kind], path: Path) -> _Kind:
+        """Return a part of the object at `path` as a dataclass; a ResultsError where a field is not of its type."""
+        try:
+            return as_kind(value, kind)
+        except ValueError as error:
+            raise self.damaged(path, error) from error
+
+    def damaged(self, path: Path, error: Exception) -> ResultsError:
+        """Return the error for an object at `path` that lacks something, or has it in another form."""
+        return ResultsError(f"{path}: damaged as {self.what} ({type(error).__name__}: {error})")
+
+    def write(self, path: Path, plain: Mapping[str, Any]) -> Path:
+        """Keep plain values at `path`, whole or not at all; returns the path. A ResultsError where it cannot be."""
+        try:
+            text = json.dumps({"schema": self.number, **plain}, indent=1, allow_nan=False)
+            write_atomically(path, f"{text}\n".encode())
+        except OSError as error:
+            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+        except ValueError as error:  # a number that JSON has not
+            raise ResultsError(f"cannot write {path} as {self.what}: {error}") from error
+        return path
+
+
+def four_digits(value: object) -> Any:
+    """Return the value with four digits of every float in it: of a measured time, more would be noise."""
+    if isinstance(value, Mapping):
+        return {key: four_digits(one) for key, one in cast("Mapping[Any, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [four_digits(one) for one in cast("Iterable[object]", value)]
+    return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -1,0 +1,34 @@
+"""Inner stage of a jail: limits of what the process may take, and the seccomp filter; then the worker's own program.
+
+Started as `python -m prism_bench.io.workers.confined JAIL MODULE ARGUMENTS...`, already in the jail's namespaces.
+"""
+
+import os
+import resource
+import sys
+
+from prism_bench.io.workers.jail import Jail, be_killed_first
+from prism_bench.io.workers.seccomp import refuse_system_calls
+
+
+def main(text: str, module: str, *arguments: str) -> None:
+    """Confine this process to what the jail allows, and run the module in it."""
+    jail = Jail.read(text)
+    be_killed_first()
+    for kind, most in (
+        (resource.RLIMIT_DATA, jail.memory_bytes),
+        (resource.RLIMIT_CPU, jail.cpu_seconds),
+        (resource.RLIMIT_NPROC, jail.processes),
+        (resource.RLIMIT_FSIZE, jail.scratch_bytes),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        if most is not None:
+            resource.setrlimit(kind, (most, most))
+    usual, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (usual, usual))  # a stack is no part of the memory that is bounded
+    refuse_system_calls()
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

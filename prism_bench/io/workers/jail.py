@@ -1,0 +1,129 @@
+"""Jail: what a process that works on a stranger's source can reach and take.
+
+It has own user, mount, network, process and IPC namespaces, a read-only root with the folders that it names, an
+empty /tmp, limits of memory, processor time, processes and files, and a seccomp filter.
+`prism_bench.io.workers.namespaces` makes the namespaces, or bubblewrap where the system lets only that;
+`prism_bench.io.workers.confined` does the rest.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+import prism_bench
+from prism_bench.errors import BackendUnavailable
+from prism_bench.io.workers.child import environment
+
+_SYSTEM = (
+    "/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",
+)  # fmt: skip
+_INSTALLED = ("site-packages", "dist-packages")
+_PASSED_ON = ("LANG", "LC_ALL", "TZ")
+Maker = Literal["namespaces", "bubblewrap"]
+NOBODY = "65534"
+DEVICES = ("null", "full", "random", "urandom")  # not zero: shared memory of it is within no limit
+_PROBE_SECONDS = 60
+
+
+class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jail's bounds: folders and files that it can read, and how much it may take.
+
+    `memory_bytes` bounds what each process can write to, without what it only reserves (None: unbounded, for
+    sanitizers, whose shadow counts): there is no memory that is shared and of no file. `scratch_bytes` bounds its /tmp
+    and each file, `cpu_seconds` the processor time and `processes` the number of processes and threads.
+    """
+
+    readable: tuple[str, ...] = ()
+    memory_bytes: int | None = 8 << 30
+    cpu_seconds: int = 600
+    processes: int = 64
+    scratch_bytes: int = 1 << 30
+
+    @classmethod
+    def over(cls, *paths: Path) -> "Jail":
+        """Return a jail that can read these, the interpreter with all that it imports, and the system's programs."""
+        package = Path(prism_bench.__file__).parent
+        imported = [Path(one).resolve() for one in sys.path if one and Path(one).is_dir()]
+        # Distributions alone: the folder of a script that is running, or a checkout, has what a stranger may not read.
+        around = [one for one in imported if next(one.glob("*.dist-info"), None)]
+        own = [Path(sys.prefix), Path(sys.base_prefix), package, *around, *(path.resolve() for path in paths)]
+        found = dict.fromkeys(str(path) for path in [*map(Path, _SYSTEM), *own] if path.exists())
+        return cls(tuple(found))
+
+    @classmethod
+    def read(cls, text: str) -> "Jail":
+        """Return the jail of a command line."""
+        return msgspec.json.decode(text, type=cls)
+
+    def command(self, module: str, arguments: Sequence[str], maker: Maker | None = None) -> list[str]:
+        """Return the command that runs a Python module in the jail."""
+        text = msgspec.json.encode(self).decode()
+        inside = [sys.executable, "-m", f"{__package__}.confined", text, module, *arguments]
+        if (maker or jail_maker()) == "bubblewrap":
+            return [*self._bubblewrap(), *inside]
+        return [sys.executable, "-m", f"{__package__}.namespaces", text, *inside]
+
+    def variables(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a jailed process: of the caller's only its language, and what is `wanted`."""
+        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        own = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "PRISM_BENCH_CACHE": "/tmp/cache"}
+        # A library that starts a thread for each core exceeds `processes` on a large host: OpenBLAS then raises SIGINT.
+        own |= {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+        return {**kept, **own, "PYTHONPATH": wanted.get("PYTHONPATH", ""), **wanted}
+
+    def _bubblewrap(self) -> list[str]:
+        binds = [part for path in self.readable for part in ("--ro-bind", path, path)]
+        binds += [part for name in DEVICES for part in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")]
+        return [
+            "bwrap", "--unshare-user", "--unshare-all", "--uid", NOBODY, "--gid", NOBODY, "--die-with-parent",
+            "--new-session", "--proc", "/proc", "--size", str(self.scratch_bytes), "--tmpfs", "/tmp",
+            *binds, "--chdir", "/tmp", "--remount-ro", "/", "--",
+        ]  # fmt: skip
+
+
+def be_killed_first() -> None:
+    """Let the system end this process, and what it starts, before all others where memory is short.
+
+    The limit of memory is each process's: many of them together may take all that a host has.
+    """
+    with suppress(OSError):  # a container without /proc
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+@cache
+def jail_maker() -> Maker:
+    """Return what makes jails here, which a trial has shown; BackendUnavailable, with the cure, where nothing can.
+
+    bubblewrap comes second: run by root it bounds no number of processes.
+    """
+    makers = get_args(Maker)
+    complaints: list[str] = []
+    for maker in makers:
+        complaint = _complaint(maker)
+        if complaint is None:
+            return maker
+        complaints.append(complaint)
+    raise BackendUnavailable(
+        f"no jail for a stranger's source: {complaints[0]}; install bubblewrap, or allow user namespaces "
+        "(sysctl kernel.unprivileged_userns_clone=1)"
+    )
+
+
+def _complaint(maker: Maker) -> str | None:
+    """Return why a trial failed; None where it did not."""
+    jail = Jail.over()
+    command = jail.command("prism_bench.io.workers.jail", (), maker)
+    variables = jail.variables({"PYTHONPATH": environment()["PYTHONPATH"]})
+    try:
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=_PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    return words[-1] if done.returncode else None
