@@ -24,9 +24,9 @@ from prism_bench.io.extras import host_special
 from prism_bench.io.files import writable_cache
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, Edge, KernelSpec, Launch, Zero
-from prism_bench.mangling import function_of
+from prism_bench.compilation.mangling import function_of
 from prism_bench.spec.parts import CUDA
-from prism_bench.toolchain import is_prebuilt
+from prism_bench.compilation.toolchain import is_prebuilt
 
 MOST_FINDINGS = 4  # of one case, one a line
 

@@ -14,8 +14,8 @@ from prism_bench.catalogue.load import check_spec, check_variant, load_spec, pro
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.io.files import GENERATED, default_folder, family_of
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.languages.language import language_in
-from prism_bench.spec_modules import catalogue_package, execute, module_name
+from prism_bench.compilation.languages.language import language_in
+from prism_bench.catalogue.importer import catalogue_package, execute, module_name
 
 
 @dataclass

@@ -7,7 +7,7 @@ from functools import cached_property
 from prism_bench.spec.case import Case
 from prism_bench.errors import SpecError, unknown
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.regimes import regime_edges
+from prism_bench.catalogue.edge_inputs import regime_edges
 from prism_bench.spec.workload import Edge, LABELS, Workload
 
 

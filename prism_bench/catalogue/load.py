@@ -13,7 +13,7 @@ from prism_bench.catalogue.project_source import placed
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.io.files import family_of
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec_modules import BUILT_IN, execute
+from prism_bench.catalogue.importer import BUILT_IN, execute
 
 
 def load_spec(path: Path, module: str) -> KernelSpec:

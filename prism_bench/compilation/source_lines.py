@@ -7,7 +7,7 @@ from pathlib import Path
 from prism_bench.compilation.code_text import without_comments
 from prism_bench.compilation.program import cuda_texts
 from prism_bench.compilation.python_source import python_texts
-from prism_bench.toolchain import is_prebuilt
+from prism_bench.compilation.toolchain import is_prebuilt
 
 
 def source_lines(source: Path) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from prism_bench.emulator.library import BuiltSource
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import Extent, LaunchOptions, LaunchRequest, three
 from prism_bench.emulator.source import flat_code, host_source
-from prism_bench.entry import missing_entry
+from prism_bench.compilation.kernel_names import missing_entry
 from prism_bench.errors import CompilationFailed, SpecError
 
 

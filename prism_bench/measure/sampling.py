@@ -9,7 +9,7 @@ from time import perf_counter, sleep
 from prism_bench.record.evidence import CLOCK_SHARE
 from prism_bench.measure.stopping import Criterion
 from prism_bench.record.measurement import Sample
-from prism_bench.originals import keep, refuse_replaced
+from prism_bench.measure.clock_guard import keep, refuse_replaced
 
 OWN_DOING = 3
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from prism_bench.errors import BackendUnavailable, unknown
-from prism_bench.visible_gpu import VISIBLE
+from prism_bench.monitor.visible_gpu import VISIBLE
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from prism_bench.io import interrupts
-from prism_bench.backends.cuda.torch_cache import forget_choices
+from prism_bench.backends.cuda.peers.torch_cache import forget_choices
 from prism_bench.spec.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
@@ -13,7 +13,7 @@ from prism_bench.measure import shuffled
 from prism_bench.measure.limits import measured_limits, peaks_of
 from prism_bench.measure.plausibility import judged
 from prism_bench.monitor.executions import ExecutionJournal, executions_of
-from prism_bench.peer_cache import forget_kept_choices
+from prism_bench.backends.cuda.peers.cache import forget_kept_choices
 from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.kernels_ahead import KernelCompilation

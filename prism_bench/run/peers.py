@@ -98,7 +98,7 @@ class PeerTurn:
 
     def take(self) -> list[Measurement]:
         """Return the peer's measurements, or an empty one with the reason."""
-        from prism_bench.backends.cuda.library_state import LibraryState, ready
+        from prism_bench.backends.cuda.peers.library_state import LibraryState, ready
 
         self.plan.begun(self.name)
         try:
@@ -170,7 +170,7 @@ class PeerTurn:
 
     def _use_once(self) -> None:
         """Set the peer up, call it and end it, and restore the libraries' state."""
-        from prism_bench.backends.cuda.library_state import LibraryState
+        from prism_bench.backends.cuda.peers.library_state import LibraryState
 
         self.plan.begun(self.name)
         state = LibraryState.now()
@@ -185,7 +185,7 @@ class PeerTurn:
 
     def library(self) -> str | None:
         """Return the name of the library that the peer asks for; None where the spec has no such peer."""
-        from prism_bench.backends.cuda.torch_case import named_peer
+        from prism_bench.backends.cuda.peers.torch_case import named_peer
 
         try:
             return named_peer(self.runnable.case, self.name)[0].library.name

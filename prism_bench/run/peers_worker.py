@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.backends.cuda.library_state import import_ahead
+from prism_bench.backends.cuda.peers.library_state import import_ahead
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.run.measuring import is_sticky

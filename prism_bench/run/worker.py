@@ -18,7 +18,7 @@ from functools import cache
 
 from prism_bench.backends import open_backend
 from prism_bench.backends.cuda.device import open_cupy
-from prism_bench.backends.cuda.library_state import import_ahead
+from prism_bench.backends.cuda.peers.library_state import import_ahead
 from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.monitor import watched

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from prism_bench.sources.found import Guess
-from prism_bench.sources.syntax import Node, Tree, nodes_of, walk
+from prism_bench.compilation.host_source.syntax import Node, Tree, nodes_of, walk
 
 _COMPARISONS = ("<", "<=", ">", ">=", "!=")
 _Access = tuple[int, bool, bool]  # where it takes place, reads, writes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from prism_bench.sources.buffer_use import BufferUse, buffer_use
 from prism_bench.sources.c_types import dtype_of
 from prism_bench.sources.found import FoundKernel, FoundParameter, Guess, Role, TemplateParameter, Unread
-from prism_bench.sources.syntax import Node, Tree, first_defect, line_of, nodes_of
+from prism_bench.compilation.host_source.syntax import Node, Tree, first_defect, line_of, nodes_of
 
 _CONTAINERS = (
     "translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "preproc_if",

@@ -8,7 +8,7 @@ from prism_bench.errors import UsageError
 from prism_bench.sources.cuda_kernels import kernels_of
 from prism_bench.sources.found import FoundKernel, Scan, Unread
 from prism_bench.sources.launches import WrittenLaunch, read_launch, written_launches
-from prism_bench.sources.syntax import Macro, Tree, macros_of, parse
+from prism_bench.compilation.host_source.syntax import Macro, Tree, macros_of, parse
 from prism_bench.sources.torch_operators import operators_of
 from prism_bench.sources.triton_kernels import scan_python
 

@@ -24,7 +24,7 @@ from prism_bench.io.files import family_folder, shared_with
 from prism_bench.spec.host_plan import Device
 from prism_bench.spec.instance import Instance
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.languages import BuildRequest, BuiltCode, build, build_request, source_hash
+from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, source_hash
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.tuning.code_of import CodeWords
 

@@ -12,7 +12,7 @@ from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.compilation.code import Resources, code_bytes
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError, UsageError
 from prism_bench.spec.instance import Instance
-from prism_bench.languages import BuildRequest, BuiltKernel, build, language, request_of
+from prism_bench.compilation.languages import BuildRequest, BuiltKernel, build, language, request_of
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.spec.parts import CUDA
 from prism_bench.studies.csv_table import write_table as write_csv

@@ -25,7 +25,7 @@ from prism_bench.spec.host_plan import Device
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.run.interleave import Build
 from prism_bench.studies.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, python_of
-from prism_bench.toolchain import toolchain_of
+from prism_bench.compilation.toolchain import toolchain_of
 
 Builds = tuple[Build, Build]
 _Files = tuple[tuple[tuple[Path, str], ...], tuple[tuple[Path, str], ...]]

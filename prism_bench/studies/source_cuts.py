@@ -10,9 +10,9 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.device_code import cut_source
 from prism_bench.errors import CompilationFailed
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.sources.device_side import Cut
+from prism_bench.compilation.host_source.device_side import Cut
 from prism_bench.spec.parts import CUDA
-from prism_bench.toolchain import is_prebuilt, toolchain_of
+from prism_bench.compilation.toolchain import is_prebuilt, toolchain_of
 
 How = Literal["cut", "whole", "nvcc", "prebuilt", "refused"]
 MEANING = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation import sass_hash
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.languages import BuildRequest, build
+from prism_bench.compilation.languages import BuildRequest, build
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.spec.parts import CUDA
 from prism_bench.studies import REPOSITORY

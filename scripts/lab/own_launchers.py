@@ -14,8 +14,8 @@ from prism_bench.catalogue import discover
 from prism_bench.compilation import sass_hash
 from prism_bench.errors import BackendUnavailable, described
 from prism_bench.spec.kernel import Array, Launch
-from prism_bench.languages.child import real_module
-from prism_bench.languages.language import DeviceLaunch, OwnLaunch, language
+from prism_bench.compilation.languages.child import real_module
+from prism_bench.compilation.languages.language import DeviceLaunch, OwnLaunch, language
 from prism_bench.spec.libraries import LIBRARIES
 from prism_bench.spec.parts import CUDA
 from prism_bench.studies import REPOSITORY

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench import originals
+from prism_bench.measure import clock_guard
 from prism_bench.backends.cuda import clock, device
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
@@ -44,8 +44,8 @@ def of_cupy(value):
 @pytest.fixture
 def cupy(monkeypatch):
     """A CuPy that is played, and originals of which nothing is left afterwards."""
-    monkeypatch.setattr(originals, "_KEPT", dict(originals._KEPT))
-    monkeypatch.setattr(originals, "_STRANGE", [])
+    monkeypatch.setattr(clock_guard, "_KEPT", dict(clock_guard._KEPT))
+    monkeypatch.setattr(clock_guard, "_STRANGE", [])
     monkeypatch.setattr(clock, "_BOUND", {})
     module = ModuleType("cupy")
     module.RawModule = object

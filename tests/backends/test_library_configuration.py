@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from prism_bench.backends.cuda.library_state import LibraryState
+from prism_bench.backends.cuda.peers.library_state import LibraryState
 
 
 class Entry:

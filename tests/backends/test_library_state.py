@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS
-from prism_bench.backends.cuda.library_state import FLAGS, LibraryState, end_failed_capture, ready
+from prism_bench.backends.cuda.peers.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS
+from prism_bench.backends.cuda.peers.library_state import FLAGS, LibraryState, end_failed_capture, ready
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.libraries import LIBRARIES
 
@@ -236,7 +236,7 @@ def test_no_library_is_imported_to_read_its_flags(monkeypatch):
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch):
     absent = type(LIBRARIES["torch"])("torch", "no_such_module", "torch", "torch", extra="peers")
-    monkeypatch.setattr("prism_bench.backends.cuda.library_state.LIBRARIES", {"torch": absent})
+    monkeypatch.setattr("prism_bench.backends.cuda.peers.library_state.LIBRARIES", {"torch": absent})
     with pytest.raises(BackendUnavailable, match="torch is not installed"):
         ready("torch")
 

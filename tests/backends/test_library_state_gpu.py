@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.backends.cuda.library_state import LibraryState, ready
+from prism_bench.backends.cuda.peers.library_state import LibraryState, ready
 
 pytestmark = pytest.mark.gpu
 

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from prism_bench.backends.cuda.library_state import FLAGS, LibraryState, ready
-from prism_bench.backends.cuda.torch_forms import CompiledCall
+from prism_bench.backends.cuda.peers.library_state import FLAGS, LibraryState, ready
+from prism_bench.backends.cuda.peers.torch_forms import CompiledCall
 
 OF_A_DEVICE = ("torch.cuda.set_device", "torch.cuda.set_stream")  # tested where there is one
 OF_TORCH = [flag for flag in FLAGS if flag.module == "torch" and flag.name not in OF_A_DEVICE]

@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.spec.case import Device
 from prism_bench.errors import BackendUnavailable
-from prism_bench.languages import build, build_request, language
+from prism_bench.compilation.languages import build, build_request, language
 from tests.built_in import CATALOGUE
 
 DEVICES = {

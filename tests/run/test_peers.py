@@ -217,7 +217,7 @@ def test_the_libraries_of_the_extra_are_strong_and_torch_is_not():
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch):
     absent = replace(LIBRARIES["torch"], module="no_such_module")
-    monkeypatch.setattr("prism_bench.backends.cuda.library_state.LIBRARIES", {"torch": absent})
+    monkeypatch.setattr("prism_bench.backends.cuda.peers.library_state.LIBRARIES", {"torch": absent})
     monkeypatch.setattr("prism_bench.run.peers.PeerTurn.library", lambda self: "torch")
     (cell,) = taken({"torch": GOOD}).measurements
     assert f"torch is not installed ({pip_install('peers', anywhere=True)})" == cell.reason

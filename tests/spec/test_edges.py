@@ -1,7 +1,7 @@
 """Edges: their names choose them, and they may have fills of their own."""
 
 from prism_bench.catalogue import discover
-from tests.test_catalogue import SPEC, TOYS, folder, names, plant
+from tests.catalogue.test_catalogue import SPEC, TOYS, folder, names, plant
 
 __all__ = ["folder"]
 

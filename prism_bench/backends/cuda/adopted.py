@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.cuda.harness import Harness
-from prism_bench.backends.cuda.library_state import set_up_torch
+from prism_bench.backends.cuda.peers.library_state import set_up_torch
 from prism_bench.spec.libraries import Library
 
 

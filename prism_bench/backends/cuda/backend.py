@@ -12,9 +12,9 @@ from prism_bench.backends.cuda.device import CudaDevice, describe, open_cupy, so
 from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.inspection import Inspector
-from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer
+from prism_bench.backends.cuda.peers.peer import CallableTimers, CudaPeer
 from prism_bench.backends.cuda.runnable import CudaRunnable
-from prism_bench.backends.cuda.torch_case import peer_names
+from prism_bench.backends.cuda.peers.torch_case import peer_names
 from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.files import writable_cache

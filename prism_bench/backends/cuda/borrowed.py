@@ -9,7 +9,7 @@ from typing import Any
 
 from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.device import open_cupy
-from prism_bench.backends.cuda.peer import torch_stream
+from prism_bench.backends.cuda.peers.peer import torch_stream
 
 # CuPy 14 destroys a stream it was only lent when it forgets it; so it must not forget. A process has few streams.
 _ADOPTED: dict = {}

@@ -10,13 +10,13 @@ from prism_bench.backends.base import TimerFactories
 from prism_bench.backends.cuda.adopted import adopted_arrays, library_module
 from prism_bench.backends.cuda.guard import CudaGuard
 from prism_bench.backends.cuda.inspection import Inspector
-from prism_bench.backends.cuda.peer import XLA, CallableTimers, least_xla_call
+from prism_bench.backends.cuda.peers.peer import CallableTimers, XLA, least_xla_call
 from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.compilation import sass_hash
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.spec.inputs import InputArray
-from prism_bench.languages import source_hash
-from prism_bench.languages.calls import real_call
+from prism_bench.compilation.languages import source_hash
+from prism_bench.compilation.languages.calls import real_call
 from prism_bench.units import count_text
 
 

@@ -21,7 +21,7 @@ from prism_bench.spec.case import Case
 from prism_bench.errors import SpecError
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, InOut, Launch, Zero
-from prism_bench.languages import BuildRequest, BuiltCode, BuiltKernel, build, build_request, code_facts
+from prism_bench.compilation.languages import BuildRequest, BuiltCode, BuiltKernel, build, build_request, code_facts
 from prism_bench.spec.parts import CUDA
 
 END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory

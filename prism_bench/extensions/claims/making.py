@@ -38,8 +38,8 @@ from prism_bench.extensions.claims.document import (
     sha256,
 )
 from prism_bench.extensions.claims.packing import files_of, hashes, packed
-from prism_bench.languages import BuiltCode, build, build_request
-from prism_bench.languages.code_facts import source_identity
+from prism_bench.compilation.languages import BuiltCode, build, build_request
+from prism_bench.compilation.languages.code_facts import source_identity
 from prism_bench.spec.launch import Launch, Zero
 from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
 

@@ -16,7 +16,7 @@ from prism_bench.extensions.judge.referee.contestant_code import CardedCode, Con
 from prism_bench.spec.instance import Instance
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.parts import CUDA
-from prism_bench.toolchain import toolchain_of
+from prism_bench.compilation.toolchain import toolchain_of
 from prism_bench.units import count_text
 
 MOST_INSTANCES = 128

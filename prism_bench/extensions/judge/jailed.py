@@ -38,8 +38,8 @@ from prism_bench.extensions.judge.messages import (
     MachineCodeQuestion,
 )
 from prism_bench.extensions.judge.precision_census import precision_census
-from prism_bench.languages.child import real_module
-from prism_bench.languages.language import language
+from prism_bench.compilation.languages.child import real_module
+from prism_bench.compilation.languages.language import language
 from prism_bench.io.workers.channel import FrameChannel
 from prism_bench.io.workers.child import end_with
 from prism_bench.io.workers.frames import Frame

@@ -12,7 +12,7 @@ from prism_bench.analysis.uncertainty import interval_of
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.source_lines import source_lines
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.languages import language, names
+from prism_bench.compilation.languages import language, names
 from prism_bench.measure.limits import valid_median
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import OPERATIONS, file_name, kernel_page

@@ -17,7 +17,7 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBench
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.compiling import compiled_parts
 from prism_bench.extensions.judge.messages import HostLaunchQuestion, MachineCodeAnswer
-from prism_bench.toolchain import marked
+from prism_bench.compilation.toolchain import marked
 from prism_bench.io.workers.frames import Frame
 from prism_bench.io.workers.refusal import Refusal
 

@@ -23,7 +23,7 @@ from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.languages.language import language, names
+from prism_bench.compilation.languages.language import language, names
 from prism_bench.io.workers.jail import jail_maker
 from tests.built_in import CATALOGUE
 from tests.extensions.judge.fake_device import FakeDevice

@@ -1,0 +1,1 @@
+"""The device side of a CUDA C++ file that holds host code, too."""

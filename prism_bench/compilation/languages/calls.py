@@ -1,0 +1,20 @@
+"""The callable of a spec as it runs: one in a form of another language is read again, with its real imports."""
+
+from prism_bench.spec.called import KernelCall, as_call
+from prism_bench.errors import SpecError
+from prism_bench.spec.kernel import KernelSpec, Variant
+from prism_bench.compilation.languages.child import real_module
+from prism_bench.spec.parts import CUDA
+
+
+def real_call(spec: KernelSpec) -> KernelCall:
+    """Return the callable of a spec; CompilationFailed where its file cannot be imported here."""
+    if spec.callable is None:
+        raise SpecError(f"{spec.label_in_errors} has no callable")
+    if spec.language == CUDA:
+        return as_call(spec.callable)
+    declared = getattr(real_module(spec.source_file), "variant", None)
+    given = declared.changes.get("callable") if isinstance(declared, Variant) else None
+    if given is None:
+        raise SpecError(f"{spec.source_file}: its variant has no callable where it is imported")
+    return as_call(given)

@@ -1,0 +1,106 @@
+"""The child process that a language's compiler runs in.
+
+Started as `python -m prism_bench.compilation.languages.child CHANNEL LANGUAGE`: the inherited descriptor of a socket, and the
+suffix of the language. It reads a kernel's file with its real imports, once for each content.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from zlib import crc32
+
+import numpy as np
+
+from prism_bench.spec.byname import line_in
+from prism_bench.compilation.elf import check_card
+from prism_bench.compilation.tools import measured_resources
+from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
+from prism_bench.io.files import family_folder
+from prism_bench.compilation.languages.guarded import GuardedArrays
+from prism_bench.compilation.languages.language import InterpretedLaunch, Language, language
+from prism_bench.compilation.languages.messages import (
+    CompileQuestion,
+    CompiledAnswer,
+    EmulateQuestion,
+    EmulatedAnswer,
+    LanguageAnswer,
+    LanguageQuestion,
+    QUESTIONS,
+)
+from prism_bench.catalogue.importer import catalogue_package, execute, module_name
+from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.frames import Frame
+from prism_bench.io.workers.refusal import Refusal
+
+_Reply = tuple[LanguageAnswer, Sequence[np.ndarray]]
+
+
+class LanguageService:
+    """Answers to questions about one language."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self._modules: dict[tuple[str, int], ModuleType] = {}
+
+    def reply(self, frame: Frame[LanguageQuestion]) -> _Reply:
+        """Return the answer to a question; an expected error is the answer itself."""
+        try:
+            match frame.message:
+                case CompileQuestion():
+                    return self._compiled(frame.message)
+                case EmulateQuestion():
+                    return self._emulated(frame.message, frame.arrays)
+        except PrismBenchError as error:
+            return Refusal.of(error), ()
+
+    def _compiled(self, question: CompileQuestion) -> _Reply:
+        module = self._module(question.file)
+        started = time.perf_counter()
+        code = self._language.compile(module, question.instance, question.architecture)
+        seconds = time.perf_counter() - started
+        check_card(code.card, code.cubin)
+        resources = measured_resources(code.cubin, code.card.entry, code.card.shared)
+        return CompiledAnswer(code.card, resources, seconds, code.log), (np.frombuffer(code.cubin, np.uint8),)
+
+    def _emulated(self, question: EmulateQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
+        guarded = GuardedArrays(arrays)
+        values = [one.item() if index in question.scalars else one for index, one in enumerate(guarded.arrays)]
+        launch = InterpretedLaunch(question.instance, question.grid, question.block, values)
+        self._language.emulate(self._module(question.file), launch)
+        complaint = guarded.complaint([one.name for one in question.instance.passed])
+        if complaint:
+            raise VerificationFailed(f"{question.file}: {question.instance}: {complaint}")
+        return EmulatedAnswer(), guarded.arrays
+
+    def _module(self, file: str) -> ModuleType:
+        path = Path(file)
+        key = file, crc32(path.read_bytes())
+        if key not in self._modules:
+            self._modules[key] = real_module(path)
+        return self._modules[key]
+
+
+def real_module(path: Path) -> ModuleType:
+    """Return the module of a kernel's file, with its compiler imported; CompilationFailed where it raises an error."""
+    root = family_folder(path).parent
+    try:
+        with catalogue_package(root) as package:
+            return execute(path, module_name(package, root, path))
+    except PrismBenchError:
+        raise
+    except Exception as error:
+        line = line_in(error, str(path)) or (error.lineno if isinstance(error, SyntaxError) else None)
+        raise CompilationFailed(f"{path}:{line or '?'}: {type(error).__name__}: {error}") from error
+
+
+def main(descriptor: str, suffix: str) -> None:
+    """Serve until there is nobody to ask, and over a compiler that never ends only as long as the parent is there."""
+    end_with(int(descriptor))
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, LanguageService(language(suffix)).reply)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,164 @@
+"""What every kernel language offers, and how its loader is found: by the suffix of a kernel's file."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, ClassVar
+
+from prism_bench.spec.card import LaunchCard
+from prism_bench.errors import BackendUnavailable, SpecError, unknown
+from prism_bench.io.installation import pip_install
+from prism_bench.spec.instance import Constant, Instance
+from prism_bench.spec.libraries import Library
+
+_LOADERS = Path(__file__).parent / "loaders"
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """A cubin and the card of the entry to launch in it, with what the compiler printed."""
+
+    cubin: bytes
+    card: LaunchCard
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class InterpretedLaunch:
+    """A launch for a language's interpreter: instance, grid and block, and the arguments in order, arrays of NumPy."""
+
+    instance: Instance
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    values: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass(frozen=True)
+class DeviceLaunch(InterpretedLaunch):
+    """A launch for a language's own launcher: `values` are PyTorch tensors on the device and NumPy scalars.
+
+    `stream` is the address of the CUDA stream, which is also PyTorch's current one.
+    """
+
+    stream: int = 0
+
+
+@dataclass(frozen=True)
+class OwnLaunch:
+    """A launch by a language's own launcher: the call, and the cubins that it has launched, where they are known."""
+
+    call: Callable[[], object]
+    cubins: Callable[[], tuple[bytes, ...]] = tuple
+
+
+class Language(ABC):
+    """One kernel language. A loader defines one object as `LANGUAGE`.
+
+    `title` is its name in text, `library` its package. `modules` are the top-level modules that a kernel's file may
+    import and that are not imported while the catalogue is read: there they are placeholders, except for what
+    `stand_ins` has by dotted name, such as `triton.cdiv`. `variables` are set in the process that
+    compiles, `interpreter_variables` too in the one that interprets, which takes launches of `most_threads`.
+    `parts` are further distributions whose version decides the machine code, by the name that a record has for each.
+    """
+
+    title: ClassVar[str]
+    library: ClassVar[Library]
+    modules: ClassVar[tuple[str, ...]]
+    stand_ins: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    variables: ClassVar[Mapping[str, str]] = {}
+    interpreter_variables: ClassVar[Mapping[str, str]] = {}
+    most_threads: ClassVar[int | None] = None
+    parts: ClassVar[Mapping[str, str]] = {}
+
+    @abstractmethod
+    def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
+        """Compile an instance of a function of `module` for `architecture` (`90`); called in a child process.
+
+        Raise CompilationFailed with the compiler's message, with file and line, or SpecError where the launch does not
+        fit the function.
+        """
+
+    def not_emulated(self) -> str | None:
+        """Return why `emulate` cannot run here, or None where it can."""
+        return f"{self.title} has no interpreter"
+
+    def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
+        """Run a launch on NumPy arrays, in place; called in a child process."""
+        raise BackendUnavailable(self.not_emulated() or "not emulated")
+
+    def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
+        """Return a launch by the language's own launcher; BackendUnavailable where it cannot make this one."""
+        raise BackendUnavailable(f"{self.title}: its own launcher is not called from here")
+
+    def require_installed(self) -> str:
+        """Return the compiler's version, with those of its parts: `1.7.0 (tileiras 13.5.37)`.
+
+        A BackendUnavailable names the extra where it is not installed.
+        """
+        if not self.library.is_installed():
+            raise BackendUnavailable(f"{self.title} is not installed ({self._command})")
+        own = self.library.installed_version() or "unknown"
+        parts = ", ".join(f"{name} {_version_of(distribution)}" for name, distribution in self.parts.items())
+        return f"{own} ({parts})" if parts else own
+
+    def incomplete(self, words: object) -> BackendUnavailable:
+        """Return the error of a compiler that lacks a part: no kernel can be compiled, and none is at fault."""
+        return BackendUnavailable(f"{self.title}: a part of the compiler is missing ({self._command}): {words}")
+
+    @property
+    def _command(self) -> str:
+        return pip_install(self.library.extra, anywhere=True)
+
+    def function_of(self, module: ModuleType, name: str) -> Any:
+        """Return the kernel function called `name`; a SpecError where the module has none."""
+        if not hasattr(module, name):
+            raise SpecError(f"{module.__file__}: no kernel '{name}', which the spec launches")
+        return getattr(module, name)
+
+
+def _version_of(distribution: str) -> str:
+    """Return the version of the wheel; without one, the compiler takes the part from a toolkit."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "of a toolkit"
+
+
+def with_globals(function: FunctionType, constants: Mapping[str, Constant]) -> FunctionType:
+    """Return the function with a launch's constants as globals; a SpecError where its file defines no such global."""
+    unknown = [name for name in constants if name not in function.__globals__]
+    if unknown:
+        raise SpecError(
+            f"{function.__name__}: its file defines no global {', '.join(unknown)}, a constant of the launch"
+        )
+    made = FunctionType(
+        function.__code__, {**function.__globals__, **constants}, function.__name__, function.__defaults__
+    )
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+    made.__annotations__ = function.__annotations__
+    return made
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the suffixes of all languages but CUDA C++."""
+    return tuple(sorted(path.stem for path in _LOADERS.glob("*.py") if path.stem != "__init__"))
+
+
+@cache
+def language(name: str) -> Language:
+    """Return the language of a suffix; a UsageError where no loader has this name."""
+    if name not in names():
+        raise unknown("kernel language", name, names())
+    return import_module(f"prism_bench.compilation.languages.loaders.{name}").LANGUAGE
+
+
+def language_in(path: Path) -> str | None:
+    """Return the language that a file's name has, `triton` of `softmax.triton.py`; None of any other file."""
+    parts = path.name.split(".")
+    return parts[1] if len(parts) == 3 and parts[2] == "py" and parts[1] in names() else None
