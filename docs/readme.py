@@ -12,7 +12,7 @@ from pathlib import Path
 
 from docs import measured
 from docs.claims import PAGE, KeptClaims
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.record import store
 from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.analysis.reading import read

@@ -283,7 +283,7 @@ def _telling_places():
 def test_consoles_print_text_as_it_is():
     """Names and errors come from specs and records: markup in a string would colour them, or end the command."""
     made = {str(path.relative_to(HOUSE)) for path in OURS if re.search(r"\bConsole\(", path.read_text())}
-    assert {"prism_bench/options/__init__.py", "prism_bench/api/progress.py"} == made
+    assert {"prism_bench/cli/options/__init__.py", "prism_bench/api/progress.py"} == made
     closing = re.compile(r"\[/\w*\]")
     texts = [path for path in OURS if {"cli", "options", "report", "extensions"} & set(path.relative_to(HOUSE).parts)]
     assert [] == [str(path) for path in texts if closing.search(path.read_text())]

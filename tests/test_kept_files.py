@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.alerts import ledger
+from prism_bench.extensions.ci.alerts import ledger
 from prism_bench.analysis.compare import noise
 from prism_bench.analysis.gate.baselines import read_baseline
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
 from lab.record_mutations import mutations
-from prism_bench.tuning import kept, measured
+from prism_bench.workflows.tuning import kept, measured
 
 REPORTS = Path(__file__).resolve().parent.parent / "reports"
 ALERTS = {

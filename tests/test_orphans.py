@@ -28,7 +28,7 @@ WORKER = RUN.replace("LANES", "1").replace("TASK", "'edges'")
 LANES = RUN.replace("LANES", "2").replace("TASK", "'edges'")
 CONVERSATION = f"""
 from prism_bench.catalogue import discover
-from prism_bench.studies.trials import Bench, Trials
+from prism_bench.workflows.trials import Bench, Trials
 found = discover({str(TOYS)!r})
 (case,) = found.cases(["triple"], ["S0"])
 with Trials(Bench("null", found, 600.0)) as trials:

@@ -11,7 +11,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from lab.published.choices import by_smallest_dimension, by_volume
 from prism_bench.run.verification import passed, verify
-from prism_bench.tuning.crossover import FORMS
+from prism_bench.workflows.tuning.crossover import FORMS
 
 
 def opened() -> Backend:

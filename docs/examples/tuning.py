@@ -9,7 +9,7 @@ from prism_bench.backends import open_backend
 from prism_bench.backends.base import Backend
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.tune import written
-from prism_bench.tuning.online import Habits, OnlineTuner
+from prism_bench.workflows.tuning.online import Habits, OnlineTuner
 from prism_bench.units import time_text
 
 KERNEL, CALLS = "layer_norm", 12

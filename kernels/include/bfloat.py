@@ -2,7 +2,7 @@
 
 from prism_bench.spec.domain import as_drawn
 from prism_bench.spec.inputs import Fill, ONE_BY_ONE
-from prism_bench.precision import PRECISIONS, widened
+from prism_bench.extensions.fusion.precision import PRECISIONS, widened
 
 BFLOATS = Fill(
     lambda rng, count, axes: rng.normal(size=count).astype("float32").view("uint32") >> 16,

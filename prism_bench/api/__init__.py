@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from prism_bench.api.products import Matmul, matmul
     from prism_bench.api.versus import CallableComparison, compare
     from prism_bench.record.store import load
-    from prism_bench.tuning.online import OnlineTuner
+    from prism_bench.workflows.tuning.online import OnlineTuner
 
 _HOMES = {
     "Benchmark": "api.callable",

@@ -10,9 +10,9 @@ from prism_bench.spec.case import Case
 from prism_bench.catalogue import of_project
 from prism_bench.errors import unknown
 from prism_bench.record.identity import machine
-from prism_bench.tuning.applied import TuningMachine, applied
-from prism_bench.tuning.kept import DEFAULT_FOLDER
-from prism_bench.tuning.online import OnlineTuner
+from prism_bench.workflows.tuning.applied import TuningMachine, applied
+from prism_bench.workflows.tuning.kept import DEFAULT_FOLDER
+from prism_bench.workflows.tuning.online import OnlineTuner
 
 
 def prepare(

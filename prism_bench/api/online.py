@@ -7,7 +7,7 @@ from typing import Any
 from prism_bench.backends import Backend, Runnable
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
-from prism_bench.tuning.online import OnlineTuner
+from prism_bench.workflows.tuning.online import OnlineTuner
 
 Stopwatch = Callable[[Callable[[], None]], float]  # calls what it is given and returns the seconds it took
 

@@ -9,9 +9,9 @@ from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import UsageError
 from prism_bench.record.identity import machine
-from prism_bench.tuning.crossover import FORMS, HALVES, Picked, pick
-from prism_bench.tuning.kept import DEFAULT_FOLDER
-from prism_bench.tuning.measured import path_for, read_measured
+from prism_bench.workflows.tuning.crossover import FORMS, HALVES, Picked, pick
+from prism_bench.workflows.tuning.kept import DEFAULT_FOLDER
+from prism_bench.workflows.tuning.measured import path_for, read_measured
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed
 from prism_bench.io.extras import extras_named
 from prism_bench.io.interrupts import guarded
-from prism_bench.options.output import complain, guarded_output, os_words, refuse_empty
+from prism_bench.cli.options.output import complain, guarded_output, os_words, refuse_empty
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -75,7 +75,7 @@ def _before_commands(version: _Version = False) -> None:
 
 
 def _kept_elsewhere() -> raw_source.RawSource:
-    from prism_bench.studies.raw_samples import configured_raw
+    from prism_bench.extensions.ci.raw_samples import configured_raw
 
     return configured_raw()
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import ResultsError
 from prism_bench.units import count_text
 

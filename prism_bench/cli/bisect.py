@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError
-from prism_bench.options import pairs
+from prism_bench.cli.options import pairs
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.estimate import Spread
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
-    from prism_bench.studies.bisecting import Bisection, Measure
-    from prism_bench.studies.history_nodes import HistoryNode
+    from prism_bench.workflows.bisecting import Bisection, Measure
+    from prism_bench.workflows.history_nodes import HistoryNode
 
 NAME = "bisect"
 _DECIDED = "decided"
@@ -46,7 +46,7 @@ def command(
     """
     from prism_bench.report.terminal.bisection import bisection_json, bisection_view
     from prism_bench.run.worktree import commits_between, repository_of, subjects_of
-    from prism_bench.studies.bisecting import SearchLimits, bisected
+    from prism_bench.workflows.bisecting import SearchLimits, bisected
 
     end = None if time_limit is None else time.monotonic() + time_limit
     chosen, found = options.choose_backend(backend, quiet=json), options.open_catalogue(catalogue)
@@ -126,9 +126,9 @@ class _History:
 def _nodes(history: _History, commits: list[str], backend: "Backend", end: float | None) -> "list[HistoryNode]":
     """Return the history folded by the code of the case, as the backend's device would run it."""
     from prism_bench.spec.metric import STAND_INS
-    from prism_bench.studies.case_code import CodeReader, identity_on
-    from prism_bench.studies.history_code import HistoryCode
-    from prism_bench.studies.history_nodes import folded
+    from prism_bench.workflows.case_code import CodeReader, identity_on
+    from prism_bench.workflows.history_code import HistoryCode
+    from prism_bench.workflows.history_nodes import folded
 
     by = identity_on(backend.name)
     codes = HistoryCode(history.name, history.opened, lambda: CodeReader(backend.device, by)).at(commits, end)
@@ -152,8 +152,8 @@ def _measuring(
     """
     from prism_bench.run.interleave import MAIN_METRICS
     from prism_bench.run.sides import Choice, opened
-    from prism_bench.studies.history_nodes import logs_of
-    from prism_bench.studies.pairs import PairEffort
+    from prism_bench.workflows.history_nodes import logs_of
+    from prism_bench.workflows.pairs import PairEffort
 
     def measure(node: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         words = nodes[0].measured, nodes[node].measured

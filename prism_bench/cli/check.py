@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
-from prism_bench.options import pairs
+from prism_bench.cli.options import pairs
 
 if TYPE_CHECKING:
     from prism_bench.analysis.gate.checks import Gate
@@ -42,7 +42,7 @@ def command(
     from prism_bench.io.cycles import no_collection
     from prism_bench.report.gate import delivery
     from prism_bench.report.gate.files import write_files
-    from prism_bench.studies.judging import judged
+    from prism_bench.workflows.judging import judged
 
     found = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"

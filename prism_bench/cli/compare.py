@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import UsageError, unknown
-from prism_bench.options import pairs
-from prism_bench.options.fleet import FleetOption, WorkersOption
-from prism_bench.options.pairs import not_run
-from prism_bench.options.progress import status
-from prism_bench.options.tuned import TunedOption
+from prism_bench.cli.options import pairs
+from prism_bench.extensions.fleet.options import FleetOption, WorkersOption
+from prism_bench.cli.options.pairs import not_run
+from prism_bench.cli.options.progress import status
+from prism_bench.cli.options.tuned import TunedOption
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from prism_bench.run.sides import Choice, Sides
     from prism_bench.record.run_record import CaseResult, RunRecord
     from prism_bench.io.saving import Saver
-    from prism_bench.studies.fleet_pairs import PairJudge
-    from prism_bench.studies.pairs import PairEffort, Records
+    from prism_bench.extensions.fleet.pairs import PairJudge
+    from prism_bench.workflows.pairs import PairEffort, Records
 
 NAME = "compare"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS, "--most": "--most-processes"}
@@ -95,7 +95,7 @@ def command(
 
 def _effort(backend: str, processes: int, limit: float | None, records: Path | None, tuned: bool) -> "PairEffort":
     """Return what is spent on measuring both sides."""
-    from prism_bench.studies.pairs import PairEffort
+    from prism_bench.workflows.pairs import PairEffort
 
     return PairEffort(backend, processes, limit, records, tuned)
 
@@ -189,7 +189,7 @@ class _Judge:
 
     def on_fleet(self, sides: "Sides", changed: Sequence[str]) -> "PairJudge":
         """Return what decides on the boards of a fleet whether a case needs more processes."""
-        from prism_bench.studies.fleet_pairs import PairJudge
+        from prism_bench.extensions.fleet.pairs import PairJudge
 
         return PairJudge(str(self.noise.resolve()), self.rules, sides.across, self.metric, tuple(changed))
 
@@ -226,8 +226,8 @@ class _Selecting:
 
     def selection(self, sides: "Sides") -> "Selection | None":
         """Return the role of every case; None where two kernels are compared, whose code differs anyway."""
-        from prism_bench.studies.case_code import identity_on
-        from prism_bench.studies.selecting import other_environment, other_package, selected, with_broken
+        from prism_bench.workflows.case_code import identity_on
+        from prism_bench.workflows.selecting import other_environment, other_package, selected, with_broken
 
         identity = identity_on(self.place.name)
         if sides.across == "variants":
@@ -249,7 +249,7 @@ def _of_builds(
     """Return the comparison of two builds, and what saved the records of those cases that were measured."""
     from prism_bench.analysis.compare.selected import unmeasured
     from prism_bench.run.sides import opened, words_of
-    from prism_bench.studies.selecting import restricted, split_by_backend
+    from prism_bench.workflows.selecting import restricted, split_by_backend
 
     words = words_of(*given, choice.catalogue)
     selecting.place.require(effort)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from prism_bench.studies.compile_against import Changes
+    from prism_bench.workflows.compile_against import Changes
 
 NAME = "compile"
 ShowCut = Annotated[
@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Compile every kernel for several architectures, without a GPU."""
     from prism_bench.report.terminal.cases import compile_json, compile_table
-    from prism_bench.studies import compile_table as check
+    from prism_bench.workflows import compile_table as check
 
     found, words = options.open_catalogue(catalogue), options.patterns(cases, filter)
     if show_cut:
@@ -73,7 +73,7 @@ def command(
 def _show_cut(catalogue: Catalogue, words: Sequence[str], json: bool) -> NoReturn:
     """Print what is cut out of the sources of the chosen cases; end with 1 where one cannot be cut."""
     from prism_bench.report.terminal.source_cuts import cut_lines, cuts_json
-    from prism_bench.studies.source_cuts import source_cuts
+    from prism_bench.workflows.source_cuts import source_cuts
 
     found = source_cuts(catalogue, words)
     if json:
@@ -89,7 +89,7 @@ def _end_against(
 ) -> NoReturn:
     """Print what changed; end with 1 where spills grew, something does not compile, or, if asked, anything changed."""
     from prism_bench.report.terminal.code_changes import changes_json, changes_view
-    from prism_bench.studies.compile_table import without_compiler
+    from prism_bench.workflows.compile_table import without_compiler
 
     fail_on_change, json = ending
     with options.err().status("compiling"):
@@ -107,7 +107,7 @@ def _changes(against: str, found: Catalogue, words: Sequence[str], architectures
     from prism_bench.catalogue import discover
     from prism_bench.errors import UsageError
     from prism_bench.run.worktree import checked_out, repository_of
-    from prism_bench.studies import compile_against, compile_table
+    from prism_bench.workflows import compile_against, compile_table
 
     path = Path(against)
     if path.suffix == ".csv":

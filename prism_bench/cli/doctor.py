@@ -5,7 +5,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 
 NAME = "doctor"
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError, unknown
 
 NAME = "export"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.cli.monitor import DeviceOption
 from prism_bench.monitor.exporter import LOOPBACK, PORT
 
@@ -27,7 +27,7 @@ def command(
     from prism_bench.monitor.alerts import RULES
     from prism_bench.monitor.exporter import MetricsCollector, serve
     from prism_bench.monitor.station import station
-    from prism_bench.studies.exported import exported
+    from prism_bench.workflows.exported import exported
 
     with station(device, RULES, 1 / interval, once=False) as post:
         collector = MetricsCollector(post.sampler, post.executions, lambda: exported(runs, catalogue, options.remark))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.options.shards import add_to_shards
+from prism_bench.cli.options.shards import add_to_shards
 
 if TYPE_CHECKING:
     from prism_bench.record.formats.foreign import StatedFacts

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 
 NAME = "list"
 

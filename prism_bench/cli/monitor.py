@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console, RenderableType
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.io.strict_json import json_text
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
-from prism_bench.options import pairs
-from prism_bench.options.tuned import TunedOption
+from prism_bench.cli import options
+from prism_bench.cli.options import pairs
+from prism_bench.cli.options.tuned import TunedOption
 from prism_bench.io.saving import Saver
 
 NAME = "noise"
@@ -36,7 +36,7 @@ def command(
     from prism_bench.analysis.compare.noise import Noise, keep_noise, noise_of
     from prism_bench.report.terminal.noise import noise_json, noise_view
     from prism_bench.run.sides import Choice, of_itself
-    from prism_bench.studies.pairs import PairEffort
+    from prism_bench.workflows.pairs import PairEffort
 
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)

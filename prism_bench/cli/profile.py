@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
-from prism_bench.options.tuned import TunedOption, configured
+from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
+from prism_bench.cli.options.tuned import TunedOption, configured
 from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.studies.profile_job import ProfileJob, ProfilePlan
+    from prism_bench.workflows.profile_job import ProfileJob, ProfilePlan
 
 NAME = "profile"
 RENAMED = {**options.TIME_LIMIT, "--case-seconds": "--timeout", "--metric": "--counter"}
@@ -64,7 +64,7 @@ def command(
 
     Label S1 by default; the command line of the tool is printed. Cases that were never profiled, or long ago, go first.
     """
-    from prism_bench.studies.profile_job import ProfileJob, ProfilePlan
+    from prism_bench.workflows.profile_job import ProfileJob, ProfilePlan
 
     _check_tool(tool, lines)
     if source and into:
@@ -102,7 +102,7 @@ def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: boo
 def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan", quiet: bool) -> "RunRecord":
     """Return the record of the chosen tool; `auto` goes on with CUPTI where ncu is not allowed to count."""
     from prism_bench.profilers.failures import ProfilerFailed
-    from prism_bench.studies.profile_job import CLOSED
+    from prism_bench.workflows.profile_job import CLOSED
 
     if tool in ("auto", "ncu"):
         try:
@@ -152,7 +152,7 @@ def _show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
 
 def _emulated(record: "RunRecord", catalogue: Catalogue) -> dict[str, float]:
     """Return, by kernel and variant, the bytes touched over the declared ones, counted on the emulator at S0."""
-    from prism_bench.studies.traffic import traffic
+    from prism_bench.workflows.traffic import traffic
 
     profiled = {f"{case.kernel}:{case.variant}" if case.variant else case.kernel for case in record.cases}
     cases = [case for case in catalogue.cases((), ["S0"]) if case.kernel in profiled]
@@ -168,7 +168,7 @@ def _emulated(record: "RunRecord", catalogue: Catalogue) -> dict[str, float]:
 def _show_capture(path: Path, json: bool) -> None:
     """Print the launches of a capture that somebody else made, by kernel where there are many."""
     from prism_bench.report.terminal.profile import capture_json, capture_view
-    from prism_bench.studies.profile_job import read_capture
+    from prism_bench.workflows.profile_job import read_capture
 
     launches = read_capture(path)
     if json:

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prism_bench.io import interrupts, saving
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.monitor.sampler import HERTZ
-from prism_bench.options import pairs
-from prism_bench.options.announcement import DescribedBackend, EarlierRecords, RunPlan, announce
-from prism_bench.options.fleet import FleetOption, WorkersOption
-from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
-from prism_bench.options.progress import progress_bar
-from prism_bench.options.shards import add_to_shards
-from prism_bench.options.tuned import TunedOption, configured
+from prism_bench.cli.options import pairs
+from prism_bench.cli.options.announcement import DescribedBackend, EarlierRecords, RunPlan, announce
+from prism_bench.extensions.fleet.options import FleetOption, WorkersOption
+from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption
+from prism_bench.cli.options.progress import progress_bar
+from prism_bench.cli.options.shards import add_to_shards
+from prism_bench.cli.options.tuned import TunedOption, configured
 from prism_bench.record.run_record import RunRecord
 
 if TYPE_CHECKING:
     from prism_bench.spec.case import Case
     from prism_bench.run import Settings
-    from prism_bench.tuning.applied import Applied
+    from prism_bench.workflows.tuning.applied import Applied
 
 NAME = "run"
 
@@ -164,8 +164,8 @@ def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _RecordO
 
 def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effort, place: _RecordOutput) -> int:
     """Measure on every board of the fleet that the words name, with its workers and backend; return the exit code."""
-    from prism_bench.fleet import BoardBackend, FleetRun
-    from prism_bench.options.fleet import fleet_progress, opened_fleet
+    from prism_bench.extensions.fleet import BoardBackend, FleetRun
+    from prism_bench.extensions.fleet.options import fleet_progress, opened_fleet
     from prism_bench.run import with_ceilings
 
     fleet, workers, backend = words

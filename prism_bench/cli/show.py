@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 
 if TYPE_CHECKING:
     from prism_bench.record.run_record import RunRecord
@@ -52,7 +52,7 @@ def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:
     from prism_bench.report.site.places import Places
     from prism_bench.report.terminal.why import why_view
     from prism_bench.report.why import why_json
-    from prism_bench.studies.why_of import why_of
+    from prism_bench.workflows.why_of import why_of
 
     found = why_of(record, name, runs, Places(runs).profiles)
     options.show(lambda: why_json(found), lambda: why_view(found), json=json)

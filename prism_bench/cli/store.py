@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.units import count_text
 
@@ -120,9 +120,9 @@ class _Pruning:
 def _prune(runs: Path, keep_raw: str, how: _Pruning) -> _Answer:
     from prism_bench.analysis.gate.baselines import used_by_baselines
     from prism_bench.analysis.gate.promises import folder_of
-    from prism_bench.report.digest.contents import parsed_since
-    from prism_bench.studies.keeping import history_target
-    from prism_bench.studies.raw_samples import KeptRaw, prune
+    from prism_bench.extensions.ci.digest.contents import parsed_since
+    from prism_bench.extensions.ci.keeping import history_target
+    from prism_bench.extensions.ci.raw_samples import KeptRaw, prune
 
     before = parsed_since(keep_raw, datetime.now(UTC).date())
     if before is None:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.cli.help import REMOVED_IN
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.options import pairs
-from prism_bench.options.output import complain
+from prism_bench.cli.options import pairs
+from prism_bench.cli.options.output import complain
 
 if TYPE_CHECKING:
     from prism_bench.record.store import History

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.io.files import write_atomically
-from prism_bench.options import pairs
-from prism_bench.options.fleet import FleetOption, WorkersOption
-from prism_bench.options.limits import TimeoutOption
-from prism_bench.options.progress import progress_bar
+from prism_bench.cli.options import pairs
+from prism_bench.extensions.fleet.options import FleetOption, WorkersOption
+from prism_bench.cli.options.limits import TimeoutOption
+from prism_bench.cli.options.progress import progress_bar
 from prism_bench.io.saving import Saver
 from prism_bench.spec.tune import written
 
 if TYPE_CHECKING:
-    from prism_bench.options.announcement import DescribedBackend
-    from prism_bench.studies.trials import Bench
-    from prism_bench.studies.tuning_session import TuningPlan, TuningResult
+    from prism_bench.cli.options.announcement import DescribedBackend
+    from prism_bench.workflows.trials import Bench
+    from prism_bench.workflows.tuning_session import TuningPlan, TuningResult
 
 NAME = "tune"
 RENAMED = {**options.TIME_LIMIT, "--dry-run": "--no-keep"}
@@ -71,7 +71,7 @@ def command(
     Every configuration that a spec's tune= allows is verified, then timed cold. The best few are timed again in fresh
     processes next to the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
     """
-    from prism_bench.studies import tuning_session as tuning
+    from prism_bench.workflows import tuning_session as tuning
 
     if fleet and (restamp or time_limit):
         raise UsageError(f"{'--restamp' if restamp else '--time-limit'}: leave it out with --fleet")
@@ -106,14 +106,14 @@ def _measured(
     place: pairs.PairPlace, bench: "Bench", cases: Sequence[Case], plan: "TuningPlan", keeping: _Keeping
 ) -> "TuningResult":
     """Tune the cases on this device, or on the boards of a fleet."""
-    from prism_bench.studies.tuning_session import TuningSession
+    from prism_bench.workflows.tuning_session import TuningSession
 
     if place.fleet is None:
         with progress_bar() as report:
             session = TuningSession(bench, place.backend.device, plan, report)
             return session.run(cases, keeping.noise, keeping.save)
-    from prism_bench.options.fleet import fleet_progress
-    from prism_bench.studies.fleet_tuning import TuningWork, tune_on
+    from prism_bench.extensions.fleet.options import fleet_progress
+    from prism_bench.extensions.fleet.tuning import TuningWork, tune_on
 
     work = TuningWork(bench, plan, cases, keeping.noise, keeping.save)
     with fleet_progress() as report:
@@ -125,7 +125,7 @@ def _measured(
 
 def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:
     """Bring the choices at the path up to date and print which were dropped."""
-    from prism_bench.studies.restamped import restamp
+    from prism_bench.workflows.restamped import restamp
 
     found = restamp(path, catalogue)
     dropped = [{"kernel": one.kernel, "workload": dict(one.workload), "reason": why} for one, why in found.dropped]
@@ -139,7 +139,7 @@ def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:
 def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callable[[TuningResult], Path | None]":
     """Return what puts the choices into the store, if there is one, and the report into the file, if named."""
     from prism_bench.report.terminal.tuning import session_json
-    from prism_bench.studies import tuning_session as tuning
+    from prism_bench.workflows import tuning_session as tuning
 
     def write(result: "TuningResult") -> Path | None:
         path = tuning.keep(result, bench, store) if store else None
@@ -155,7 +155,7 @@ def _chosen(
     opened: "DescribedBackend", found: Catalogue, words: Sequence[str], label: Sequence[str] | None, timeout: float
 ) -> "tuple[Bench, list[Case]]":
     """Return the bench and the cases: the chosen ones, else those of every kernel and no variant."""
-    from prism_bench.studies.trials import Bench
+    from prism_bench.workflows.trials import Bench
 
     labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
     cases = [case for case in found.cases(words, labels) if case.tunable and (words or not case.variant)]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.alerts import Alert
+from prism_bench.extensions.ci.alerts import Alert
 from prism_bench.errors import UsageError
 from prism_bench.io.files import cache_folder
 from prism_bench.monitor import devices as listing
@@ -97,8 +97,8 @@ def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[s
     """
     if not raised:
         return []
-    from prism_bench.alerts import destinations, tell
-    from prism_bench.alerts.tell import Occasion
+    from prism_bench.extensions.ci.alerts import destinations, tell
+    from prism_bench.extensions.ci.alerts.tell import Occasion
 
     to = destinations(os.environ)
     if not to:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from lab.bisect_methods import GeneratedHistory, METHODS, version
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from lab.trends import wilson
 
 COMMITS, SLOWDOWNS = {64: 1.0, 512: 0.4}, (0.0, 0.02, 0.05)  # commits with the share of histories that are generated

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 
 # The tests that plant a kernel or a callable, and hold what must become of it.
 TESTS = (

@@ -23,8 +23,8 @@ from prism_bench.spec.deviation import Comparison, compare
 from prism_bench.io.extras import host_special
 from prism_bench.io.interrupts import allowed, held
 from prism_bench.io.saving import Due, Saver
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from prism_bench.units import count_text
 from prism_bench.io.workers.child import end_with_parent
 

@@ -23,9 +23,9 @@ from prism_bench.record import store
 from prism_bench.io.files import default_folder
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.io.strict_json import json_text
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
-from prism_bench.studies.exported import exported
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.exported import exported
 from lab.record_fuzz import Answer, Ask, Findings, FuzzBench, fuzz
 from prism_bench.units import count_text
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.profilers.metrics import LOGICAL, REPLACED, base, computed_by_tool
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import table_text
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import table_text
 from prism_bench.units import count_text
 
 # One chip per compute capability: those of one capability have the same compute counters.

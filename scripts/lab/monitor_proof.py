@@ -35,7 +35,7 @@ from prism_bench.monitor.probe import Probe
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.io.strict_json import json_text
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 
 KERNELS = ("vector_add", "softmax", "conv2d", "matmul", "relu")
 METRICS = ("cold_time", "hot_time")

@@ -31,8 +31,8 @@ from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.interleave import MAIN_METRICS, Build, interleaved, pair_settings
 from prism_bench.record.run_record import RunRecord
 from prism_bench.io.saving import Saver
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from lab.dealt import FLOORS, dealt_rows, summary
 from lab.planted import plant
 from prism_bench.units import count_text

@@ -18,8 +18,8 @@ from prism_bench.compilation.languages.child import real_module
 from prism_bench.compilation.languages.language import DeviceLaunch, OwnLaunch, language
 from prism_bench.spec.libraries import LIBRARIES
 from prism_bench.spec.parts import CUDA
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:

@@ -35,10 +35,10 @@ from prism_bench.extensions.persistent.record import EMPTY, GRAPH, LAUNCH, ItemT
 from prism_bench.extensions.persistent.runnable import ServedRunnable
 from prism_bench.record.identity import commit_of, machine
 from prism_bench.io.interrupts import allowed, held
-from prism_bench.options import out
+from prism_bench.cli.options import out
 from prism_bench.run.verification import complaint, passed, verify_prepared
 from prism_bench.io.saving import Saver
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from prism_bench.units import time_text
 
 OUTPUT = REPOSITORY / "reports" / "persistent"

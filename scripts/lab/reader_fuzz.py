@@ -12,8 +12,8 @@ from random import Random
 from time import perf_counter
 
 from prism_bench.errors import PrismBenchError
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from lab.reader_subjects import Facts, Subject, sample_subjects, subjects
 from prism_bench.units import count_text
 

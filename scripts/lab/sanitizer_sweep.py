@@ -26,8 +26,8 @@ from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last
 from prism_bench.profilers.sanitizer import CHECKS, SanitizerFinding
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.io.strict_json import json_line
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from lab.sanitize_worker import SanitizeOrder, swept_cases
 from prism_bench.units import count_text
 from prism_bench.io.workers.child import environment

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.analysis.compare.verdict import CHANGED, NIGHTLY_MOST, RULES, VerdictRules
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from lab.simulated_verdicts import Design, EARLIER, FORMS, Form, NIGHTLY, Suite, generated, judged_suite
 
 PLANTED = (1.02, 1.05, 1.10)

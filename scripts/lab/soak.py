@@ -20,8 +20,8 @@ from random import Random
 from prism_bench.record import store
 from prism_bench.errors import ResultsError
 from prism_bench.io.saving import INTERVAL
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from lab.soak_job import results_of
 from prism_bench.io.temporaries import ENDING
 from prism_bench.units import count_text

@@ -13,8 +13,8 @@ from prism_bench.catalogue import discover
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from prism_bench.record.run_record import CaseResult
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from prism_bench.units import count_text
 
 MOST_SHARE = 0.02

@@ -25,9 +25,9 @@ from typing import Any
 from prism_bench.record import store
 from prism_bench.record.formats.asv_out import write
 from prism_bench.io.strict_json import json_text
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.asv_runs.commits import commits
-from prism_bench.studies.asv_runs.ledger import NightlyRun
+from prism_bench.workflows import REPOSITORY
+from prism_bench.extensions.ci.asv_runs.commits import commits
+from prism_bench.extensions.ci.asv_runs.ledger import NightlyRun
 from prism_bench.units import count_text
 from prism_bench.io.workers.child import environment
 

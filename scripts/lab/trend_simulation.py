@@ -11,9 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from lab import planted_causes, trends
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 
 
 def kept(path: Path, names: Collection[str]) -> list[dict[str, str]]:

@@ -21,7 +21,7 @@ from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.profilers.failures import last_words
 from prism_bench.io.strict_json import json_line
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from prism_bench.units import count_text
 from prism_bench.io.workers.child import environment
 

@@ -9,10 +9,10 @@ import prism_bench
 from prism_bench.record import identity
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
-from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
-from prism_bench.tuning.launched import launched
-from prism_bench.tuning.online import OnlineTuner
-from tests.tuning.choices import choice
+from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
+from prism_bench.workflows.tuning.launched import launched
+from prism_bench.workflows.tuning.online import OnlineTuner
+from tests.workflows.tuning.choices import choice
 
 TOYS = Path(__file__).parent.parent / "toys"
 TUNABLE = TOYS.parent / "tunable"

@@ -18,7 +18,7 @@ from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
 from prism_bench.io.installation import pip_install
 from prism_bench.run.verification import passed, verify, verify_prepared
 from prism_bench.spec.parts import no_launch
-from prism_bench.tuning.launched import launched
+from prism_bench.workflows.tuning.launched import launched
 from tests.run.conftest import TOYS
 
 DOUBLE = discover(TOYS).anywhere("double[n=1000]")

@@ -12,7 +12,7 @@ from prism_bench.backends.null import SCRIPT, open_backend
 from prism_bench.cli import bisect
 from prism_bench.record.identity import machine
 from prism_bench.run import PROTOCOL
-from prism_bench.studies import bisecting
+from prism_bench.workflows import bisecting
 from tests.cli.conftest import TOYS
 from tests.copied_package import copy_package
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.options import pairs
+from prism_bench.cli.options import pairs
 
 QUICK = ("--backend", "null", "--processes", "2")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.record import store
 from prism_bench.cli import app
 from prism_bench.cli.help import ConfiguredDefaults
 from tests.cli.conftest import TOYS
 from tests.report.synthetic import record_of
-from tests.studies.test_why_of import of_size, profiled
+from tests.workflows.test_why_of import of_size, profiled
 
 KEYS = 'catalogue = "gpu"\nlabels = ["S1"]\nbackend = "null"\nstorage = "kept"\nbudgets = "promises"\nmachine = "box"\n'
 

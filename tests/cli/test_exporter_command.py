@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.record import store
-from prism_bench.studies.exported import exported
+from prism_bench.workflows.exported import exported
 from tests.report.synthetic import case_result, record_of
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.analysis.compare.noise import read_noise
-from prism_bench.options import pairs
+from prism_bench.cli.options import pairs
 from prism_bench.io.saving import Saver
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of

@@ -11,7 +11,7 @@ import pytest
 from prism_bench.record import store
 from prism_bench.backends.null import NullBackend
 from prism_bench.profilers.failures import FAILURES
-from prism_bench.studies import profiling
+from prism_bench.workflows import profiling
 
 FAKES = Path(__file__).parent.parent / "profilers" / "fakes"
 ON_NULL = ("--backend", "null", "--label", "S0")

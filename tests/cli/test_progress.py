@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.options import progress
+from prism_bench.cli.options import progress
 from prism_bench.run import Forecast, Progress
 from prism_bench.run.forecast import ForecastStage
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.tuning.kept import KeptChoices, read_kept, write_kept
-from prism_bench.tuning.launched import launched
-from tests.tuning.choices import choice
+from prism_bench.workflows.tuning.kept import KeptChoices, read_kept, write_kept
+from prism_bench.workflows.tuning.launched import launched
+from tests.workflows.tuning.choices import choice
 
 TUNABLE = Path(__file__).parent.parent / "tunable"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.policies.measuring import PolicyMeasurement
+from prism_bench.extensions.pipelines.policies.measuring import PolicyMeasurement
 from prism_bench.io.files import default_folder
 
 NEEDED = ("basic/matmul", "tensor_core/tensor_core_matmul", "tensor_core/tensor_core_matmul_wmma",

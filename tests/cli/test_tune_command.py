@@ -9,10 +9,10 @@ import pytest
 from prism_bench.record import identity, store
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.studies.trials import timed_in_turn
-from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
-from prism_bench.tuning.launched import launched as launched_hash
-from tests.tuning.choices import choice
+from prism_bench.workflows.trials import timed_in_turn
+from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
+from prism_bench.workflows.tuning.launched import launched as launched_hash
+from tests.workflows.tuning.choices import choice
 
 TUNABLE = Path(__file__).parent.parent / "tunable"
 HALF = {"*@block=64,items=1": {"seconds": 5e-7, "noise": 0.0}, "*": {"seconds": 1e-6, "noise": 0.0}}
@@ -69,7 +69,7 @@ def test_wrong_ones_are_refused_however_quick(tune):
 
 
 def test_what_ctrl_c_left_open_is_not_kept(tune, monkeypatch):
-    monkeypatch.setattr("prism_bench.studies.tuning_session.timed_in_turn", interrupted)
+    monkeypatch.setattr("prism_bench.workflows.tuning_session.timed_in_turn", interrupted)
     found = tune(HALF)
     assert (2, True) == (found.code, "the candidates were not timed again" in found.out)
     assert not Path("reports/tuning").exists()
@@ -91,7 +91,7 @@ def test_a_strategy_tries_as_many_as_the_budget_allows(tune):
 
 
 def test_time_that_runs_out_leaves_cases_untuned_and_ends_with_2(tune, monkeypatch):
-    monkeypatch.setattr("prism_bench.studies.tuning_session.SEARCH_SHARE", 0.0)
+    monkeypatch.setattr("prism_bench.workflows.tuning_session.SEARCH_SHARE", 0.0)
     found = tune({}, "tripled", "-l", "S0", "-l", "S1", "--limit-seconds", "100")
     assert 2 == found.code
     assert "not tuned, for lack of time: tripled[n=1000], tripled[n=100000]" in found.out
@@ -108,7 +108,7 @@ def test_what_is_known_is_kept_after_every_round(tune, monkeypatch):
             seen.append(json.loads(Path("report.json").read_text())["cases"][0]["adopted"])
         raise BackendUnavailable("the device is gone")
 
-    monkeypatch.setattr("prism_bench.studies.tuning_session.timed_in_turn", lost)
+    monkeypatch.setattr("prism_bench.workflows.tuning_session.timed_in_turn", lost)
     found = tune(HALF, "--output", "report.json")
     assert [[], False] == seen[:2], "one process says nothing of the spread between processes"
     assert ({"block": 64, "items": 1}, True) == (seen[2][0]["configuration"], seen[3])
@@ -116,7 +116,7 @@ def test_what_is_known_is_kept_after_every_round(tune, monkeypatch):
 
 
 def test_a_store_that_cannot_be_read_is_told_before_anything_is_measured(tune, monkeypatch):
-    monkeypatch.setattr("prism_bench.studies.tuning_session.Trials", None)
+    monkeypatch.setattr("prism_bench.workflows.tuning_session.Trials", None)
     path = path_for(identity.machine({})["id"], Path("choices"))
     path.parent.mkdir()
     path.write_text("{")

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from prism_bench.cli import nightly
+from prism_bench.extensions.ci.commands import nightly
 from prism_bench.run import interleave
-from prism_bench.studies import pairs as pair_study
+from prism_bench.workflows import pairs as pair_study
 from tests.cli.conftest import TOYS
 
 NUMPY = ("--backend", "numpy_reference")

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.spec.called import KernelCall
 from prism_bench.catalogue import discover
 from prism_bench.compilation.imported import imported_words
-from prism_bench.studies.case_code import _callable_text
+from prism_bench.workflows.case_code import _callable_text
 from tests.run.conftest import TOYS
 
 
@@ -64,9 +64,9 @@ def test_an_extension_of_the_project_counts_by_its_content(project):
 
 def test_a_callable_is_known_by_the_version_of_its_library(monkeypatch):
     spec = discover(TOYS).anywhere("double[n=1000]").spec
-    monkeypatch.setattr("prism_bench.studies.case_code.distribution_word", lambda top: f"{top}==1")
+    monkeypatch.setattr("prism_bench.workflows.case_code.distribution_word", lambda top: f"{top}==1")
     first = _callable_text(replace(spec, callable=KernelCall(lambda torch, x: x)))
-    monkeypatch.setattr("prism_bench.studies.case_code.distribution_word", lambda top: f"{top}==2")
+    monkeypatch.setattr("prism_bench.workflows.case_code.distribution_word", lambda top: f"{top}==2")
     assert first != _callable_text(replace(spec, callable=KernelCall(lambda torch, x: x)))
     assert "torch==1" in first
     assert [] == _callable_text(spec)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from lab import bisect_methods
 from lab.bisect_methods import ENDS, GeneratedHistory, METHODS, SEVERAL, SIDE, version
 from lab.bisect_table import BisectCell, COLUMNS, COMMITS, SLOWDOWNS, cells, row

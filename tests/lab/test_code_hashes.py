@@ -11,7 +11,7 @@ from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.compilation.languages import build, build_request
 from prism_bench.compilation.languages.language import language
 from lab.code_hashes import HashedEntry, cubin_folder, differences, main, read_hashes
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from tests.built_in import CATALOGUE
 
 ENTRY = HashedEntry("softmax:triton", "softmax<BLOCK=32>", "90", "Triton 3.6.0", "0123456789abcdef")

@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from lab.dishonest import Planted, TESTS, outcomes
 from tests.test_architecture import HOUSE
 

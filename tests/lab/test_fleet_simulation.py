@@ -9,7 +9,7 @@ import pytest
 from prism_bench.record import store
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
-from prism_bench.fleet.placement import CaseGroup, JobOverhead
+from prism_bench.extensions.fleet.placement import CaseGroup, JobOverhead
 from lab.fleet_simulation import FleetCosts, costs_in, simulated
 from tests.built_in import CATALOGUE
 from tests.extensions.planted_programs import program, record

@@ -13,8 +13,8 @@ from prism_bench.record.store.points import points_in
 from prism_bench.record.store.records import text_at
 from prism_bench.io.strict_json import json_text
 from lab import record_fuzz
-from prism_bench.studies.csv_table import table_text
-from prism_bench.studies.exported import exported
+from prism_bench.workflows.csv_table import table_text
+from prism_bench.workflows.exported import exported
 from lab.fuzz_processes import asking, bench_in, table
 from lab.record_fuzz import Answer, fuzz
 from lab.record_mutations import mutations

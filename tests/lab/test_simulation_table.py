@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from lab.simulated_verdicts import FORMS, generated
 from lab.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies
 

@@ -9,7 +9,7 @@ from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from lab.timed_launch_cost import CaseCost, costs, share
 
 TOYS = discover(Path(__file__).parent.parent / "toys")

@@ -10,7 +10,7 @@ from prism_bench.record.formats import asv_out
 from prism_bench.record.measurement import Measurement
 from prism_bench.spec.metric import timed_on
 from prism_bench.report import json_view
-from prism_bench.report.digest.forms import markdown
+from prism_bench.extensions.ci.digest.forms import markdown
 from prism_bench.report.headline import headline
 from prism_bench.report.machine import backend_text
 from prism_bench.report.terminal.case_table import case_table

@@ -15,7 +15,7 @@ from prism_bench.run.record_builder import RecordBuilder, RunClock, RunSpan, cat
 from prism_bench.run.settings import Settings
 from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 from prism_bench.record.run_record import encode
-from prism_bench.studies.profiling import record_of_profiles
+from prism_bench.workflows.profiling import record_of_profiles
 from tests.run.test_task_run import PLACE, Workers
 
 TOYS = Path(__file__).parent.parent / "toys"

@@ -13,7 +13,7 @@ from prism_bench.run.lanes import Lanes
 from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings
 from prism_bench.run.standby import Standby, libraries_of
-from prism_bench.studies.trials import Bench
+from prism_bench.workflows.trials import Bench
 from prism_bench.io.workers.process import EventWorker, WorkerDied, work
 from tests.run.conftest import TOYS
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.record import store
-from prism_bench.studies.asv_runs.handover import AsvProject, entered_run
+from prism_bench.extensions.ci.asv_runs.handover import AsvProject, entered_run
 from tests.suites.planted import plant
 
 pytestmark = pytest.mark.xdist_group("nightly run")  # one worker makes it

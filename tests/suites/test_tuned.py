@@ -4,10 +4,10 @@ from pathlib import Path
 
 from prism_bench.record import identity
 from prism_bench.catalogue import discover
-from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
-from prism_bench.tuning.launched import launched as launched_hash
+from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
+from prism_bench.workflows.tuning.launched import launched as launched_hash
 from suites.measured import launched
-from tests.tuning.choices import choice
+from tests.workflows.tuning.choices import choice
 
 CATALOGUE = discover(Path(__file__).parent.parent / "tunable")
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from prism_bench.alerts import Alert, Occasion
+from prism_bench.extensions.ci.alerts import Alert, Occasion
 from prism_bench.analysis.gate import checks
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.analysis.summary import implementation

@@ -22,7 +22,7 @@ from prism_bench.extensions.fusion.stages import Product
 from prism_bench.spec.inputs import InputArray, given
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.measure import ClockGate, Criterion, sample
-from prism_bench.precision import PRECISIONS
+from prism_bench.extensions.fusion.precision import PRECISIONS
 
 CLOCK = "cold_time"
 SEEDS = (0, 1)

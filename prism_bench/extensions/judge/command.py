@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 
 if TYPE_CHECKING:
     from prism_bench.extensions.judge.task import JudgeTask
@@ -83,7 +83,7 @@ def _passed_on(
 ) -> list[str]:
     """Return the options that the command of each candidate gets; a UsageError for one that none can have."""
     from prism_bench.errors import UsageError
-    from prism_bench.studies.compile_table import require_known
+    from prism_bench.workflows.compile_table import require_known
 
     require_known(arch)
     if page:

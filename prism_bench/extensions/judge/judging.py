@@ -13,7 +13,7 @@ from prism_bench.extensions.judge.submission import Submission, read_submission
 from prism_bench.extensions.judge.task import JudgeTask, task_named
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
-from prism_bench.studies.compile_table import require_known
+from prism_bench.workflows.compile_table import require_known
 
 Report = Callable[[str], None]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import UsageError
-from prism_bench.options import pairs
-from prism_bench.options.progress import progress_bar
+from prism_bench.cli.options import pairs
+from prism_bench.cli.options.progress import progress_bar
 from prism_bench.run.places import worker_of
 from prism_bench.io.saving import Saver
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prism_bench.io import interrupts, project
-from prism_bench import options
-from prism_bench.options import pairs
-from prism_bench.options.progress import progress_bar
-from prism_bench.options.tuned import TunedOption, configured
+from prism_bench.cli import options
+from prism_bench.cli.options import pairs
+from prism_bench.cli.options.progress import progress_bar
+from prism_bench.cli.options.tuned import TunedOption, configured
 from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:  # these take long to load

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
-from prism_bench.scene import centres, heated
+from prism_bench.extensions.pipelines.scene import centres, heated
 from prism_bench.spec.workload import Workload
 
 TAPS, WINDOW = 5, 8

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from prism_bench import alerts
-from prism_bench.alerts import Alert, Destination, Occasion
+from prism_bench.extensions.ci import alerts
+from prism_bench.extensions.ci.alerts import Alert, Destination, Occasion
 from prism_bench.analysis.gate.alerts import alerts as alerts_of
 from prism_bench.analysis.gate.alerts import failing, failure, occasion
 from prism_bench.analysis.gate.checks import Gate

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict
 
 from prism_bench.report.site.places import Places
-from prism_bench.studies.compile_table import read_table
+from prism_bench.workflows.compile_table import read_table
 
 
 class Taken(NamedTuple):

@@ -12,8 +12,8 @@ from prism_bench.compilation.disassembly import CodeDifference
 from prism_bench.spec.metric import timed_on
 from prism_bench.report.code_difference import EntryDifferenceJson, code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
-from prism_bench.studies.bisecting import Bisection
-from prism_bench.studies.history_nodes import HistoryNode, difference_at
+from prism_bench.workflows.bisecting import Bisection
+from prism_bench.workflows.history_nodes import HistoryNode, difference_at
 
 _SHORT = 10  # characters of a hash
 

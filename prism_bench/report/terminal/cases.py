@@ -10,8 +10,8 @@ from rich.text import Text
 from prism_bench.spec.case import Case
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import middle_cut
-from prism_bench.studies.compile_table import CompileRow, Complaint
-from prism_bench.studies.traffic import CaseTraffic
+from prism_bench.workflows.compile_table import CompileRow, Complaint
+from prism_bench.workflows.traffic import CaseTraffic
 from prism_bench.units import bytes_text, count_text, rate_text
 
 _SIDES: dict[str, JustifyMethod] = {"bytes": "right", "operations": "right", "peers": "left"}

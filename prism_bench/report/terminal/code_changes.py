@@ -8,8 +8,8 @@ from rich.text import Text
 
 from prism_bench.report.code_difference import EntryDifferenceJson, code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
-from prism_bench.studies.compile_against import CodeChange
-from prism_bench.studies.compile_table import Complaint, together
+from prism_bench.workflows.compile_against import CodeChange
+from prism_bench.workflows.compile_table import Complaint, together
 
 
 class CodeChangeJson(TypedDict):

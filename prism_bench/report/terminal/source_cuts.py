@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from prism_bench.studies.source_cuts import SourceCuts
+from prism_bench.workflows.source_cuts import SourceCuts
 
 
 def cut_lines(found: Sequence[SourceCuts]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import unknown
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.studies.compile_table import launched
+from prism_bench.workflows.compile_table import launched
 from prism_bench.units import count_text
 
 # Figures of the design documents for an earlier source tree.

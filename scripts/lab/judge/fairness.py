@@ -27,7 +27,7 @@ from prism_bench.extensions.judge.task import JudgeTask, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.io.interrupts import guarded
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from prism_bench.io.temporaries import temporary_folder
 from prism_bench.units import count_text
 

@@ -23,7 +23,7 @@ from lab.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.io.interrupts import guarded
 from prism_bench.io.strict_json import json_text
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from prism_bench.io.temporaries import temporary_folder
 from prism_bench.units import count_text
 from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess

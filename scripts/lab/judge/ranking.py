@@ -22,7 +22,7 @@ from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_te
 from lab.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.io.interrupts import guarded
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from prism_bench.units import count_text
 
 SLOW, FAST = "naive", "good"

@@ -17,8 +17,8 @@ from typing import Any
 
 from prism_bench import __version__
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows import REPOSITORY
+from prism_bench.workflows.csv_table import write_table
 from lab.own_repository.histories import CASE, ITERATIONS, PlantedHistory, added_iterations, iterations_of_all, plant
 from lab.own_repository.trial import TrialCommand, TrialRepository, machine_of
 from prism_bench.units import count_text

@@ -21,7 +21,7 @@ from prism_bench import __version__
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.io.files import Schema, path_part
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from lab.own_repository.trial import TrialRepository, machine_of
 from lab.planted import delayed_text
 

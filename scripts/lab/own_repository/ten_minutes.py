@@ -20,7 +20,7 @@ from typing import Any
 from prism_bench import __version__
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.io.files import Schema
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from lab.own_repository.trial import TrialCommand, TrialRepository, machine_of
 
 GUIDE = REPOSITORY / "docs" / "pages" / "guides" / "ten_minutes.md"

@@ -13,7 +13,7 @@ from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.record.identity import MACHINE, slug
-from prism_bench.studies import REPOSITORY
+from prism_bench.workflows import REPOSITORY
 from lab.emulator_truth import machine, new_pool
 
 _LONGEST = 3600.0  # seconds after which a command hangs

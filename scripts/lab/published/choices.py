@@ -7,8 +7,8 @@ Neither window nor batch is free: another window is another result, and a larger
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prism_bench.tuning.crossover import CrossoverCost, Rule, costs
-from prism_bench.tuning.measured import TARGETS, Batch, Measured, Window, largest_within
+from prism_bench.workflows.tuning.crossover import CrossoverCost, Rule, costs
+from prism_bench.workflows.tuning.measured import Batch, Measured, TARGETS, Window, largest_within
 
 
 def by_volume(m: int, k: int, n: int) -> str:

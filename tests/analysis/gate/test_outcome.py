@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.alerts.ledger import Ledger
+from prism_bench.extensions.ci.alerts.ledger import Ledger
 from prism_bench.analysis.gate.alerts import MANY, alerts, occasion
 from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate, of_budgets, of_run, states
 from prism_bench.analysis.gate.promises import Promises

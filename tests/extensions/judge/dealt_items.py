@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.judge.dealt_study import add_part_options, claimed
 from prism_bench.io.interrupts import guarded
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 
 
 @guarded

@@ -38,7 +38,7 @@ from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
 from prism_bench.io.interrupts import guarded
 from prism_bench.monitor.devices import VISIBLE
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from prism_bench.io.workers.jail import jail_maker
 from tests.extensions.judge.museum_entries import Entry, entries
 from tests.extensions.judge.museum_processes import MuseumProcesses, end_with_parent

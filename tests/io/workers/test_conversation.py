@@ -7,7 +7,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings
-from prism_bench.studies.trials import Bench
+from prism_bench.workflows.trials import Bench
 from prism_bench.io.workers.conversation import Conversation
 from prism_bench.io.workers.process import WorkerDied
 

@@ -16,7 +16,7 @@ from lab.judge import dealt_study, fairness, ranking
 from lab.judge.dealt_study import DealtStudy, chosen_gpus
 from lab.judge.fairness import JudgedForm
 from lab.judge.ranking import RankedPair
-from prism_bench.studies.csv_table import write_table
+from prism_bench.workflows.csv_table import write_table
 from tests.extensions.judge import dealt_items, museum_on_gpu
 from tests.extensions.judge.museum_table import MuseumRow
 

@@ -5,10 +5,10 @@ import json
 from prism_bench.analysis.reading import read
 from lab.published.comparison import comparison_of, published_json, summaries
 from lab.published.view import published_view
-from prism_bench.options import plain_console
+from prism_bench.cli.options import plain_console
 from prism_bench.report.json_view import view
-from prism_bench.tuning.crossover import CrossoverRow
-from prism_bench.tuning.measured import Batch, Measured, Window, path_for, write_measured
+from prism_bench.workflows.tuning.crossover import CrossoverRow
+from prism_bench.workflows.tuning.measured import Batch, Measured, Window, path_for, write_measured
 from tests.report.synthetic import MACHINE, case_result, gpu_record, record_of
 
 

@@ -23,9 +23,9 @@ from prism_bench.record.store import all_points, parquet, read, read_history, re
 from prism_bench.record.store.decimals import counted, seconds, shown, units_of
 from prism_bench.record.store.shards import ShardFolder
 from prism_bench.record.store.upkeep import add_record, compact, migrate, removable, verify
-from prism_bench.studies.keeping import Checkout, keep, opened
-from prism_bench.studies.keeping.base import Base
-from prism_bench.studies.raw_samples import KeptRaw, prune
+from prism_bench.extensions.ci.keeping import Checkout, keep, opened
+from prism_bench.extensions.ci.keeping.base import Base
+from prism_bench.extensions.ci.raw_samples import KeptRaw, prune
 from tests.report.synthetic import case_result, record_of
 
 pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-gpu-bench[parquet]'")

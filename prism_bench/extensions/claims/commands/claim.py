@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.errors import UsageError, unknown
-from prism_bench.options import pairs
+from prism_bench.cli.options import pairs
 
 if TYPE_CHECKING:
     from prism_bench.extensions.claims.document import Claim
@@ -117,7 +117,7 @@ def _measured(
 ) -> "Claim":
     from prism_bench.extensions.claims.measuring import ClaimEffort
     from prism_bench.extensions.claims.sources import of_builds, of_kernel
-    from prism_bench.options.progress import progress_bar
+    from prism_bench.cli.options.progress import progress_bar
 
     opened, (a, b) = options.choose_backend(backend, quiet=json), words
     if opened.name == REFERENCES:

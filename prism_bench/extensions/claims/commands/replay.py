@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from prism_bench.io import interrupts
-from prism_bench import options
-from prism_bench.options import pairs
+from prism_bench.cli import options
+from prism_bench.cli.options import pairs
 
 NAME = "replay"
 _TrustOption = Annotated[
@@ -45,7 +45,7 @@ def command(
     from prism_bench.extensions.claims.signing import require_signature
     from prism_bench.extensions.claims.views import replay_json, replay_view
     from prism_bench.io.files import write_atomically
-    from prism_bench.options.progress import progress_bar
+    from prism_bench.cli.options.progress import progress_bar
 
     require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
     content = fetched(claim)

@@ -30,7 +30,7 @@ from prism_bench.extensions.fusion.benefit.saving import (
 )
 from prism_bench.spec.kernel import Chain, KernelSpec
 from prism_bench.record.run_record import RunRecord
-from prism_bench.studies.traffic import CaseTraffic
+from prism_bench.workflows.traffic import CaseTraffic
 from prism_bench.spec.workload import LABELS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from prism_bench.extensions.fusion.benefit.figure import Figure, absent
 from prism_bench.extensions.fusion.benefit.plan import Planned
 from prism_bench.extensions.fusion.benefit.saving import CLOCKS, Saving, Speedup, Timed, timed
 from prism_bench.record.run_record import CaseResult
-from prism_bench.studies.traffic import CaseTraffic
+from prism_bench.workflows.traffic import CaseTraffic
 
 _TRACERS = ("cupti", "nsys")
 

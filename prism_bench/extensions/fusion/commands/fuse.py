@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 
 if TYPE_CHECKING:
     from prism_bench.extensions.fusion.declarations import Declaration

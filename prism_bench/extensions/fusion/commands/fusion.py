@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
+from prism_bench.cli import options
 from prism_bench.io import project
-from prism_bench.options.limits import CASE_SECONDS, limited
+from prism_bench.cli.options.limits import CASE_SECONDS, limited
 
 if TYPE_CHECKING:
     from prism_bench.analysis.bounds.profile_table import Counted
     from prism_bench.extensions.fusion.benefit import ChainLedger
     from prism_bench.spec.kernel import Chain, KernelSpec
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.studies.traffic import CaseTraffic
+    from prism_bench.workflows.traffic import CaseTraffic
 
 NAME = "fusion"
 ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
@@ -106,7 +106,7 @@ def _counters(path: Path | None) -> "Mapping[str, Counted]":
 def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) -> "dict[str, CaseTraffic]":
     """Return the traffic of every stage at S0, by the case's name: larger workloads would take the emulator hours."""
     from prism_bench.extensions.fusion.benefit import stages_of
-    from prism_bench.studies.traffic import traffic
+    from prism_bench.workflows.traffic import traffic
 
     cases = [case for spec, one in chains for case in stages_of(spec, one, "S0").values() if "S0" in labels]
     found: dict[str, CaseTraffic] = {}

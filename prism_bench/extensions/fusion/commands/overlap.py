@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import options
-from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
+from prism_bench.cli import options
+from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
 
 NAME = "overlap"
 RENAMED = {"--beside": "--filter"}

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import options
-from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
+from prism_bench.cli import options
+from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
 
 if TYPE_CHECKING:
     from prism_bench.backends import Backend

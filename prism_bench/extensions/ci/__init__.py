@@ -1,0 +1,1 @@
+"""Continuous integration: nightly runs, histories, comments, digests and alerts."""

@@ -1,0 +1,1 @@
+"""Commands: nightly, history, comment, digest."""

@@ -1,0 +1,186 @@
+"""`prism-bench nightly`: measure, check, alert, publish."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.io import project
+from prism_bench.cli import run
+from prism_bench.errors import UsageError
+from prism_bench.cli.options import pairs
+from prism_bench.io.workers.child import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.extensions.ci.nightly.run import NightlyOutput, NightlyResult
+    from prism_bench.extensions.ci.nightly import NightlyKeys, NightlyPlan
+
+NAME = "nightly"
+CONTEXT = {"ignore_unknown_options": True}  # options of `run` are among the words
+_CHOSEN_HERE = ("part", "output")  # options of `run`
+_CHOSEN_AGAIN = ("cases", "filter", "processes", "peers", "json", "runs")  # by what measures undecided cases again
+
+_WordsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUN]...", help="Pass these cases and options to prism-bench run; default: configured."),
+]
+_GpusOption = Annotated[
+    int | None, typer.Option(min=1, help="Share the kernels among so many GPUs of one kind, and merge their records.")
+]
+_SiteOption = Annotated[Path, typer.Option("--site", help="Write the pages into this folder.")]
+_HistoryOption = Annotated[
+    bool | None, typer.Option("--history/--no-history", help="Use the history: fetch it before, keep it afterwards.")
+]
+_DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the commands that do the same, and end.")]
+
+
+def command(
+    words: _WordsArgument = None,
+    gpus: _GpusOption = None,
+    catalogue: options.CatalogueOption = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    site: _SiteOption = Path("reports/site"),
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    history: _HistoryOption = None,
+    dry_run: _DryRunOption = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Run the nightly job: measure, check, alert and publish.
+
+    It measures an unchanged commit too, and cases that the check cannot decide in more processes. Alerts go to the
+    webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
+
+    Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
+    the exit code of the run counts.
+    """
+    from prism_bench.extensions.ci.nightly.run import nightly
+    from prism_bench.extensions.ci.keeping import history_target
+    from prism_bench.extensions.ci.keeping.configured import root
+    from prism_bench.extensions.ci.nightly import NightlyPlan
+
+    keys = _keys()
+    given = tuple(words or keys.run)
+    asked = parsed(given)
+    kept = history_target(None).address if (keys.history if history is None else history) else None
+    plan = NightlyPlan(
+        root(), given, gpus or keys.gpus, catalogue=catalogue, runs=runs, site=site, noise=noise, asv=keys.asv,
+        history=kept, processes=asked.processes, options=asked.options,
+    )  # fmt: skip
+    if dry_run:
+        _show_plan(plan, json=json)
+        return
+    if asked.backend is None:
+        _require_gpu()
+    found = options.open_catalogue(catalogue)
+    result = nightly(plan, found, _output(found, json=json))
+    _finish(result, json=json)
+    raise SystemExit(result.exit_code)
+
+
+def _keys() -> "NightlyKeys":
+    from prism_bench.extensions.ci.nightly import NightlyKeys
+
+    found = project.current()
+    return found.section("nightly", NightlyKeys) if found else NightlyKeys()
+
+
+@dataclass(frozen=True)
+class ParsedRun:
+    """What the words of `prism-bench run` ask for: how many `processes`, which `options` but those and the cases.
+
+    `backend` is the one that they or the configuration name, or that of a fleet; None where the default one is taken.
+    """
+
+    processes: int
+    options: tuple[str, ...]
+    backend: str | None
+
+
+def parsed(words: "Sequence[str]") -> ParsedRun:
+    """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured."""
+    parser = typer.Typer(add_completion=False)
+    parser.command(run.NAME)(run.command)
+    found = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(words))
+    for name in _CHOSEN_HERE:
+        if found.params.get(name) is not None:
+            raise UsageError(f"--{name}: nightly chooses it, by --gpus; leave it out")
+    rest: list[str] = []
+    for parameter in found.command.params:
+        source = found.get_parameter_source(str(parameter.name))
+        if parameter.name not in _CHOSEN_AGAIN and source and source.name == "COMMANDLINE":
+            rest += _words_of(found.params[str(parameter.name)], parameter.opts, parameter.secondary_opts)
+    configuration = project.current()
+    named = found.params.get("backend") or (configuration.keys.backend if configuration else None)
+    backend = named or ("cuda" if found.params.get("fleet") else None)
+    return ParsedRun(int(found.params["processes"]), tuple(rest), backend)
+
+
+def _words_of(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:
+    """Return an option with its value as a command line has it."""
+    if isinstance(value, bool):
+        return [(names if value else opposites)[0]]
+    values = cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else [value]
+    return [word for one in values for word in (names[0], str(one))]
+
+
+def _require_gpu() -> None:
+    """Raise a UsageError where no GPU answers: the references would be timed in place of the kernels.
+
+    A child looks, so that this process holds no device while its parts measure.
+    """
+    looks = "from prism_bench.backends import open_default; print(*open_default())"
+    done = subprocess.run([sys.executable, "-c", looks], env=environment(), capture_output=True, text=True)
+    if "backend numpy_reference, because" in done.stdout:
+        reason = done.stdout.partition("because ")[2].partition(";")[0].strip()
+        raise UsageError(
+            f"nightly: nothing is measured, because {reason}, and {pairs.not_run('COMMIT')}; "
+            "'prism-bench nightly --backend numpy_reference' times the references"
+        )
+
+
+def _show_plan(plan: "NightlyPlan", *, json: bool) -> None:
+    logs = plan.root / ".prism-bench" / "nightly" / "logs" / "RUN"
+    commands = list(plan.commands(logs))
+    if json:
+        options.print_json({"commands": commands, "gpus": plan.gpus, "site": str(plan.site), "history": plan.history})
+        return
+    for text in commands:
+        options.line(text)
+
+
+def _output(catalogue: "Catalogue", *, json: bool) -> "NightlyOutput":
+    """Return what prints a nightly run; with `json` only sentences and progress, on standard error."""
+    from prism_bench.extensions.ci.nightly.progress import parts_progress
+    from prism_bench.extensions.ci.nightly.run import NightlyOutput
+    from prism_bench.report.terminal import gate as terminal
+    from prism_bench.report.terminal.record import summary_view
+
+    if json:
+        return NightlyOutput(options.remark, parts_progress, lambda _: None, lambda _: None)
+    return NightlyOutput(
+        options.remark, parts_progress,
+        record=lambda record: options.out().print(summary_view(record, catalogue)),
+        gate=lambda gate: options.out().print(terminal.view(gate), crop=False),
+    )  # fmt: skip
+
+
+def _finish(result: "NightlyResult", *, json: bool) -> None:
+    """Print where the results are."""
+    from prism_bench.report.gate import json_view
+
+    places = {"record": result.record, "pages": result.page, "asv": result.asv, "logs": result.logs}
+    if not json:
+        for name, path in places.items():
+            if path:
+                options.line(f"{name}: {project.relative(path)}")
+        return
+    plain = {name: str(project.relative(path)) if path else None for name, path in places.items()}
+    gate = json_view.view(result.gate) if result.gate else None
+    options.print_json({"exit_code": result.exit_code, "interrupted": result.interrupted, **plain, "check": gate})

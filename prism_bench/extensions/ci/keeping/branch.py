@@ -1,0 +1,161 @@
+"""A history on a branch of the remote, apart from the sources: a commit for each keep. The checkout stays as it is."""
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from prism_bench.errors import HistoryMoved, ResultsError, UsageError
+from prism_bench.extensions.ci.keeping.git import Git
+from prism_bench.extensions.ci.keeping.names import is_kept
+from prism_bench.extensions.ci.keeping.targets import BRANCH, Content, HistoryState, Keep
+from prism_bench.units import count_text
+
+_REMOTE, _PREFIX = "origin", "reports/"
+_WHO = {
+    f"GIT_{role}_{fact}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for fact, value in {"NAME": "Prism Bench", "EMAIL": "prism-bench@localhost"}.items()
+}
+# What git reports while another push is under way and the branch has not moved yet.
+_OTHER_PUSH = re.compile(r"cannot lock ref|failed to update ref|fetch first|non-fast-forward|incorrect old value")
+_AGAIN = "fetch it again in a new clone"
+_WRITE = "give the job a token that may write (on GitHub: 'permissions: contents: write')"
+
+
+class Branch:
+    """The branch `name` of the remote `origin` of the repository around `folder`."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self._git = name, Git(folder)
+        self.address = f"{BRANCH}{name}"
+        self._git.require_repository()
+        if not name or self._git.run("check-ref-format", "--branch", name).code:
+            raise UsageError(f"--to {self.address}: {name!r} is no name of a branch")
+        self._git.require_remote(_REMOTE)
+
+    @cached_property
+    def _algorithm(self) -> str:
+        return self._git("rev-parse", "--show-object-format").text
+
+    @property
+    def _ref(self) -> str:
+        return f"refs/prism-bench/{self.name}"
+
+    def digest(self, data: bytes) -> str:
+        """Return the hash of git's blob."""
+        return hashlib.new(self._algorithm, b"blob %d\0" % len(data) + data).hexdigest()
+
+    def read(self) -> HistoryState:
+        """Fetch the branch; raise a UsageError for one that holds other files, or a remote that does not answer."""
+        if not self._fetched():
+            return HistoryState()
+        version = self._git("rev-parse", self._ref).text
+        rows = self._git("ls-tree", "-r", "-z", "--full-tree", version).output.decode(errors="replace").split("\0")
+        files = dict(self._file(row) for row in rows if row)
+        return HistoryState(files, version)
+
+    def _fetched(self) -> bool:
+        tip = self._tip()
+        if tip:
+            done = self._git.run("fetch", "--quiet", "--no-tags", _REMOTE, f"+refs/heads/{self.name}:{self._ref}")
+            if done.code:
+                raise ResultsError(f"{_REMOTE} does not give the branch {self.name}: {done.reason}; try again")
+        return bool(tip)
+
+    def _tip(self) -> str:
+        """Return the commit that the remote's branch is at; empty where there is no such branch."""
+        done = self._git.run("ls-remote", "--exit-code", _REMOTE, f"refs/heads/{self.name}")
+        if done.code not in (0, 2):
+            raise ResultsError(
+                f"{_REMOTE} does not answer: {done.reason}; check the address, the network and the token"
+            )
+        return done.text.partition("\t")[0]
+
+    def _file(self, row: str) -> tuple[str, tuple[str, ...]]:
+        """Return name and digests of a row of `ls-tree`; raise a UsageError for what no history holds."""
+        facts, _, path = row.partition("\t")
+        mode, _, digest = facts.split(" ")[:3]
+        name = path.removeprefix(_PREFIX)
+        if mode != "100644" or name == path or not is_kept(name):
+            raise UsageError(
+                f"the branch {self.name} is no history, it has {path!r}: name another one, --to branch:NAME"
+            )
+        return name, (digest,)
+
+    def contents(self, files: Iterable[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
+        """Yield the contents of blobs, or errors."""
+        wanted = list(files)
+        done = self._git.run("cat-file", "--batch", stdin="".join(f"{digest}\n" for _, digest in wanted).encode())
+        if done.code:  # git ends at a damaged blob
+            for name, digest in wanted:
+                done = self._git.run("cat-file", "blob", digest)
+                yield ResultsError(f"{name}: {done.reason}; {_AGAIN}") if done.code else done.output
+            return
+        place = 0
+        for name, digest in wanted:
+            end = done.output.find(b"\n", place)
+            header = done.output[place:end].split()
+            place = end + 1
+            if len(header) != 3:
+                yield ResultsError(f"{name}: the clone lacks {digest} of the branch {self.name}; {_AGAIN}")
+                continue
+            yield done.output[place : place + int(header[2])]
+            place += int(header[2]) + 1
+
+    def write(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
+        """Push one commit with the changes; raise HistoryMoved where the branch moved since `state` was read."""
+        commit = self._commit(state, changes)
+        done = self._git.run("push", "--quiet", "--no-verify", _REMOTE, f"{commit}:refs/heads/{self.name}")
+        if done.code:
+            if self._tip() != state.version or _OTHER_PUSH.search(done.errors):
+                raise HistoryMoved(f"the branch {self.name} changed again and again: keep once more")
+            raise ResultsError(f"{_REMOTE} refused the branch {self.name}: {done.reason}; {_WRITE}")
+        return commit
+
+    def _commit(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
+        """Return a new commit after that of the state; the index of the checkout is not used."""
+        handle, index = tempfile.mkstemp(prefix="prism-bench-index-")
+        os.close(handle)
+        os.unlink(index)  # git takes an empty file for a damaged index
+        git = Git(self._git.folder, {**_WHO, "GIT_INDEX_FILE": index})
+        try:
+            if state.version:
+                git("read-tree", state.version)
+            git("update-index", "-z", "--index-info", stdin=self._rows(changes))
+            tree = git("write-tree").text
+        finally:
+            Path(index).unlink(missing_ok=True)
+        parent = ("-p", state.version) if state.version else ()
+        return git("commit-tree", tree, *parent, "-m", f"Keep {count_text(len(changes), 'file')} of nightly runs").text
+
+    def _rows(self, changes: Mapping[str, Content]) -> bytes:
+        rows = [f"100644 {self._blob(content)}\t{_PREFIX}{name}\0" for name, content in changes.items()]
+        return "".join(rows).encode()
+
+    def _blob(self, content: Content) -> str:
+        data = content if isinstance(content, bytes) else content.read_bytes()
+        return self._git("hash-object", "-w", "--stdin", stdin=data).text
+
+    def keeps(self) -> list[Keep]:
+        """Return the commits of the branch, the newest first."""
+        state = self.read()
+        if not state.version:
+            return []
+        form = "--format=%x00%H%x09%cI%x09%an"
+        log = self._git("log", form, "--name-only", "--no-renames", "-m", "--first-parent", state.version).text
+        return [_keep(block.strip().splitlines()) for block in log.split("\0") if block.strip()]
+
+    def problems(self) -> list[str]:
+        """Return what git finds wrong with the objects of the branch."""
+        state = self.read()
+        done = self._git.run("rev-list", "--objects", "--quiet", state.version) if state.version else None
+        return [f"the branch {self.name}: {done.reason}"] if done and done.code else []
+
+
+def _keep(lines: Sequence[str]) -> Keep:
+    commit, when, who = lines[0].split("\t")
+    return Keep(commit, when, who, sum(bool(PurePosixPath(line).name) for line in lines[1:]))

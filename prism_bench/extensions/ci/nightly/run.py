@@ -1,0 +1,160 @@
+"""A nightly run from its lock to its pages: fetch the history, measure, check, alert, publish, keep the history.
+
+Cases that the check could not decide are measured again before it answers.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prism_bench.record import store
+from prism_bench.analysis.gate.against_last import NAME as LAST
+from prism_bench.analysis.gate.checks import Gate
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import PrismBenchError, ResultsError
+from prism_bench.report.gate import delivery
+from prism_bench.report.gate.files import write_files
+from prism_bench.report.site import build_site
+from prism_bench.record.run_record import RunRecord
+from prism_bench.extensions.ci.asv_runs import hand_over, project_at
+from prism_bench.workflows.judging import judged
+from prism_bench.extensions.ci.keeping import checkout_of, fetch, history_target, keep
+from prism_bench.extensions.ci.nightly import (
+    NightlyMeasurement,
+    NightlyPlan,
+    PartState,
+    locked,
+    measured,
+    measured_again,
+    new_logs,
+)
+from prism_bench.units import count_text
+
+FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
+
+
+@dataclass(frozen=True)
+class NightlyOutput:
+    """Where a nightly run shows itself: sentences, the progress of its parts, its record and what the gate found."""
+
+    tell: Callable[[str], None]
+    progress: Callable[[], AbstractContextManager[Callable[[Sequence[PartState]], object]]]
+    record: Callable[[RunRecord], object]
+    gate: Callable[[Gate], object]
+
+
+@dataclass(frozen=True)
+class NightlyResult:
+    """What a nightly run ended with, and where its results are; None for what was not made."""
+
+    exit_code: int
+    logs: Path
+    record: Path | None = None
+    gate: Gate | None = None
+    page: Path | None = None
+    asv: Path | None = None
+    interrupted: bool = False
+
+    def with_problem(self) -> "NightlyResult":
+        """Return the result after a step failed: what is bad stays bad, all else could not be done."""
+        return replace(self, exit_code=self.exit_code or FAILED)
+
+
+def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> NightlyResult:
+    """Do the plan under the lock of this machine and repository, and return what came of it.
+
+    The exit code is that of the gate, else the largest one of the runs, else FAILED where a later step failed. Raise a
+    UsageError where another nightly run holds the lock, a ResultsError where there is no record; the latter is sent as
+    an alert. After a signal the record of what was measured is kept, and nothing else is done.
+    """
+    with locked(plan.root):
+        logs = new_logs(plan.root)
+        output.tell(f"nightly: logs in {plan.shown(logs)}")
+        with delivery.failures(plan.alert_state, output.tell):
+            found = _measured(plan, logs, catalogue, output)
+        result = NightlyResult(found.code, logs, found.record, interrupted=found.interrupted)
+        if found.record is None or found.interrupted:
+            return replace(result, exit_code=FAILED)
+        output.record(store.read(found.record))
+        result = _judged(result, found.record, plan, catalogue, output)
+        result = _published(result, found.record, plan, catalogue, output)
+        return _kept(result, plan, output) if plan.history else result
+
+
+def _measured(plan: NightlyPlan, logs: Path, catalogue: Catalogue, output: NightlyOutput) -> NightlyMeasurement:
+    if plan.history:
+        target = history_target(plan.history)
+        fetched = fetch(target, checkout_of(target, plan.runs))
+        output.tell(
+            f"nightly: {len(fetched.written)} of {count_text(fetched.files, 'file')} fetched from {target.address}"
+        )
+    with output.progress() as progress:
+        found = measured(plan, logs, progress)
+    with output.progress() as progress:
+        found = measured_again(
+            plan, found, logs, lambda record: _undecided(record, plan, catalogue), progress,
+            lambda words: output.tell(f"nightly: {words}"),
+        )  # fmt: skip
+    for problem in found.problems:
+        output.tell(f"nightly: {problem}")
+    if found.record is None and not found.interrupted:
+        raise ResultsError("nightly: no record was written")
+    return found
+
+
+def _undecided(record: Path, plan: NightlyPlan, catalogue: Catalogue) -> set[str]:
+    """Return the cases that the comparison with the last record could not decide; none where the gate cannot judge."""
+    try:
+        gate = judged(record, catalogue, plan.runs, plan.noise)
+    except PrismBenchError:
+        return set()  # the check reports why
+    last = [check for part in gate.parts if part.name == LAST for check in part.checks]
+    return {check.case for check in last if check.case and check.answer == "inconclusive"}
+
+
+def _judged(
+    result: NightlyResult, record: Path, plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput
+) -> NightlyResult:
+    """Check the record and send alerts; the run's exit code counts where the gate finds nothing."""
+    files = plan.site / "check.md", plan.site / "check.xml"
+    for path in files:
+        path.unlink(missing_ok=True)  # of the run before
+    try:
+        with delivery.failures(plan.alert_state, output.tell):
+            gate = judged(record, catalogue, plan.runs, plan.noise)
+            output.gate(gate)
+            write_files(gate, *files)
+    except PrismBenchError as error:
+        output.tell(f"nightly: {error}")
+        return replace(result, exit_code=error.exit_code)
+    delivery.send(gate, plan.alert_state, output.tell)
+    if gate.exit_code == 0 and result.exit_code:
+        output.tell(f"nightly: the run ended with {result.exit_code}")
+    return replace(result, gate=gate, exit_code=gate.exit_code or result.exit_code)
+
+
+def _published(
+    result: NightlyResult, record: Path, plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput
+) -> NightlyResult:
+    """Write the site, and asv's pages in a project that uses asv with our suites."""
+    try:
+        result = replace(result, page=build_site(plan.runs, plan.site, catalogue, record).page)
+        project = project_at(plan.root, plan.runs.parent, plan.site) if plan.asv else None
+        if project:
+            result = replace(result, asv=hand_over(project, record, result.logs / "asv.log"))
+    except (PrismBenchError, OSError) as error:
+        output.tell(f"nightly: the pages were not made: {error}; logs in {plan.shown(result.logs)}")
+        return result.with_problem()
+    return result
+
+
+def _kept(result: NightlyResult, plan: NightlyPlan, output: NightlyOutput) -> NightlyResult:
+    target = history_target(plan.history)
+    try:
+        made = keep(target, checkout_of(target, plan.runs))
+    except PrismBenchError as error:
+        output.tell(f"nightly: the history was not kept: {error}")
+        return result.with_problem()
+    output.tell(f"nightly: {count_text(len(made.written), 'file')} kept at {target.address}")
+    return result

@@ -1,0 +1,127 @@
+"""Raw samples of records that are not in the checkout any more: which may go, and where the others are read from.
+
+Shards hold what a trend and a verdict need of a record. Its raw samples are in the record, which the project's history
+(`prism-bench history`) may keep on a branch, in a folder or in a bucket.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+
+from prism_bench.errors import PrismBenchError, ResultsError
+from prism_bench.io.files import cache_folder, path_part, write_atomically
+from prism_bench.record.store.shards import ShardFolder
+from prism_bench.record.store.upkeep import removable
+from prism_bench.extensions.ci.keeping import HistoryTarget, history_target
+from prism_bench.extensions.ci.keeping.names import RECORDS
+from prism_bench.extensions.ci.keeping.targets import sound_contents
+
+_AT_ONCE = 64  # copies that are read at once
+_NOWHERE = "its raw samples are nowhere else: 'prism-bench history keep' keeps them"
+_DAMAGED = "its copy is missing or damaged"
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Records that were removed, or would be; why others that are old enough stay, by file; the bytes of the former."""
+
+    removed: tuple[str, ...]
+    stay: Mapping[str, str]
+    bytes: int
+
+
+class KeptRaw:
+    """The records that a history keeps, read once, as far as shards of the checkout know them.
+
+    `open_target` returns the history when it is first needed.
+    """
+
+    def __init__(self, open_target: Callable[[], HistoryTarget]) -> None:
+        self._open_target = open_target
+        self._copies: dict[Path, Path | ResultsError] = {}
+
+    @cached_property
+    def _target(self) -> HistoryTarget:
+        return self._open_target()
+
+    @cached_property
+    def _files(self) -> Mapping[str, tuple[str, ...]]:
+        return self._target.read().files
+
+    def problems(self, paths: Sequence[Path]) -> Iterator[str | None]:
+        """Yield for each record why its raw samples are not in the history; None where its copy is the same.
+
+        Every copy is read: its name in the list of the history proves nothing. Raise where the list cannot be read.
+        """
+        for begin in range(0, len(paths), _AT_ONCE):
+            group = paths[begin : begin + _AT_ONCE]
+            files = [(_name(path), self._target.digest(path.read_bytes())) for path in group]
+            listed = [digest in self._files.get(name, ()) for name, digest in files]
+            copies = sound_contents(self._target, [file for file, known in zip(files, listed, strict=True) if known])
+            for known in listed:
+                damaged = known and not isinstance(next(copies), bytes)
+                yield f"{_DAMAGED} in {self._target.address}" if damaged else None if known else _NOWHERE
+
+    def has(self, path: Path) -> bool:
+        """Return whether the history has a record that was at `path`, in a folder with shards, and it can be read."""
+        try:
+            return self.copy(path) is not None
+        except (PrismBenchError, OSError):
+            return False  # what is missing is only missing
+
+    def copy(self, path: Path) -> Path | None:
+        """Return the path of a copy in the user's cache; raise a ResultsError where it is not what was kept.
+
+        None where the history has no such record, or no history can be read.
+        """
+        if path not in self._copies and ShardFolder(path.parent.parent).exists(path.parent.name):
+            with suppress(PrismBenchError):
+                if digests := self._files.get(_name(path)):
+                    self._copies[path] = self._copied(path, digests[0])
+        found = self._copies.get(path)
+        if isinstance(found, ResultsError):
+            raise found
+        return found
+
+    def _copied(self, path: Path, digest: str) -> Path | ResultsError:
+        place = cache_folder("raw") / path_part(digest) / path.name
+        if not place.is_file() or self._target.digest(place.read_bytes()) != digest:
+            data = next(sound_contents(self._target, [(_name(path), digest)]))
+            if isinstance(data, ResultsError):
+                return ResultsError(f"{path}: {_DAMAGED} in {self._target.address} ({data})")
+            write_atomically(place, data)
+        return place
+
+
+def _name(path: Path) -> str:
+    """Return the name of a record in a history: its path in the folder of the runs, whose own name does not count."""
+    return "/".join((RECORDS, *path.parts[-2:]))
+
+
+def configured_raw() -> KeptRaw:
+    """Return the records of the history that the project configures, else of the default one."""
+    return KeptRaw(lambda: history_target(None))
+
+
+def prune(root: Path, before: str, used: Mapping[str, str], kept: KeptRaw | None, *, remove: bool) -> Pruned:
+    """Remove the records below `root` from before a time (ISO 8601, UTC) that shards hold; only count without `remove`.
+
+    Those that are `used` stay, by their names, and with `kept` those whose copy in this history is not the same.
+    """
+    found, stay = removable(root, before, used)
+    removed: list[str] = []
+    size = 0
+    problems = repeat(None) if kept is None else kept.problems(found)
+    for path, problem in zip(found, problems, strict=False):
+        file = path.relative_to(root).as_posix()
+        if problem:
+            stay[file] = problem
+            continue
+        removed.append(file)
+        size += path.stat().st_size
+        if remove:
+            path.unlink(missing_ok=True)
+    return Pruned(tuple(removed), stay, size)

@@ -1,0 +1,165 @@
+"""Clusters of Dask: started on this host, by Slurm or over SSH, or one that runs already."""
+
+import asyncio
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.io.extras import extras_named
+from prism_bench.extensions.fleet.spec import FleetSpec
+from prism_bench.monitor.devices import devices, visible
+from prism_bench.monitor.nvml import opened as nvml_opened
+
+START_SECONDS, ANSWER_SECONDS = 60, 10  # for a scheduler that is started, and for one that runs already
+_QUIET = {
+    "distributed.scheduler.allowed-failures": 0,  # this program plans the jobs of a lost worker anew
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",  # the worker is next to what is timed
+    "distributed.worker.profile.enabled": False,
+}
+
+
+@contextmanager
+def connected(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
+    """Yield a client of the fleet's scheduler; what was started for it ends with the block.
+
+    An ExtraMissing names the extra, a BackendUnavailable the address where no scheduler answers.
+    """
+    with extras_named():
+        configuration, distributed = _library("dask.config"), _library("distributed")
+        for name in ("distributed", "distributed.client", "tornado.application"):  # each has another level
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        with configuration.set(_QUIET), _cluster(spec, needs_gpu) as target:
+            try:
+                client = distributed.Client(target, timeout=_patience(spec), set_as_default=False)
+            except Exception as error:  # of the network, of Dask, or of what was received
+                raise _no_scheduler(spec, described(error)) from error
+            try:
+                yield client
+            finally:
+                with suppress(Exception):  # a scheduler that is gone has nothing left to close
+                    client.close(timeout=5)
+
+
+def described(error: BaseException) -> str:
+    """Return the error in one line, with the one that Dask made it from: `Nanny failed to start.` has no reason."""
+    first: BaseException = error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    texts = dict.fromkeys(" ".join(f"{type(one).__name__}: {one}".split())[:300] for one in (error, first))
+    return ", from ".join(texts)
+
+
+def _no_scheduler(spec: FleetSpec, reason: str) -> BackendUnavailable:
+    return BackendUnavailable(
+        f"no scheduler answers at {spec.address or spec.kind} ({reason}); start one with 'dask scheduler' and its "
+        "workers with 'dask worker', or use --fleet local"
+    )
+
+
+async def _kind_at(address: str) -> str:
+    """Return what of Dask answers at the address: `Scheduler`, `Worker` or `Nanny`."""
+    distributed = _library("distributed")
+    security = distributed.Security().get_connection_args("client")
+    async with distributed.rpc(address, timeout=_patience(FleetSpec("address")), connection_args=security) as server:
+        return str((await server.identity())["type"])
+
+
+def _require_scheduler(spec: FleetSpec) -> None:
+    """Raise a BackendUnavailable where no scheduler answers in time: Dask's client waits for a silent port for ever."""
+    try:
+        kind = asyncio.run(asyncio.wait_for(_kind_at(spec.address), _patience(spec)))
+    except TimeoutError as error:
+        raise _no_scheduler(spec, f"it is silent for {_patience(spec)} s") from error
+    except OSError as error:
+        raise _no_scheduler(spec, described(error)) from error
+    except Exception as error:  # whatever foreign bytes become when they are read as a message of Dask
+        raise _no_scheduler(spec, f"what is there does not speak Dask's protocol: {described(error)}") from error
+    if kind != "Scheduler":
+        raise _no_scheduler(spec, f"a {kind} of Dask is there")
+
+
+def _library(name: str) -> Any:
+    """Return a module of an extra; its types are of no use, since releases differ in them."""
+    return import_module(name)
+
+
+def _patience(spec: FleetSpec) -> int:
+    return ANSWER_SECONDS if spec.kind == "address" else START_SECONDS
+
+
+@contextmanager
+def _cluster(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
+    """Yield what a client connects to."""
+    if spec.kind == "address":
+        _require_scheduler(spec)
+        yield spec.address
+        return
+    try:
+        cluster = {"local": _local, "slurm": _slurm, "ssh": _ssh}[spec.kind](spec, needs_gpu)
+    except (PrismBenchError, ImportError):  # the second is a missing extra
+        raise
+    except Exception as error:
+        raise BackendUnavailable(
+            f"the workers of --fleet {spec.kind} did not start ({described(error)}); "
+            "'dask scheduler' and 'dask worker' on that host print more"
+        ) from error
+    try:
+        yield cluster
+    finally:
+        with suppress(Exception):
+            cluster.close(timeout=10)
+
+
+def _local(spec: FleetSpec, needs_gpu: bool) -> Any:
+    """Return a cluster of this host, a worker for each GPU or as many as the specification has, each a process."""
+    count = spec.workers or (_gpus_here() if needs_gpu else 1)
+    return _library("distributed").LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0",
+        memory_limit=0, silence_logs=logging.CRITICAL, resources={"GPU": 1},
+        preload=["prism_bench.extensions.fleet.worker_setup"],
+    )  # fmt: skip
+
+
+def _gpus_here() -> int:
+    """Return how many GPUs this host offers; BackendUnavailable where there is none."""
+    try:
+        with nvml_opened() as nvml:
+            count, reason = len(visible(devices(nvml))), "CUDA_VISIBLE_DEVICES hides all, or NVML lists none"
+    except BackendUnavailable as error:
+        count, reason = 0, str(error).partition(";")[0]
+    if not count:
+        raise BackendUnavailable(
+            f"no GPU of this host for --fleet local: {reason}; --backend null, emulator or numpy_reference needs none"
+        )
+    return count
+
+
+def _slurm(spec: FleetSpec, needs_gpu: bool) -> Any:
+    """Return so many jobs of Slurm as one cluster, once all of them run."""
+    cluster = _library("dask_jobqueue").SLURMCluster(n_workers=spec.workers, **slurm_options(needs_gpu))
+    try:
+        cluster.wait_for_workers(spec.workers)
+    except BaseException:  # Ctrl-C too: jobs that still wait must not run for nobody
+        cluster.close(timeout=10)
+        raise
+    return cluster
+
+
+def slurm_options(needs_gpu: bool) -> dict[str, Any]:
+    """Return what each job of Slurm is: one worker with one thread, and a GPU where one is needed."""
+    directives = ["--gres=gpu:1"] if needs_gpu else []
+    return {
+        "processes": 1, "worker_extra_args": ["--resources", "GPU=1", "--nthreads", "1"],
+        "job_extra_directives": directives,
+    }  # fmt: skip
+
+
+def _ssh(spec: FleetSpec, needs_gpu: bool) -> Any:
+    """Return a scheduler here, and a worker for each mention of a host."""
+    _library("asyncssh")
+    options = {"nthreads": 1, "memory_limit": "0", "resources": '{"GPU": 1}'}
+    return _library("distributed").SSHCluster(["localhost", *spec.hosts], worker_options=options)

@@ -1,0 +1,115 @@
+"""Options of commands that measure on many GPUs, and how such a fleet is opened and shown."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.io import interrupts
+from prism_bench.cli import options
+from prism_bench.cli.options.progress import line_seconds
+from prism_bench.units import count_text, duration_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from prism_bench.extensions.fleet import BoardState, Fleet, FleetBoard, FleetProgress
+
+FleetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet",
+        metavar="SPEC",
+        help="Share the kernels among many GPUs: local, tcp://HOST:PORT, slurm:JOBS or ssh:HOST,HOST.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, max=1024, help="Use so many workers of this host; default: one for each GPU."),
+]
+FIRST_SECONDS = 2.0  # of plain lines: so that whoever starts it sees that it works
+
+
+@contextmanager
+def opened_fleet(
+    fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
+) -> "Iterator[tuple[Fleet, list[FleetBoard]]]":
+    """Yield the fleet that the words name and its boards; print what they are, and which workers measure nothing."""
+    from prism_bench.extensions.fleet import boards_of, opened, parse
+
+    say, spec = options.remark if quiet else options.line, parse(fleet, workers)
+    options.remark(f"fleet {fleet}: waits for its workers")
+    with ExitStack() as stack:
+        with interrupts.allowed():  # jobs of Slurm may wait for hours
+            found = stack.enter_context(opened(spec, needs_gpu=backend == "cuda"))
+            boards, remarks = boards_of(found, backend, catalogue)
+        kind = boards[0].facts.get("device")
+        titles = ", ".join(board.title for board in boards)
+        say(f"backend {backend}: {kind}; fleet of {count_text(len(boards), 'board')}: {titles}")
+        for remark in remarks:
+            options.remark(remark, "yellow")
+        yield found, boards
+
+
+@contextmanager
+def fleet_progress() -> "Iterator[Callable[[FleetProgress], None]]":
+    """Yield a function that shows all boards: live on a terminal, elsewhere a line for each once in a while."""
+    console, began = options.err(), time.monotonic()
+    if not console.is_terminal:
+        yield _lines(began)
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        yield lambda progress: live.update(view(progress, time.monotonic() - began), refresh=True)
+
+
+def view(progress: "FleetProgress", seconds: float) -> Table:
+    """Return the table of a fleet: the whole in the first line, then each board with its clock and what it does."""
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(no_wrap=True, max_width=24, overflow="ellipsis")
+    grid.add_column(no_wrap=True, style="dim", justify="right")
+    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)  # cut first
+    bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=30)
+    grid.add_row(f"{progress.done} of {count_text(progress.total, 'case')}", duration_text(seconds), bar)
+    for board in progress.boards:
+        numbers = " ".join(filter(None, (_clock(board), _share(board))))
+        words = map(Text, (board.title, numbers, board.line))  # no markup: names hold brackets
+        grid.add_row(*words, style="yellow" if board.lost else None)
+    return grid
+
+
+def _clock(board: "BoardState") -> str:
+    return f"{board.clock / 1e6:.0f} MHz" if board.clock else ""
+
+
+def _share(board: "BoardState") -> str:
+    """Return how much of its job a board has done."""
+    return f"{board.done / board.total:.0%}" if board.total else ""
+
+
+def _lines(began: float) -> "Callable[[FleetProgress], None]":
+    """Return a function that prints all boards soon after the start, then once in `line_seconds()`."""
+    interval = line_seconds()
+    following = min(FIRST_SECONDS, interval)
+
+    def show(progress: "FleetProgress") -> None:
+        nonlocal following
+        seconds = time.monotonic() - began
+        if seconds < following:
+            return
+        following = seconds + interval
+        options.remark(f"{seconds:.0f} s: {progress.done} of {count_text(progress.total, 'case')}")
+        for words in _of_boards(progress.boards):
+            options.remark(f"{seconds:.0f} s: {words}")
+
+    return show
+
+
+def _of_boards(boards: "Sequence[BoardState]") -> Iterator[str]:
+    for board in boards:
+        yield ", ".join(part for part in (board.title, _clock(board), _share(board), board.line) if part)

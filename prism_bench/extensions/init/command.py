@@ -1,0 +1,43 @@
+"""`prism-bench init`: what a repository needs to measure its kernels."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.errors import unknown
+
+NAME = "init"
+_WithOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with", metavar="PARTS", help="Write files for asv, github, gitlab, nightly or pytest; separate by commas."
+    ),
+]
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="Set up this folder.")] = Path(),
+    parts: _WithOption = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Write specs of CUDA and Triton kernels and PyTorch operators below this path."),
+    ] = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Write what a project needs to measure its kernels.
+
+    A configuration, a catalogue with an example kernel, and what --with names. Files that exist stay as they are. Ends
+    with 2 where nothing was left to write.
+    """
+    from prism_bench.extensions.init.view import new_project_json, new_project_view
+    from prism_bench.extensions.init import PARTS, new_project
+
+    wanted = [word.strip() for words in parts or () for word in words.split(",")]
+    for word in wanted:
+        if word not in PARTS:
+            raise unknown("part", word, PARTS)
+    made = new_project(folder, wanted, source)
+    options.show(lambda: new_project_json(made), lambda: new_project_view(made), json=json)
+    raise SystemExit(0 if made.written.wrote else 2)

@@ -1,0 +1,110 @@
+"""`prism-bench select`: which form, window or batch, by what was measured here."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prism_bench.io import interrupts
+from prism_bench.cli import options
+from prism_bench.errors import ResultsError, UsageError, unknown
+from prism_bench.cli.options import pairs
+from prism_bench.cli.options.limits import TimeoutOption
+from prism_bench.cli.options.progress import progress_bar
+from prism_bench.io.saving import Saver
+
+if TYPE_CHECKING:
+    from prism_bench.report.terminal.policies import Asked
+    from prism_bench.workflows.tuning.measured import Measured
+
+NAME = "select"
+
+
+_PoliciesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[CASES]...", help="Choose matmul, windows or batches; default: all.")
+]
+
+
+def command(
+    policies: _PoliciesArgument = None,
+    filter: options.FilterOption = None,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure first, and keep the results.")] = False,
+    shape: Annotated[str | None, typer.Option(help="Pick the form of a product m x k x n, such as 512x64x512.")] = None,
+    operands: Annotated[str, typer.Option(help="Multiply operands of float32 or float16.")] = "float32",
+    tolerance: Annotated[float, typer.Option(min=0, help="Allow this error, relative to the largest element.")] = 1e-3,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    processes: pairs.ProcessesOption = 3,
+    timeout: TimeoutOption = 60.0,
+    store: Annotated[Path, typer.Option(help="Set the folder of measured policies.")] = Path("reports/tuning"),
+    json: options.JsonOption = False,
+) -> None:
+    """Show which form of a product, window or batch is best here.
+
+    The measured policy for products of matrices, entropy windows and LSTM batches.
+    """
+    from prism_bench.report.terminal.policies import Asked
+
+    parts = _parts(options.patterns(policies, filter))
+    asked = Asked(parts, operands, tolerance, _shape(shape))
+    name = options.choose_backend(backend, quiet=json).name
+    if not measure:
+        _show(_stored(name, store), asked, json)
+        raise SystemExit(0)
+    from prism_bench.extensions.pipelines.policies.measuring import PolicyMeasurement, keep
+    from prism_bench.workflows.trials import Bench
+
+    save: Saver[Measured, Path] = Saver(lambda found: keep(found, store))
+    bench = Bench(name, options.open_catalogue(catalogue), timeout)
+    with interrupts.held():
+        with progress_bar() as report:
+            found, left = PolicyMeasurement(bench, processes, report).parts(parts, save.finish)
+        _show(found if save.problem else _stored(name, store), asked, json)
+        for case, reason in left.items():
+            options.remark(f"left out: {case}: {reason}")
+        raise SystemExit(save.exit_code(2 if left else 0))
+
+
+def _show(found: "Measured", asked: "Asked", json: bool) -> None:
+    """Print the measured policies, and what follows from them."""
+    from prism_bench.report.terminal.policies import measured_json, measured_view
+
+    options.show(lambda: measured_json(found, asked), lambda: measured_view(found, asked), json=json)
+
+
+def _parts(wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the chosen parts, all without a choice."""
+    from prism_bench.extensions.pipelines.policies.measuring import PARTS
+
+    for part in wanted:
+        if part not in PARTS:
+            raise unknown("policy", part, PARTS)
+    return tuple(wanted) or PARTS
+
+
+def _shape(text: str | None) -> dict[str, int] | None:
+    """Return m, k and n."""
+    if text is None:
+        return None
+    sizes = text.lower().replace(" ", "").split("x")
+    if len(sizes) != 3 or not all(size.isdigit() and int(size) for size in sizes):
+        raise UsageError(f"--shape {text}: write m x k x n, such as 512x64x512")
+    return dict(zip(("m", "k", "n"), map(int, sizes), strict=True))
+
+
+def _stored(backend: str, folder: Path) -> "Measured":
+    """Return the policies measured on this machine; a ResultsError where that was another device."""
+    from prism_bench.backends import open_backend
+    from prism_bench.record.identity import machine
+    from prism_bench.workflows.tuning.measured import path_for, read_measured
+
+    facts = open_backend(backend).facts()
+    path = path_for(machine(facts)["id"], folder)
+    found = read_measured(path)
+    if found is None:
+        raise ResultsError(f"{path}: nothing was measured here yet; prism-bench select --measure does")
+    if (found.device, found.backend) != (facts["device"], backend):
+        own, other = f"{found.device} ({found.backend})", f"{facts['device']} ({backend})"
+        raise ResultsError(f"{path}: measured on {own}, not on {other}; prism-bench select --measure does it here")
+    return found

@@ -1,0 +1,173 @@
+"""Measurements behind the policies: forms of a product by shape, entropy windows by image, LSTM batches."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from prism_bench.record import identity
+from prism_bench.io import interrupts
+from prism_bench.spec.case import Case
+from prism_bench.extensions.pipelines.policies.effect import entropies, window_row
+from prism_bench.run import Progress
+from prism_bench.workflows.trials import Bench, Trial, Trials, timed_in_turn
+from prism_bench.workflows.tuning.choice import toolchain_of
+from prism_bench.workflows.tuning.crossover import CASTS, CrossoverRow, FORMS, HALVES, SHAPES
+from prism_bench.workflows.tuning.measured import Batch, Measured, Window, path_for, write_measured
+
+PARTS = ("matmul", "windows", "batches")
+WINDOWS = (8, 16, 32)
+IMAGES = ((200, 200), (256, 256), (512, 512), (1024, 1024))
+SMALL_SHAPES = SHAPES[:2]  # where a CPU plays the device
+SMALL_IMAGES = ((48, 64),)
+SEQUENCE = {"steps": 128, "inputs": 1024, "hidden": 1024}
+SMALL_SEQUENCE = {"steps": 4, "inputs": 16, "hidden": 16}
+BATCHES = (8, 16, 32, 64)
+MORE_BATCHES = (*BATCHES, 128, 256, 512)
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class PolicyMeasurement:
+    """Verifies and times cases of the catalogue at chosen sizes; `left` gives by case why one has no time.
+
+    A row exists where everything in it has a time.
+    """
+
+    def __init__(self, bench: Bench, processes: int, report: Callable[[Progress], None]) -> None:
+        self._bench, self._processes, self._report = bench, processes, report
+        self.facts: Mapping[str, Any] = {}
+        self.left: dict[str, str] = {}
+
+    @property
+    def on_device(self) -> bool:
+        """Whether times are a device's."""
+        return self._bench.backend == "cuda"
+
+    def parts(self, names: Sequence[str], keep: Callable[[Measured], object]) -> tuple[Measured, dict[str, str]]:
+        """Return the rows of the parts, and why cases or parts have no time; `keep` takes them after each part.
+
+        An interrupt ends it with the parts that are measured by then; KeyboardInterrupt where there is none.
+        """
+        found: Measured | None = None
+        for name in names:
+            try:
+                with interrupts.allowed():
+                    measured = self.part(name)
+            except KeyboardInterrupt:
+                if found is None:
+                    raise
+                return found, {**self.left, name: "interrupted"}
+            found = replace(found, **{name: getattr(measured, name)}) if found else measured
+            keep(found)
+        if found is None:
+            raise ValueError("no part was chosen")
+        return found, self.left
+
+    def part(self, name: str) -> Measured:
+        """Return the rows of that part, with their machine and toolchain."""
+        found: dict[str, Any] = {name: getattr(self, name)()}
+        return Measured(
+            machine=identity.machine(self.facts)["id"], device=self.facts.get("device", ""),
+            backend=self._bench.backend, toolchain=toolchain_of(self.facts),
+            created=identity.timestamp(datetime.now(UTC)), **found,
+        )  # fmt: skip
+
+    def matmul(self) -> tuple[CrossoverRow, ...]:
+        """Return a row for every shape."""
+        shapes = SHAPES if self.on_device else SMALL_SHAPES
+        kernels = {**FORMS, "casts": CASTS}
+        cases: dict[tuple[Any, ...], Case] = {
+            (name, *_key(shape)): self._case(kernel, m=shape["m"], n=shape["n"], k=shape["k"])
+            for shape in shapes
+            for name, kernel in kernels.items()
+        }
+        counts = {count for shape in shapes for count in _counts(shape)}
+        cases |= {("widen", count): self._case("fp16_to_fp32", n=count) for count in sorted(counts)}
+        trials, seconds = self._measured(cases)
+        return tuple(_row(shape, trials, seconds) for shape in shapes if _needed(shape) <= set(seconds))
+
+    def windows(self) -> tuple[Window, ...]:
+        """Return every image at every window; results are those of the float64 reference on a seeded scene."""
+        images = IMAGES if self.on_device else SMALL_IMAGES
+        cases = {(rows, cols, w): self._case("pixel_entropy", rows=rows, cols=cols, window=w)
+                 for rows, cols in images for w in WINDOWS}  # fmt: skip
+        _, seconds = self._measured(cases)
+        found: list[Window] = []
+        for rows, cols in images:
+            by_window = {w: entropies(cases[rows, cols, w]) for w in WINDOWS}
+            timed = [w for w in WINDOWS if (rows, cols, w) in seconds]
+            found += [window_row(w, seconds[rows, cols, w], by_window) for w in timed]
+        return tuple(found)
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return a sequence at every batch."""
+        sizes, batches = (SEQUENCE, MORE_BATCHES) if self.on_device else (SMALL_SEQUENCE, BATCHES)
+        cases = {batch: self._case("lstm_cell:sequence", batch=batch, **sizes) for batch in batches}
+        trials, seconds = self._measured(cases)
+        return tuple(Batch(batch, sizes["steps"], seconds[batch], _error(trials[batch])) for batch in seconds)
+
+    def _case(self, kernel: str, **axes: int) -> Case:
+        return self._bench.catalogue.anywhere(f"{kernel}[{','.join(f'{axis}={size}' for axis, size in axes.items())}]")
+
+    def _measured(self, cases: Mapping[_Key, Case]) -> tuple[dict[_Key, Trial], dict[_Key, float]]:
+        """Return the trials that verified the cases, and medians over fresh processes of those that have times."""
+        total, done = len(cases) * (1 + self._processes), count()
+
+        def report(process: int, case: Case) -> None:
+            self._report(Progress(process, next(done), total, case.task))
+
+        trials: dict[_Key, Trial] = {}
+        right: list[Case] = []
+        with Trials(self._bench, [case.task for case in cases.values()]) as trial:
+            for key, case in cases.items():
+                report(0, case)
+                trials[key] = trial(case)
+                self._note(case, trials[key].reason)
+                right += [case] if trials[key].seconds is not None else []
+            self.facts = trial.facts
+        *_, again = timed_in_turn(self._bench, [right], self._processes, report=report)
+        for case in right:
+            self._note(case, None if case.task in again else "its time of a fresh process cannot be trusted")
+        medians = {key: again[case.task].median for key, case in cases.items() if case.task in again}
+        return trials, {key: median for key, median in medians.items() if median is not None}
+
+    def _note(self, case: Case, reason: str | None) -> None:
+        if reason:
+            self.left[case.name] = reason
+
+
+def keep(measured: Measured, folder: Path) -> Path:
+    """Put it into the store and return the path."""
+    return write_measured(measured, path_for(measured.machine, folder))
+
+
+def _key(shape: Mapping[str, int]) -> tuple[int, int, int]:
+    return shape["m"], shape["k"], shape["n"]
+
+
+def _counts(shape: Mapping[str, int]) -> tuple[int, int]:
+    """Return the elements of both operands."""
+    return shape["m"] * shape["k"], shape["k"] * shape["n"]
+
+
+def _needed(shape: Mapping[str, int]) -> set[tuple[Any, ...]]:
+    """Return the cases that a shape's row is made of."""
+    return {(name, *_key(shape)) for name in (*FORMS, "casts")} | {("widen", count) for count in _counts(shape)}
+
+
+def _row(shape: Mapping[str, int], trials: Mapping[Any, Trial], seconds: Mapping[Any, float]) -> CrossoverRow:
+    key = _key(shape)
+    by_casts = _error(trials["casts", *key])
+    errors = {form: by_casts if form in HALVES else _error(trials[form, *key]) for form in FORMS}
+    return CrossoverRow(
+        shape=shape, seconds={form: seconds[form, *key] for form in FORMS},
+        narrow=max(seconds["casts", *key] - seconds["f16", *key], 0.0),
+        widen=sum(seconds["widen", count] for count in _counts(shape)), errors=errors,
+    )  # fmt: skip
+
+
+def _error(trial: Trial) -> float:
+    """Return the largest error of an output relative to its largest element."""
+    return max(float(entry.get("norm_error", 0.0)) for entry in trial.result.verification)

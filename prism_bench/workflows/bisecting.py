@@ -1,0 +1,198 @@
+"""Bisection of a history: measure nodes against the first one until the commit that changed a case's time is known.
+
+The state is written after every measurement, so that an interrupted search goes on where it ended.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import fsum
+from pathlib import Path
+
+from prism_bench.analysis.bisection import Observation, Posterior, next_node, posterior
+from prism_bench.analysis.compare.estimate import OUTGROWN, Spread
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.io.files import Schema
+from prism_bench.workflows.history_nodes import HistoryNode
+
+SCHEMA = Schema("the state of a bisection", 1, "prism-bench bisect --state FILE")
+USUAL, USUAL_FREEDOM = 0.01, 4  # spread between processes before any was seen, and how many degrees that counts for
+Logs = tuple[float, ...]  # log medians of processes, in log seconds
+
+
+@dataclass(frozen=True)
+class MeasuredNode:
+    """Log medians of the processes of node 0 (`first`) and of `node`, measured in turn."""
+
+    node: int
+    first: Logs
+    logs: Logs
+
+
+@dataclass(frozen=True)
+class FailedNode:
+    """A `node` between the ends that builds and cannot be measured, and the `reason`, such as a wrong output."""
+
+    node: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class BisectionState:
+    """What a search needs to go on: the case, the codes of the nodes in order, what was measured and what cannot be."""
+
+    case: str
+    codes: tuple[str, ...]
+    measured: tuple[MeasuredNode, ...] = ()
+    failed: tuple[FailedNode, ...] = ()
+
+    @property
+    def skip(self) -> frozenset[int]:
+        """The nodes that cannot be measured."""
+        return frozenset(one.node for one in self.failed)
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """A history with what was measured of it. `ended` is why the search ended: `decided`, `time limit` or `most`."""
+
+    case: str
+    nodes: tuple[HistoryNode, ...]
+    measured: tuple[MeasuredNode, ...]
+    posterior: Posterior
+    ended: str
+    failed: tuple[FailedNode, ...] = ()
+
+    @property
+    def measurable(self) -> tuple[HistoryNode, ...]:
+        """The nodes without those that cannot be measured."""
+        failed = {one.node for one in self.failed}
+        return tuple(node for number, node in enumerate(self.nodes) if number not in failed)
+
+    def problem(self, node: int) -> str | None:
+        """Return why the node cannot be measured; None where it can."""
+        return next((one.reason for one in self.failed if one.node == node), None)
+
+    def suspects_before(self, node: HistoryNode) -> tuple[str, ...]:
+        """Return the commits before a node that cannot be measured: one of them may have changed its time, too."""
+        number = end = self.nodes.index(node)
+        while self.problem(number - 1):
+            number -= 1
+        return tuple(commit for one in self.nodes[number:end] for commit in one.commits)
+
+    @property
+    def culprits(self) -> tuple[HistoryNode, ...]:
+        """The nodes whose commits changed the time, the most likely places; empty where nothing is named."""
+        return tuple(self.nodes[node] for node in self.posterior.culprits)
+
+    def size(self, node: int) -> float | None:
+        """Return the mean log ratio of the node's time over that of node 0; None where it was not measured."""
+        found = [log for one in self.measured if one.node == node for log in _ratios(one)]
+        return fsum(found) / len(found) if found else None
+
+    @property
+    def slower(self) -> bool:
+        """Whether a change is named and the last node is slower than the first."""
+        return bool(self.culprits) and (self.size(len(self.nodes) - 1) or 0.0) > 0
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """When a search ends undecided: after `seconds` (None: never), or `most` measurements."""
+
+    seconds: float | None = None
+    most: int = 120
+
+
+Measure = Callable[[int], tuple[Logs, Logs]]  # of a node: log medians of node 0's processes and of the node
+
+
+def bisected(
+    case: str, nodes: Sequence[HistoryNode], measure: Measure, limits: SearchLimits, *,
+    state: Path | None = None, report: Callable[[Bisection], object] = lambda _: None, floor: Spread | None = None,
+) -> Bisection:  # fmt: skip
+    """Measure nodes until the culprits are known, nothing changed, or a limit is met.
+
+    `state` is read where it exists and written after every measurement. `report` gets the search after every one.
+    `floor` is the spread of a process that the machine's noise floor has. A node between the ends for which `measure`
+    raises a ResultsError is measured no more. A single node is an answer without measuring. Raise a UsageError where
+    the state is of another history, a ResultsError where it is damaged or the last node cannot be measured.
+    """
+    known = _resumed(state, case, nodes)
+    end = None if limits.seconds is None else time.monotonic() + limits.seconds
+    found = _search(known, nodes, floor)
+    while True:
+        if found.ended == "decided" or len(nodes) < 2:
+            return found
+        if len(known.measured) + len(known.failed) >= limits.most:
+            return replace(found, ended="most measurements")
+        if end is not None and time.monotonic() >= end:
+            return replace(found, ended="time limit")
+        node = next_node(found.posterior, observations(known.measured, floor), known.skip)
+        known = _with(known, node, measure)
+        if state:
+            SCHEMA.write(state, asdict(known))
+        found = _search(known, nodes, floor)
+        report(found)
+
+
+def _with(known: BisectionState, node: int, measure: Measure) -> BisectionState:
+    """Return what is known once the node was measured, or cannot be; the last node has to be measured."""
+    try:
+        first, logs = measure(node)
+    except ResultsError as error:
+        if node == len(known.codes) - 1:
+            raise
+        return replace(known, failed=(*known.failed, FailedNode(node, str(error))))
+    return replace(known, measured=(*known.measured, MeasuredNode(node, first, logs)))
+
+
+def _search(known: BisectionState, nodes: Sequence[HistoryNode], floor: Spread | None) -> Bisection:
+    found = posterior(len(nodes), observations(known.measured, floor), known.skip)
+    ended = "decided" if known.measured and found.decided else ""
+    return Bisection(known.case, tuple(nodes), known.measured, found, ended, known.failed)
+
+
+def observations(measured: Sequence[MeasuredNode], floor: Spread | None = None) -> list[Observation]:
+    """Return the measurements with their variances: that of a process, known from all of them, over their number."""
+    variance = _variance(measured, floor)
+    return [
+        Observation(one.node, _mean(one.logs) - _mean(one.first), variance * (1 / len(one.first) + 1 / len(one.logs)))
+        for one in measured
+    ]
+
+
+def _variance(measured: Sequence[MeasuredNode], floor: Spread | None) -> float:
+    """Return the variance of a process's log median, pooled over all measurements and the noise floor.
+
+    A usual spread counts as a few degrees of freedom, so that two processes that agree by luck are not believed. As in
+    `estimate`, processes that agree better than the noise floor take nothing off it, and where they differ by much more
+    the machine is noisier now and the stored spread does not count.
+    """
+    groups = [group for one in measured for group in (one.first, one.logs)]
+    squares = fsum((log - _mean(group)) ** 2 for group in groups for log in group)
+    freedom = sum(len(group) - 1 for group in groups)
+    usual = USUAL_FREEDOM * USUAL**2
+    if floor is None or not floor.freedom or squares > OUTGROWN * floor.variance * freedom:
+        return (usual + squares) / (USUAL_FREEDOM + freedom)
+    known = usual + floor.freedom * floor.variance
+    return max(floor.variance, (known + squares) / (USUAL_FREEDOM + floor.freedom + freedom))
+
+
+def _ratios(one: MeasuredNode) -> list[float]:
+    return [mine - _mean(one.first) for mine in one.logs]
+
+
+def _mean(logs: Logs) -> float:
+    return fsum(logs) / len(logs)
+
+
+def _resumed(path: Path | None, case: str, nodes: Sequence[HistoryNode]) -> BisectionState:
+    codes = tuple(node.code.identity for node in nodes)
+    plain = SCHEMA.read(path) if path else None
+    if path is None or plain is None:
+        return BisectionState(case, codes)
+    kept = SCHEMA.kind_of({key: value for key, value in plain.items() if key != "schema"}, BisectionState, path)
+    if (kept.case, kept.codes) != (case, codes):
+        raise UsageError(f"{path} is of another case or history: name another file, or remove it")
+    return kept

@@ -1,0 +1,226 @@
+"""What a case runs, as hashes: its machine code, its launches, and its inputs. No device is needed.
+
+Where there is no NVRTC, and on backends that run no machine code of a GPU, the text of the source with its headers and
+compiler options takes the place of the machine code: the same text gives the same code.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from prism_bench.analysis.compare.selection import CodeIdentity
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.called import as_call
+from prism_bench.spec.case import Case
+from prism_bench.compilation import nvrtc_version
+from prism_bench.compilation.code import data_hash, resources, sass_hash
+from prism_bench.compilation.disassembly import CompiledEntry
+from prism_bench.compilation.imported import distribution_word, imported_words
+from prism_bench.compilation.program import content_hash
+from prism_bench.compilation.python_source import python_texts
+from prism_bench.errors import BackendUnavailable, PrismBenchError, described
+from prism_bench.io.files import family_folder, shared_with
+from prism_bench.spec.host_plan import Device
+from prism_bench.spec.instance import Instance
+from prism_bench.spec.kernel import KernelSpec
+from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, source_hash
+from prism_bench.run.ahead import on_all_cores
+from prism_bench.workflows.tuning.code_of import CodeWords
+
+_COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device
+
+
+@dataclass(frozen=True)
+class CaseCode:
+    """What a case runs: hashes of its `code`, its `launch` and its `inputs`; `compiled` is the code where it was made.
+
+    `reference` is a hash of its reference where the backend runs that and nothing else, empty elsewhere.
+    `problem` is why there is no code: the compiler's words, or what the spec raised.
+    """
+
+    code: str
+    launch: str = ""
+    inputs: str = ""
+    compiled: BuiltCode | None = field(default=None, compare=False, repr=False)
+    problem: str | None = None
+    reference: str = ""
+
+    @property
+    def identity(self) -> str:
+        """One hash of all of them."""
+        return digest([self.code, self.launch, self.inputs, *filter(None, [self.reference])])
+
+    @property
+    def as_reference(self) -> "CaseCode":
+        """What of it a backend runs that runs the reference alone."""
+        return replace(self, code="", launch="", compiled=None)
+
+    @property
+    def entries(self) -> dict[str, CompiledEntry]:
+        """The entries of the compiled code by their texts; none where it was not compiled."""
+        kernels = self.compiled.kernels.items() if self.compiled else ()
+        return {str(one): CompiledEntry(kernel.path, kernel.symbol, kernel.resources) for one, kernel in kernels}
+
+
+def digest(parts: Iterable[str]) -> str:
+    """Return a hash of the parts in their order."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def identity_on(backend: str) -> CodeIdentity:
+    """Return by what code is known on that backend.
+
+    It is `machine code`, `source text` where there is no compiler, or `reference` where that alone is run.
+    """
+    if backend == "numpy_reference":
+        return "reference"
+    try:
+        nvrtc_version()
+    except BackendUnavailable:
+        return "source text"
+    return "machine code" if backend in _COMPILED_ON else "source text"
+
+
+@dataclass(frozen=True)
+class CodeJob:
+    """What is compiled for a case: `content` is a hash of all texts, so that two folders may have one job."""
+
+    content: str
+    instances: tuple[Instance, ...]
+    architecture: str
+    options: tuple[str, ...]
+    request: BuildRequest = field(compare=False)
+
+
+Outcome = BuiltCode | str | None  # the code; or why it does not compile; or None: its compiler is not installed
+
+
+def compiled_jobs(jobs: Iterable[CodeJob]) -> dict[CodeJob, Outcome]:
+    """Return what compiling each job gave; several processes compile what the cache does not have."""
+    unique = list(dict.fromkeys(jobs))
+    return dict(zip(unique, on_all_cores(_compiled, unique), strict=True))
+
+
+def _compiled(job: CodeJob) -> Outcome:
+    try:
+        return build(job.request)
+    except BackendUnavailable:
+        return None
+    except PrismBenchError as error:
+        return str(error)
+
+
+def python_of(case: Case) -> tuple[Path, ...]:
+    """Return the folders whose Python may decide a case: those of its family and those that the catalogue shares."""
+    source = case.spec.source_path
+    return (family_folder(source), *shared_with(source)) if source else ()
+
+
+class CodeReader:
+    """Reads what cases run on `device`; each file and each spec is read once."""
+
+    def __init__(self, device: Device, by: CodeIdentity) -> None:
+        self._device, self.by = device, by
+        self._contents: dict[Path, str] = {}
+        self._texts: dict[Path, str] = {}
+        self._inputs: dict[int, tuple[KernelSpec, str]] = {}
+
+    def job(self, case: Case) -> CodeJob | None:
+        """Return what has to be compiled for the case; None where it launches nothing. Raises what its spec does."""
+        request = build_request(case, self._device) if case.spec.source else None
+        if request is None:
+            return None
+        if request.source not in self._contents:
+            self._contents[request.source] = _content(request)
+        return job_of(request, self._contents[request.source])
+
+    def is_compiled(self, case: Case) -> bool:
+        """Return whether the case is known by machine code: that is wanted, and the device can run it."""
+        return self.by == "machine code" and not case.plan.refusal(self._device)
+
+    def code(self, case: Case, compiled: Outcome = None, *, known_fills: bool = False) -> CaseCode:
+        """Return the code of the case, with the machine code that was `compiled` for it, or why there is none.
+
+        With `known_fills` the Python of the inputs and of the reference is not read: it is the same in what the code is
+        compared with.
+        """
+        if isinstance(compiled, str):
+            return CaseCode("", problem=compiled)
+        try:
+            launch, inputs = self._launch(case), self._inputs_of(case, known_fills)
+            reference = self._reference(case) if self.by == "reference" and not known_fills else ""
+            job = self.job(case)
+        except Exception as error:  # a spec may raise anything
+            return CaseCode("", problem=described(error))
+        if compiled:
+            return CaseCode(machine_code(compiled), launch, inputs, compiled, reference=reference)
+        return CaseCode(self._text(job) if job else "", launch, inputs, reference=reference)
+
+    def _text(self, job: CodeJob) -> str:
+        """Return a hash of the source without comments, its headers and options; with comments by machine code."""
+        source = job.request.source
+        if self.by != "machine code" and source not in self._texts:
+            self._texts[source] = source_hash(source)
+        return digest([self._texts.get(source, job.content), *map(str, job.instances), *job.options])
+
+    def _launch(self, case: Case) -> str:
+        """Return a hash of the steps and of the numbers that are passed by value."""
+        values = [repr(one.value(case.axes)) for one in case.spec.arguments if not isinstance(one, Array)]
+        return digest([*map(str, case.plan.steps(self._device)), *values, *_callable_text(case.spec)])
+
+    def _reference(self, case: Case) -> str:
+        """Return a hash of the function that computes the case's reference, with all that it calls of the catalogue."""
+        source = case.spec.source_path or case.spec.file
+        folders = (family_folder(source).parent, *shared_with(source)) if source else ()
+        return digest(CodeWords(folders).of(case.spec.reference))
+
+    def _inputs_of(self, case: Case, known_fills: bool) -> str:
+        """Return a hash of how the arguments are filled, and of their shapes at this workload."""
+        spec = case.spec
+        if not known_fills and id(spec) not in self._inputs:
+            source = spec.source_path
+            folders = (family_folder(source).parent, *shared_with(source)) if source else ()
+            words = CodeWords(folders).of((spec.arguments, spec.parameters))
+            self._inputs[id(spec)] = spec, digest(words)
+        shapes = [str(case.sizes.shape(one.name)) for one in spec.arguments if isinstance(one, Array)]
+        words = "" if known_fills else self._inputs[id(spec)][1]
+        return digest([words, str(case.workload), *shapes])
+
+
+def _callable_text(spec: KernelSpec) -> list[str]:
+    """Return what a callable is known by: its files, what they import, its library; nothing without a callable."""
+    if spec.callable is None:
+        return []
+    files = list(dict.fromkeys(file for file in (spec.file, spec.source_path) if file))
+    library = as_call(spec.callable).library
+    python = [file for file in files if file.suffix == ".py"]
+    return [*map(source_hash, files), *imported_words(python), distribution_word(library.module.partition(".")[0])]
+
+
+def job_of(request: BuildRequest, content: str | None = None) -> CodeJob:
+    """Return the job of a request; `content` where it is known already."""
+    content = content or _content(request)
+    return CodeJob(content, request.instances, request.architecture, request.options, request)
+
+
+def _content(request: BuildRequest) -> str:
+    """Return a hash of every character that is compiled, and of cubins that the spec gives."""
+    cubins = [hashlib.sha256(card.cubin.read_bytes()).hexdigest() for card in request.cards if card.cubin]
+    if request.source.suffix == ".py":
+        return digest([*python_texts(request.source), *cubins])
+    return digest([content_hash(request.source), *cubins])
+
+
+def machine_code(built: BuiltCode) -> str:
+    """Return a hash of the machine code of the instances of the request, with its constants.
+
+    Other entries of the same source are not counted; functions that are no entry may be called, and are.
+    """
+    parts: list[str] = []
+    for path in dict.fromkeys(kernel.path for kernel in built.kernels.values()):
+        kernels = [kernel for kernel in built.kernels.values() if kernel.path == path]
+        others = set(resources(kernels[0].log)) - {kernel.symbol for kernel in kernels}
+        cubin = path.read_bytes()
+        parts.append(sass_hash(cubin, others) + data_hash(cubin))
+    return digest(sorted(parts))

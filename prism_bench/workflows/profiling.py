@@ -1,0 +1,278 @@
+"""Profiles of cases: a program that launches each case once runs under ncu; its counts are kept with the results.
+
+One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
+capture continues with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it is
+the reason of the cases that are left.
+"""
+
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from prism_bench.io import interrupts
+from prism_bench.backends import Backend
+from prism_bench.spec.case import Case
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.profilers import metrics, ncu, ncu_csv, ncu_source, tools
+from prism_bench.profilers.chips import Chip, chip_of
+from prism_bench.profilers.chips import counters as chip_counters
+from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
+from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.run.ahead import compile_ahead
+from prism_bench.run.ceilings import ceiling_cases
+from prism_bench.run.record_builder import RecordBuilder, RunClock
+from prism_bench.run.session import result_of
+from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord, Status
+from prism_bench.io.strict_json import json_line
+from prism_bench.workflows.profile_worker import (
+    ProfileEvent,
+    ProfileOrder,
+    attributed,
+    cut_short,
+    ends_of,
+    launched,
+    progress,
+    read_events,
+)
+from prism_bench.io.workers.child import environment
+
+GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
+PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before
+_SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
+
+
+Report = Callable[[tuple[int, str]], object]  # gets how many cases have ended, and which one is being profiled
+_Profiled = tuple[Status, str | None, JsonTable | None]  # status and reason of a case, and what was counted
+
+
+@dataclass(frozen=True)
+class ProfilePlan:
+    """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
+
+    `extra` are metrics by ncu's own names. `seconds` is for all cases, `case_seconds` for one; `verify` compares the
+    launch that is profiled, `lines` samples at which source lines its warps wait. `tried` is when (UTC) a case was last
+    profiled, by its name: those that never were go first, then the oldest, so that a limit does not leave out the same
+    ones every time.
+    """
+
+    folder: Path
+    chosen: str = "core"
+    extra: tuple[str, ...] = ()
+    clock_control: str = "none"
+    seconds: float = 600.0
+    case_seconds: float = 60.0
+    verify: bool = True
+    lines: bool = False
+    tried: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def traffic(self) -> bool:
+        """Whether DRAM bytes alone are counted, in one pass, with what a case leaves in L2: our own flush serves."""
+        return self.chosen == "traffic"
+
+
+@dataclass
+class Capture:
+    """One run of the profiled program: its events, and what the profiler counted."""
+
+    events: list[ProfileEvent]
+    launches: list[ProfiledLaunch]
+    command: list[str]
+    passes: int | None = None
+    report: Path | None = None
+
+
+def profile(
+    catalogue: Catalogue, backend: Backend, cases: list[Case], plan: ProfilePlan, report: Report = lambda _: None,
+    *, keep: Callable[[RunRecord], object] = lambda _: None,
+) -> RunRecord:  # fmt: skip
+    """Return a record whose cases hold what ncu counted. Raises ProfilerFailed where it counted nothing at all.
+
+    `keep` gets what is counted so far after every part of the cases but the last.
+    """
+    if plan.chosen not in metrics.SETS:
+        raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
+    for name in plan.extra:
+        if metrics.base(name) in metrics.REPLACED:
+            raise UsageError(metrics.advice(name, chip_counters()))
+    clock = RunClock()
+    if backend.name == "cuda":
+        empty = [case for case in ceiling_cases(catalogue) if case.spec.ceiling == "launch"]
+        cases = list(dict.fromkeys([*empty[:1], *cases]))  # the empty kernel identifies latency-bound cases
+        compile_ahead(cases, backend.device)
+    profiling = _Profiling(catalogue, backend, plan, report)
+    results = profiling.results(cases, lambda found: keep(_record(catalogue, backend, found, clock)))
+    return _record(catalogue, backend, results, clock)
+
+
+def record_of_profiles(
+    catalogue: Catalogue, backend: Backend, cases: list[Case], profiles: Mapping[str, JsonTable]
+) -> RunRecord:
+    """Return a record whose cases hold profiles made elsewhere; a case without one has the reason."""
+    none = "the tracer saw no work in its range"
+    results = [
+        replace(result_of(case, "ok" if case.task in profiles else "failed", None if case.task in profiles else none),
+                profile=profiles.get(case.task, {}))
+        for case in cases
+    ]  # fmt: skip
+    return _record(catalogue, backend, results, RunClock())
+
+
+def _record(catalogue: Catalogue, backend: Backend, results: Sequence[CaseResult], clock: RunClock) -> RunRecord:
+    span = clock.span(complete=all(result.status != "skipped" for result in results))
+    return RecordBuilder(catalogue, backend.name, backend.facts()).build(span, results, protocol={})
+
+
+class _Profiling:
+    """Captures of the cases, one after the other, until all have a result."""
+
+    def __init__(self, catalogue: Catalogue, backend: Backend, plan: ProfilePlan, report: Report) -> None:
+        self._catalogue, self._backend, self._plan, self._report = catalogue, backend, plan, report
+        self._chip = chip_of(backend.facts().get("compute_capability", "?"))
+        self._tool = tools.find("ncu")
+
+    def results(self, cases: Sequence[Case], keep: Callable[[list[CaseResult]], object]) -> list[CaseResult]:
+        """Return one result per case, in their order; `keep` gets those after every part but the last."""
+        names = [case.task for case in sorted(cases, key=self._last_tried)]
+        found: dict[str, _Profiled] = {}
+        end = time.monotonic() + self._plan.seconds
+        part = 0
+        while names and time.monotonic() < end:
+            part += 1
+            try:
+                with interrupts.allowed():
+                    capture = self._capture(names[:PART], part, end - time.monotonic())
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                break
+            except ProfilerFailed as error:
+                if not found:
+                    raise
+                found |= {name: ("failed", str(error), None) for name in names}
+                break
+            found |= self._profiled(capture)
+            names = [name for name in names if name not in found]
+            if names:
+                keep(self._so_far(cases, found))
+        return self._so_far(cases, found)
+
+    def _so_far(self, cases: Sequence[Case], found: Mapping[str, "_Profiled"]) -> list[CaseResult]:
+        late = f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over"
+        ends = ((case, found.get(case.task, ("skipped", late, None))) for case in cases)
+        return [replace(result_of(case, status, why), profile=counted or {}) for case, (status, why, counted) in ends]
+
+    def _last_tried(self, case: Case) -> str:
+        """Return when the case was last profiled; the empty kernel comes first, and is never left out."""
+        return "" if case.spec.ceiling == "launch" else self._plan.tried.get(case.name, "")
+
+    def _capture(self, names: list[str], part: int, seconds: float) -> Capture:
+        report = self._plan.folder / f"part{part}.ncu-rep"
+        report.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            order, events = Path(folder) / "order.json", Path(folder) / "events"
+            order.write_text(json_line(self._order(names, seconds)))
+            program = [sys.executable, "-m", "prism_bench.workflows.profile_worker", str(order), str(events)]
+            plan = self._plan
+            wanted = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
+            sections = () if plan.traffic else ncu.Counting.sections
+            counting = ncu.Counting(wanted, sections, plan.clock_control, "none" if plan.traffic else "all", plan.lines)
+            command = ncu.capture(self._tool, counting, report, program)
+            log, watch = report.with_suffix(".log"), lambda: self._report(progress(events))
+            ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
+            seen = read_events(events)
+        launches = self._exported(report, ended, must=launched(seen))
+        kept = [str(report) if word == str(order) else word for word in command]
+        return Capture(seen, launches, kept[: kept.index(program[0])], ncu.passes(ended.text), report)
+
+    def _order(self, names: list[str], seconds: float) -> ProfileOrder:
+        plan = self._plan
+        return {
+            "backend": self._backend.name, "catalogue": str(self._catalogue.folder), "cases": names,
+            "verify": plan.verify, "traffic": plan.traffic, "seconds": seconds, "case_seconds": plan.case_seconds,
+            "once": False,
+        }  # fmt: skip
+
+    def _exported(self, report: Path, ended: tools.Ended, must: bool) -> list[ProfiledLaunch]:
+        """Return the launches in the report; ProfilerFailed with ncu's words where there must be some and are none."""
+        complaint: ResultsError | None = None
+        table = report.with_suffix(".csv")
+        for command in ncu.exports(self._tool, report) if report.is_file() else ():
+            tools.run(command, table, 2 * GRACE)
+            try:
+                return ncu_csv.read(table)
+            except ResultsError as error:
+                complaint = error
+        if not must:
+            return []
+        raise self._failure(replace(ended, text=f"{ended.text}\n==ERROR== {complaint}") if complaint else ended)
+
+    def _failure(self, ended: tools.Ended) -> ProfilerFailed:
+        failure, words = classify(ended.text, ended.status, produced=False) or OTHER, last_words(ended.text)
+        if failure.name == "unknown_metric":
+            names = [name for name in self._plan.extra if name in words]
+            words = "; ".join([words, *(metrics.advice(name, chip_counters()) for name in names)])
+        return ProfilerFailed("ncu", failure, words)
+
+    def _profiled(self, capture: Capture) -> dict[str, "_Profiled"]:
+        """Return status, reason and counts by case: of those that ended, and of the one that ended the program."""
+        ends = ends_of(capture.events)
+        begun = [event["begin"] for event in capture.events if "begin" in event]
+        cut = bool(begun) and begun[-1] not in ends
+        groups = attributed(capture.launches, ends, cut)
+        found: dict[str, _Profiled] = {
+            name: (end["status"], end["reason"], self._counted(capture, *groups[name])) for name, end in ends.items()
+        }
+        if cut:
+            found[begun[-1]] = (*cut_short(capture.events, self._plan.case_seconds), None)
+        for event in capture.events:
+            late = f"left out: the limit of {self._plan.seconds:.0f} s was over"
+            found |= dict.fromkeys(event.get("left", ()), ("skipped", late, None))
+        if not begun:
+            raise ResultsError("the profiled program ended before its first case; its log is next to the report")
+        return found
+
+    def _counted(
+        self, capture: Capture, launches: Sequence[ProfiledLaunch], following: Sequence[ProfiledLaunch]
+    ) -> JsonTable | None:
+        if not launches:
+            return None
+        values = metrics.combined(launches, self._chip, self._plan.chosen)
+        added: dict[str, JsonTable] = {
+            name: {"value": None, "unit": "1", "reason": _SERIAL} for name in ("gaps", "copies")
+        }
+        lines = self._lines(capture.report, launches) if self._plan.lines and capture.report else {}
+        added["launches"] = {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}
+        return {
+            "tool": "ncu", "version": self._tool.version, "set": self._plan.chosen,
+            "clock_control": self._plan.clock_control, "cache_control": "own" if self._plan.traffic else "all",
+            "passes": capture.passes, "command": shlex.join(capture.command),
+            "kernels": [{"kernel": one.kernel, "grid": list(one.grid), "block": list(one.block)} for one in launches],
+            "values": values | added | _written_back(following, self._chip),
+            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra}, **lines,
+        }  # fmt: skip
+
+    def _lines(self, report: Path, launches: Sequence[ProfiledLaunch]) -> JsonTable:
+        """Return the source lines of a case with samples; why there are none where ncu prints no page that is read."""
+        page = report.with_suffix(".source.csv")
+        found = []
+        try:
+            for launch in launches:
+                tools.run(ncu.source_export(self._tool, report, launch.id), page, 2 * GRACE)
+                found.append(ncu_source.read(page))
+        except (ResultsError, ProfilerFailed) as error:
+            return {"lines": [], "no_lines": str(error)}
+        return {"lines": ncu_source.together(found)}
+
+
+def _written_back(following: Sequence[ProfiledLaunch], chip: Chip) -> dict[str, JsonTable]:
+    """Return the bytes that the case left dirty in L2, as the kernel after it wrote them back."""
+    if not following:
+        reason = "only --set traffic follows a case to its last written byte"
+        return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}
+    return {"write_back_bytes": metrics.combined(following, chip, "traffic")["dram_write_bytes"]}

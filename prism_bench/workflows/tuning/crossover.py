@@ -1,0 +1,122 @@
+"""Which form of a matrix product to launch, by a table of measured times per device, and what other rules cost.
+
+Sizes are those of C [m, n] = A [m, k] B [k, n].
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from prism_bench.errors import UsageError, unknown
+from prism_bench.workflows.tuning.bucket import REACH, distance
+
+# What of the catalogue computes each form; `f16` and `wmma` take half operands, the others float32.
+FORMS = {"fp32": "matmul", "tf32": "matmul:tf32", "f16": "tensor_core_matmul", "wmma": "tensor_core_matmul_wmma"}
+CASTS = "tensor_core_matmul:casts"  # the same as f16, from float32
+HALVES = ("f16", "wmma")
+OPERANDS = ("float32", "float16")
+SHAPES = (
+    *({"m": s, "k": s, "n": s} for s in (64, 128, 256, 512, 1024, 2048, 4096)), {"m": 16, "k": 4096, "n": 4096},
+    {"m": 4096, "k": 4096, "n": 16}, {"m": 4096, "k": 64, "n": 4096}, {"m": 64, "k": 16_384, "n": 64},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CrossoverRow:
+    """Measurements of one shape.
+
+    `seconds` are of each form on operands as it takes them, `narrow` and `widen` those of converting operands to halves
+    or floats. `errors` are of each form from float32 operands, relative to the largest element.
+    """
+
+    shape: Mapping[str, int]
+    seconds: Mapping[str, float]
+    narrow: float
+    widen: float
+    errors: Mapping[str, float]
+
+    def total(self, form: str, operands: str) -> float:
+        """Return the seconds with the conversion that the operands need."""
+        if operands == "float32":
+            return self.seconds[form] + (self.narrow if form in HALVES else 0.0)
+        return self.seconds[form] + (0.0 if form in HALVES else self.widen)
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A form, what it is expected to take where that was measured, and why it was picked."""
+
+    form: str
+    seconds: float | None
+    reason: str
+
+
+def pick(
+    rows: Sequence[CrossoverRow], shape: Mapping[str, int], *, operands: str = "float32", tolerance: float = 1e-3
+) -> Picked:
+    """Return the fastest form whose error is within `tolerance`, by the nearest measured shape; fp32 if none is near.
+
+    UsageError for operands that no form takes and for a tolerance that no form keeps.
+    """
+    if operands not in OPERANDS:
+        raise unknown("dtype of operands", operands, OPERANDS)
+    near = min(rows, key=lambda row: distance(row.shape, shape), default=None)
+    if near is None or distance(near.shape, shape) > REACH:
+        return Picked("fp32", None, "no shape within four times of it was measured")
+    able = [form for form, error in near.errors.items() if error <= tolerance and form in near.seconds]
+    if not able:
+        least = min(near.errors.values(), default=float("nan"))
+        raise UsageError(f"no form keeps a tolerance of {tolerance:g}; the best one's error is {least:.2g}")
+    best = min(able, key=lambda form: near.total(form, operands))
+    return Picked(best, near.total(best, operands), f"measured at {shape_text(near.shape)}")
+
+
+def shape_text(shape: Mapping[str, int]) -> str:
+    """`4096 x 64 x 4096`, in the order m, k, n."""
+    return " x ".join(str(shape[axis]) for axis in ("m", "k", "n"))
+
+
+Rule = Callable[[int, int, int], str]  # a form for the sizes m, k and n
+
+
+@dataclass(frozen=True)
+class CrossoverCost:
+    """Cost of a policy over all shapes.
+
+    It is the policy's time over the fastest form's, as geometric mean and at worst, with the shape; `forms` are its
+    picks in the order of the rows.
+    """
+
+    policy: str
+    mean: float
+    worst: float
+    worst_at: Mapping[str, int]
+    forms: tuple[str, ...]
+
+
+def always(form: str) -> Rule:
+    """Return the rule that takes the same form for every size."""
+    return lambda m, k, n: form
+
+
+ALWAYS: Mapping[str, Rule] = {f"always {form}": always(form) for form in FORMS}
+
+
+def costs(
+    rows: Sequence[CrossoverRow], rules: Mapping[str, Rule], operands: str = "float32", tolerance: float = 1e-3
+) -> list[CrossoverCost]:
+    """Return the cost of each rule, by the measured rows."""
+    return [_cost(rows, name, rule, (operands, tolerance)) for name, rule in rules.items()]
+
+
+def _cost(rows: Sequence[CrossoverRow], policy: str, rule: Rule, how: tuple[str, float]) -> CrossoverCost:
+    operands, tolerance = how
+    forms: list[str] = []
+    ratios: list[float] = []
+    for row in rows:
+        form = rule(row.shape["m"], row.shape["k"], row.shape["n"])
+        best = pick([row], row.shape, operands=operands, tolerance=tolerance)
+        forms.append(form)
+        ratios.append(row.total(form, operands) / row.total(best.form, operands))
+    worst = max(range(len(rows)), key=ratios.__getitem__)
+    return CrossoverCost(policy, prod(ratios) ** (1 / len(ratios)), ratios[worst], rows[worst].shape, tuple(forms))

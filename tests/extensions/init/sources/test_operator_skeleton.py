@@ -1,0 +1,118 @@
+"""A PyTorch operator gets a spec with a callable: its arguments from schema or annotations, every guess marked."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from prism_bench.catalogue import discover
+from prism_bench.extensions.init.sources.found import FoundOperator
+from prism_bench.extensions.init.sources.operator_signature import signature_of
+from prism_bench.extensions.init.sources.operator_skeleton import operator_skeleton
+from prism_bench.extensions.init.sources.scan import scan
+
+PROJECT = Path(__file__).parent / "project" / "src"
+
+
+def of_schema(schema):
+    return FoundOperator("mylib::one", schema, Path("ops.cpp"), 1, "cpp")
+
+
+def of_python(folder, text):
+    """Return the operator of a Python file and its skeleton."""
+    (folder / "ops.py").write_text(f"import torch\nfrom torch import Tensor\n\n{text}\n")
+    (operator,) = scan(folder / "ops.py").operators
+    return operator, operator_skeleton(operator, "src/mylib/ops.py")
+
+
+def loaded(folder, made):
+    """Return the spec of a skeleton in a catalogue."""
+    family = folder / "bench" / "found"
+    family.mkdir(parents=True)
+    (family / made.file_name).write_text(made.text)
+    found = discover(folder / "bench")
+    assert () == found.problems
+    return found.kernel(made.file_name.removesuffix(".py"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "kinds", "returned"),
+    [
+        ("one(Tensor x, float eps=1e-5) -> Tensor", {"x": "tensor", "eps": "float"}, 1),
+        ("one(Tensor x, Tensor? bias=None, *, int[] dims=[0, 1], bool fast) -> (Tensor, Tensor(a) y)",
+         {"x": "tensor", "bias": "none", "dims": "other", "fast": "bool"}, 2),
+        ("one(Tensor(a!) x, SymInt n, Scalar by) -> ()", {"x": "tensor", "n": "int", "by": "float"}, 0),
+        ("one(str mode) -> int", {"mode": "other"}, None),
+    ],
+)  # fmt: skip
+def test_a_schema_gives_arguments_and_results(schema, kinds, returned):
+    found = signature_of(of_schema(schema))
+    assert (kinds, returned) == ({one.name: one.kind for one in found.arguments}, found.returned)
+
+
+def test_what_a_schema_marks_is_kept():
+    x, dims, fast = signature_of(of_schema("one(Tensor(a!) x, int[] dims=[0, 1], *, bool fast) -> ()")).arguments
+    assert (True, False, "[0, 1]", True) == (x.is_written, x.is_keyword, dims.default, fast.is_keyword)
+
+
+@pytest.mark.parametrize("schema", [None, "one(Tensor)", "one(Tensor) -> Tensor"])
+def test_without_arguments_there_is_no_spec(schema):
+    assert operator_skeleton(of_schema(schema), "ops.cpp") is None
+
+
+def test_annotations_give_a_spec_that_loads(tmp_path):
+    _, made = of_python(
+        tmp_path,
+        '@torch.library.custom_op("mylib::scale", mutates_args=())\n'
+        "def scale(x: torch.Tensor, bias: Tensor | None, by: float = 0.5, *, fast: bool) -> tuple[Tensor, Tensor]: ...",
+    )
+    assert made.loads
+    spec = loaded(tmp_path, made)
+    assert ["x", "out0", "out1"] == [one.name for one in spec.arrays]
+    assert {"by": 0.5, "fast": False} == spec.parameters
+    assert "    import mylib.ops  # it registers the operator  # guess: confirm\n" in made.text
+    assert "    return torch.ops.mylib.scale(x, None, by=by, fast=fast)\n" in made.text
+    guesses = [line for line in made.text.splitlines() if line.partition("  # guess: confirm")[1]]
+    assert 8 == len(guesses), "the import, three arrays, two numbers, two workloads"
+    assert ["the reference", "shape and type of x", "shape and type of out0", "shape and type of out1"] == [
+        *made.open_points
+    ]
+
+
+def test_what_an_operator_writes_is_an_output(tmp_path):
+    operator, made = of_python(
+        tmp_path,
+        '@torch.library.triton_op("mylib::add_", mutates_args={"x"})\ndef add_(x: Tensor, y: Tensor) -> None: ...',
+    )
+    assert ("x",) == operator.written
+    assert {"x": "InOut", "y": "In"} == {one.name: type(one).__name__ for one in loaded(tmp_path, made).arrays}
+
+
+def test_names_that_a_spec_reserves_get_an_underscore():
+    made = operator_skeleton(of_schema("one(Tensor self, int n, float lambda=2.0, int stream) -> Tensor"), "ops.cpp")
+    ast.parse(made.text)
+    assert "torch.ops.mylib.one(self_, n_, lambda_, stream_)" in made.text
+    assert all(f"        {one},  # guess" in made.text for one in ('"n_": 1', '"lambda_": 2.0', '"stream_": 1'))
+
+
+@pytest.mark.parametrize(
+    ("schema", "missing"),
+    [
+        ("one(Tensor x, str mode) -> Tensor", "the argument mode has type str: write what the call gives it"),
+        ("one(Tensor x) -> int", "the outputs: the operator returns no tensors"),
+        ("one(Tensor x) -> ()", "the outputs: the operator returns no tensors"),
+    ],
+)
+def test_what_is_not_known_makes_a_draft(schema, missing):
+    made = operator_skeleton(of_schema(schema), "ops.cpp")
+    ast.parse(made.text)
+    assert (False, True) == (made.loads, missing in made.open_points)
+    assert f"- {missing}\n" in made.text
+
+
+def test_every_operator_of_a_project_with_known_arguments_gets_a_skeleton():
+    operators = [one for path in ("add.py", "operators.cpp") for one in scan(PROJECT / path).operators]
+    made = {one.name: operator_skeleton(one, "src/x.py") for one in operators}
+    assert {"mylib::add": True, "mylib::scaled_add": False, "mylib::norm": False, "other::twice": None} == {
+        name: one and one.loads for name, one in made.items()
+    }

@@ -1,0 +1,162 @@
+"""Kernels, launches and operators of a project are read from its files; the rest is listed with its line."""
+
+from pathlib import Path
+
+import pytest
+
+from prism_bench.errors import UsageError
+from prism_bench.extensions.init.sources.scan import scan
+
+PROJECT = Path(__file__).parent / "project"
+
+
+def scanned(tmp_path, text, name="k.cu"):
+    path = tmp_path / name
+    path.write_text(text)
+    return scan(path)
+
+
+def only(tmp_path, text):
+    (kernel,) = scanned(tmp_path, text).kernels
+    return kernel
+
+
+@pytest.fixture(scope="module")
+def project():
+    found = scan(PROJECT)
+    return {kernel.name: kernel for kernel in found.kernels}, found
+
+
+def test_every_kernel_of_a_project_is_found_whatever_surrounds_it(project):
+    kernels, _ = project
+    assert {"softmax_kernel1", "softmax_kernel2", "add_kernel"} == set(kernels)
+    second = kernels["softmax_kernel2"]
+    assert ("fast::softmax_kernel2", ("kWarps * 32",), True) == (
+        second.qualified_name, second.launch_bounds, second.dynamic_shared,
+    )  # fmt: skip
+    assert [("T", "typename"), ("kWarps", "int")] == [(one.name, one.kind) for one in second.template_parameters]
+
+
+def test_parameters_have_types_and_guessed_roles_and_shapes(project):
+    first = project[0]["softmax_kernel1"]
+    seen = [(one.name, one.type, one.dtype, one.role.value, one.shape and one.shape.value) for one in first.parameters]
+    assert [
+        ("out", "float*", "float32", "output", "N C"), ("inp", "const float*", "float32", "input", "N C"),
+        ("N", "int", "int32", "size", None), ("C", "int", "int32", "size", None),
+    ] == seen  # fmt: skip
+    assert all(one.role.reason for one in first.parameters)
+
+
+def test_launches_are_expressions_over_the_kernels_parameters(project):
+    first, second = (project[0][f"softmax_kernel{number}"].launch for number in (1, 2))
+    assert (("-(-N // block_size)",), ("block_size",)) == (first.grid, first.block)
+    assert [("block_size", 128, "passed in line 94")] == [(n, g.value, g.reason) for n, g in first.names]
+    assert (("N",), ("256",), "(8 * 4)", ("float", "8")) == (
+        second.grid, second.block, second.shared, second.template_arguments,
+    )  # fmt: skip
+
+
+HOST = "__global__ void k(float* y, int n) {{ y[0] = 0; }}\nvoid run(float* y, int n, Tensor t) {{ {} }}\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "grid", "block"),
+    [
+        ("k<<<n, 64>>>(y, n);", ("n",), ("64",)),
+        ("k<<<(n + 255) / 256, 256>>>(y, n);", ("-(-n // 256)",), ("256",)),
+        ("const int b = 32 * 4; k<<<(n + b - 1) / b, b>>>(y, n);", ("-(-n // (32 * 4))",), ("(32 * 4)",)),
+        ("k<<<ceil_div(n, 32), dim3(8, 4)>>>(y, n);", ("-(-n // 32)",), ("8", "4")),
+        ("k<<<at::ceil_div<int>(n, 32), 1>>>(y, n);", ("-(-n // 32)",), ("1",)),
+        ("dim3 g(n, 2), b{16, 16, 1}; k<<<g, b>>>(y, n);", ("n", "2"), ("16", "16")),
+        ("dim3 g = dim3(n); k<<<g, 0x20u>>>(y, n);", ("n",), ("32",)),
+        ("k<<<std::min(n, 65535), 1>>>(y, n);", ("min(n, 65535)",), ("1",)),
+        ("k<<<(int)ceil((float)n / 64), 64>>>(y, n);", ("-(-n // 64)",), ("64",)),
+        ("k<<<n > 0 ? n : 1, 1 << 5>>>(y, n);", ("(n if (n > 0) else 1)",), ("(1 << 5)",)),
+        ("const int m = t.size(0); k<<<m, 1>>>(y, m);", ("n",), ("1",)),
+        ("const int rows = t.size(0); k<<<rows, 1>>>(y, 3);", ("rows",), ("1",)),
+    ],
+)
+def test_simple_host_expressions_are_read(tmp_path, written, grid, block):
+    launch = only(tmp_path, HOST.format(written)).launch
+    assert (grid, block, ()) == (launch.grid, launch.block, launch.unread)
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("k<<<t.size(0), 1>>>(y, n);", "grid: 't.size(0)' is a call that is not known"),
+        ("k<<<blocks(n), 1>>>(y, n);", "grid: 'blocks(n)' is a call that is not known"),
+        ("k<<<1, a[3]>>>(y, n);", "block: 'a[3]' is no name, number, arithmetic or ceil division"),
+        ("k<<<1, 1, sizeof(Tile)>>>(y, n);", "shared memory: 'sizeof(Tile)' is not known without a compiler"),
+        ("int a = b, b = a; k<<<a, 1>>>(y, n);", None),
+    ],
+)
+def test_what_is_not_simple_is_listed_with_its_line(tmp_path, written, reason):
+    found = scanned(tmp_path, HOST.format(written))
+    assert [reason] * bool(reason) == [one.reason for one in found.unread]
+    assert all(one.line == 2 for one in found.unread)
+
+
+def test_launches_in_other_forms_are_listed(tmp_path):
+    text = (
+        "#define RUN(k) k<<<1, 1>>>()\n__global__ void k() {}\n"
+        "void a() { cudaLaunchKernel((void*)k, 1, 1, nullptr, 0, 0); }\nvoid b() { gone<<<1, 1>>>(); }\n"
+    )
+    found = {one.line: one.reason for one in scanned(tmp_path, text).unread}
+    assert {1, 3, 4} == set(found)
+    assert "launches gone, which no file here defines" == found[4]
+
+
+def test_specifiers_in_macros_and_unknown_attributes_hide_no_kernel(tmp_path):
+    (tmp_path / "macros.h").write_text(
+        "#define HD __host__ __device__\n#define KERNEL __global__ HD2\n#define HD2 static\n"
+    )
+    text = (
+        'extern "C" __global__ __cluster_dims__(2, 1, 1) void a(const float4* __restrict__ x) {}\nKERNEL void b() {}\n'
+    )
+    assert ["a", "b"] == [kernel.name for kernel in scanned(tmp_path, text).kernels]
+
+
+def test_kernels_that_a_macro_makes_are_listed_not_guessed(tmp_path):
+    found = scanned(tmp_path, "#define MAKE(name) __global__ void name(float* x) {}\nMAKE(a)\n")
+    assert ((), [1]) == (found.kernels, [one.line for one in found.unread])
+
+
+@pytest.mark.parametrize(
+    ("body", "role", "shape"),
+    [
+        ("int i = threadIdx.x; if (i < n) y[i] = 1;", "output", "n"),
+        ("int i = threadIdx.x; if (i >= n) return; y[i] += 1;", "in_out", "n"),
+        ("float* row = y + blockIdx.x * m; for (int j = 0; j < m; j++) row[j] = 0;", "output", "n m"),
+        ("int i = 0, j = 0; if (i < m && j < n) y[i * n + j] = y[i * n + j] * 2;", "in_out", "m n"),
+        ("atomicAdd(&y[0], 1.0f);", "in_out", "n m"),
+        ("store(y, n);", "in_out", "n m"),
+    ],
+)
+def test_roles_and_shapes_follow_from_the_body(tmp_path, body, role, shape):
+    kernel = only(tmp_path, f"__global__ void k(float* y, int n, int m) {{ {body} }}")
+    assert (role, shape) == (kernel.parameters[0].role.value, kernel.parameters[0].shape.value)
+
+
+def test_triton_functions_are_read_and_never_executed(project):
+    kernel = project[0]["add_kernel"]
+    assert ("triton", ("triton.autotune", "triton.jit")) == (kernel.language, kernel.decorators)
+    assert ["input", "input", "output", "size", "constexpr"] == [one.role.value for one in kernel.parameters]
+    assert [("-(-n // 1024)",), ("-(-n // block)",)] == [one.grid for one in kernel.launches]
+    assert [("block", 1024)] == [(name, guess.value) for name, guess in kernel.launch.names]
+
+
+def test_custom_operators_have_names_and_schemas(project):
+    found = {one.name: one for one in project[1].operators}
+    assert {"mylib::add", "mylib::scaled_add", "mylib::norm", "other::twice"} == set(found)
+    assert "norm(Tensor x, float eps) -> Tensor" == found["mylib::norm"].schema
+    assert (("x", "torch.Tensor"), ("y", "torch.Tensor"), ("eps", "float")) == found["mylib::add"].arguments
+    assert ["the operator's schema is no literal"] == [u.reason for u in project[1].unread if u.path.suffix == ".cpp"]
+
+
+def test_files_that_are_no_text_or_no_python_are_listed(tmp_path):
+    (tmp_path / "bad.py").write_text("def (")
+    (tmp_path / "bad.cu").write_bytes(b"\xff\xfe__global__")
+    assert {"bad.py", "bad.cu"} == {one.path.name for one in scan(tmp_path).unread}
+    with pytest.raises(UsageError, match="does not exist; name a folder of sources, or a file"):
+        scan(tmp_path / "gone")

@@ -1,0 +1,91 @@
+"""A skeleton is a spec that loads as soon as launch and types could be read, and marks what was guessed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from prism_bench.catalogue import discover
+from prism_bench.extensions.init.sources.scan import scan
+from prism_bench.extensions.init.sources.skeleton import skeleton
+
+PROJECT = Path(__file__).parent / "project"
+
+
+def catalogue_of(tmp_path, source):
+    """Return the catalogue of the skeletons of a source's kernels, and the skeletons."""
+    family = tmp_path / "bench" / "found"
+    family.mkdir(parents=True)
+    made = [skeleton(kernel, f"../../{source.name}") for kernel in scan(source).kernels]
+    for one in made:
+        (family / one.file_name).write_text(one.text)
+    return discover(tmp_path / "bench"), made
+
+
+def written(tmp_path, text):
+    source = tmp_path / "k.cu"
+    source.write_text(text)
+    return catalogue_of(tmp_path, source)
+
+
+def test_skeletons_of_a_project_load_in_a_catalogue(tmp_path):
+    (tmp_path / "softmax.cu").write_text((PROJECT / "src" / "softmax.cu").read_text())
+    catalogue, made = catalogue_of(tmp_path, tmp_path / "softmax.cu")
+    assert ((), {"softmax_kernel1", "softmax_kernel2"}) == (catalogue.problems, set(catalogue.kernels))
+    assert all(one.loads and "the reference" in one.open_points for one in made)
+    spec = catalogue.kernel("softmax_kernel2")
+    assert ("fast::softmax_kernel2<float, 8>", tmp_path / "softmax.cu") == (spec.entry, spec.source)
+    assert 2 * len(spec.workloads) == len(catalogue.cases())
+
+
+def test_a_triton_kernel_gets_a_spec_that_names_its_file_and_constants(tmp_path):
+    (tmp_path / "add.py").write_text((PROJECT / "src" / "add.py").read_text())
+    catalogue, (made,) = catalogue_of(tmp_path, tmp_path / "add.py")
+    assert ((), True) == (catalogue.problems, made.loads)
+    spec = catalogue.kernel("add_kernel")
+    assert ("triton", tmp_path / "add.py", {"block": 1024}) == (spec.language, spec.source, spec.parameters)
+    launch = spec.launch(n=3000, block=1024)
+    assert (3, {"block": 1024}) == (launch.grid, launch.constants)
+
+
+ODD = """
+__global__ void odd(const float* in, float* xp, size_t lambda, float alpha, bool flag = false) {
+    if (threadIdx.x < lambda) xp[threadIdx.x] = in[threadIdx.x];
+}
+void run(float* a, float* b, size_t n) { odd<<<(n + 31) / 32, 32>>>(a, b, n, 2.0f, true); }
+"""
+
+
+def test_names_that_python_reserves_get_an_underscore(tmp_path):
+    catalogue, _ = written(tmp_path, ODD)
+    assert () == catalogue.problems
+    spec = catalogue.kernel("odd")
+    assert ["in_", "xp_", "lambda_", "alpha", "flag"] == [one.name for one in spec.arguments]
+    assert {"alpha": 1.0, "flag": False} == spec.parameters
+
+
+def test_every_guess_is_marked_and_named_as_an_open_point(tmp_path):
+    _, (made,) = written(tmp_path, ODD)
+    marked = re.findall(r"^.*# guess: confirm.*$", made.text, re.MULTILINE)
+    assert 6 == len([line for line in marked if "'# guess" not in line])  # two buffers, two values, two workloads
+    assert 3 == len(made.open_points)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("__global__ void k(float* y) { y[0] = 0; }", "the launch: no file here launches it"),
+        ("struct P { int n; };\n__global__ void k(P p) {}\nvoid r(P p) { k<<<1, 1>>>(p); }", "p has type P"),
+        ("template <class T> __global__ void k(T* y) {}\ntemplate <class T> void r(T* y) { k<T><<<1, 1>>>(y); }",
+         "template argument T: no launch here gives a value for it"),
+        ("__global__ void k(float* y) {}\nvoid r(float* y) { k<<<f(y), 1>>>(y); }", "'f(y)' is a call"),
+    ],
+)  # fmt: skip
+def test_what_a_spec_lacks_is_named(tmp_path, text, reason):
+    source = tmp_path / "k.cu"
+    source.write_text(text)
+    made = skeleton(scan(source).kernels[0], "k.cu")
+    assert not made.loads
+    assert any(reason in one for one in made.open_points)
+    assert reason in made.text
+    compile(made.text, "k.py", "exec")
