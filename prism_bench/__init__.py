@@ -9,16 +9,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from prism_bench import moved
-
 if TYPE_CHECKING:
     from prism_bench.api.callable import benchmark
     from prism_bench.api.catalogue_kernel import prepare
     from prism_bench.api.versus import compare
+    from prism_bench.extensions.judge.judging import judge as judge  # the module is absent where the extension is
+    from prism_bench.record.store import load
     from prism_bench.spec.budget import Budget
     from prism_bench.spec.called import KernelCall
     from prism_bench.spec.card import CardParameter, LaunchCard
-    from prism_bench.extensions.judge.judging import judge as judge  # the module is absent where the extension is
     from prism_bench.spec.inputs import constant, integers, normal, uniform
     from prism_bench.spec.kernel import (
         Chain,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
         Variant,
         Zero,
     )
-    from prism_bench.record.store import load
     from prism_bench.spec.tolerance import (
         absolute,
         elementwise,
@@ -56,24 +54,24 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "budget": ("Budget",),
-    "called": ("KernelCall",),
-    "card": ("CardParameter", "LaunchCard"),
-    "inputs": ("constant", "integers", "normal", "uniform"),
-    "kernel": (
+    "spec.budget": ("Budget",),
+    "spec.called": ("KernelCall",),
+    "spec.card": ("CardParameter", "LaunchCard"),
+    "spec.inputs": ("constant", "integers", "normal", "uniform"),
+    "spec.kernel": (
         "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
         "Scratch", "Size", "TensorMap", "Variant", "Zero",
     ),
-    "tolerance": (
+    "spec.tolerance": (
         "absolute", "elementwise", "exact", "exact_except", "normalising", "normwise", "product", "reduction",
         "selection",
     ),
-    "tune": ("Tune",),
-    "workload": ("Workload",),
+    "spec.tune": ("Tune",),
+    "spec.workload": ("Workload",),
     "api.callable": ("benchmark",),
     "api.catalogue_kernel": ("prepare",),
     "api.versus": ("compare",),
-    "store": ("load",),
+    "record.store": ("load",),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
 
@@ -118,9 +116,6 @@ __all__ = [
     "selection",
     "uniform",
 ]
-
-
-moved.install()
 
 
 def __getattr__(name: str) -> object:

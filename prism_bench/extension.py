@@ -4,8 +4,8 @@ An extension's `__init__.py` defines `EXTENSION`. It refers to code by dotted na
 none of their commands, pages and checks. Deleting the folder of an extension removes all that it adds.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -32,21 +32,17 @@ class SitePage:
 class Extension:
     """What an extension adds to the core.
 
-    `commands` are modules with a `NAME` and a `command`; `pages` are pages of the site, whose templates are in the
-    extension's folder `templates/site`; `checks` are functions (`module:function`) that yield checks of the doctor.
-    `programs` (`module:class`) offers whole programs to other extensions (`run.task_worker.Programs`), and `readers`
-    (`module:function`) returns readers of files, as subjects of the study that damages such files. `rules` are keys
-    that it reads from `[rules]` of a device's file of budgets. `functions` (`module:function`) are public:
-    `prism_bench` offers them by their names.
+    `commands` maps names of commands to their modules, each with a `command`; `pages` are pages of the site, whose
+    templates are in the extension's folder `templates/site`; `checks` are functions (`module:function`) that yield
+    checks of the doctor. `offers` maps what the core or another extension asks for by name (`offered`) to a function or
+    class (`module:name`). `functions` (`module:function`) are public: `prism_bench` offers them by their names.
     """
 
     name: str
-    commands: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict[str, str])
     pages: tuple[SitePage, ...] = ()
     checks: tuple[str, ...] = ()
-    programs: str | None = None
-    readers: str | None = None
-    rules: tuple[str, ...] = ()
+    offers: Mapping[str, str] = field(default_factory=dict[str, str])
     functions: tuple[str, ...] = ()
 
     @property
@@ -59,9 +55,9 @@ class Extension:
         """Whether it has templates: of the site's pages, or others."""
         return files(self.package).joinpath("templates").is_dir()
 
-    def command_modules(self) -> tuple[ModuleType, ...]:
-        """Import the modules of the extension's commands."""
-        return tuple(import_module(f"{self.package}.{module}") for module in self.commands)
+    def command_modules(self) -> dict[str, ModuleType]:
+        """Import the modules of the extension's commands; return them by the commands' names."""
+        return {name: import_module(f"{self.package}.{module}") for name, module in self.commands.items()}
 
     def function(self, reference: str) -> Callable[..., Any]:
         """Return the function that `reference` (`module:function`, relative to the package) names."""
@@ -75,6 +71,14 @@ def public_function(name: str) -> Callable[..., Any] | None:
         for reference in extension.functions:
             if reference.partition(":")[2] == name:
                 return extension.function(reference)
+    return None
+
+
+def offered(name: str) -> Any | None:
+    """Return what an extension offers by that name; None where no extension that is installed does."""
+    for extension in installed():
+        if name in extension.offers:
+            return extension.function(extension.offers[name])
     return None
 
 

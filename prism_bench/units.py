@@ -1,6 +1,7 @@
 """Short texts for counts, seconds, bytes, hertz and operations. Inside, the package uses SI units."""
 
 import math
+from datetime import date, timedelta
 
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _ROUNDS_UP = 0.9995  # from here on three digits of the smaller unit read 1000
@@ -77,3 +78,14 @@ def _three(value: float) -> str:
     rounded = float(f"{value:.2e}")
     digits = max(0, 2 - math.floor(math.log10(abs(rounded))))
     return f"{rounded:.{digits}f}" if digits else f"{value:.0f}"
+
+
+def parsed_since(text: str, today: date) -> date | None:
+    """Return the day that `2026-11-14`, `7d` or `2w` mean; None for any other text."""
+    number, unit = text[:-1], text[-1:]
+    if number.isdecimal() and unit in ("d", "w") and int(number) < 10_000:
+        return today - timedelta(days=int(number) * {"d": 1, "w": 7}[unit])
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

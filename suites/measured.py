@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from suites.listing import CHECKOUT, configured_catalogue, listing
 
 if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported before it is needed
-    from prism_bench.spec.case import Case
     from prism_bench.record.measurement import Measurement
     from prism_bench.record.run_record import RunRecord
+    from prism_bench.spec.case import Case
 
 Pass = dict[str, Any]
 

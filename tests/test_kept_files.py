@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lab.record_mutations import mutations
 
-from prism_bench.extensions.ci.alerts import ledger
 from prism_bench.analysis.compare import noise
 from prism_bench.analysis.gate.baselines import read_baseline
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
-from lab.record_mutations import mutations
+from prism_bench.extensions.ci.alerts import ledger
 from prism_bench.workflows.tuning import kept, measured
 
 REPORTS = Path(__file__).resolve().parent.parent / "reports"
@@ -98,7 +98,7 @@ def test_a_record_of_any_machine_is_found_again_by_it(machine, tmp_path):
 
 @pytest.mark.parametrize("name", HOSTILE, ids=repr)
 def test_no_name_of_a_record_leads_the_site_or_asv_elsewhere(name, tmp_path):
-    from prism_bench.record.formats.asv_out import write
+    from prism_bench.report.asv.results import write
     from prism_bench.report.site.page import file_name
     from tests.report.synthetic import gpu_record
 

@@ -1,6 +1,5 @@
-"""Modules of the package: each can be imported, and each class has a name of its own."""
+"""Modules of the package: each can be imported."""
 
-import ast
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -43,14 +42,3 @@ def _module(path: Path) -> str:
     """Return the dotted name of a module of the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
-
-
-def test_a_class_name_is_used_once():
-    homes: dict[str, list[str]] = {}
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert len(homes) > 100, "the classes were not read"
-    reused = {name: places for name, places in homes.items() if len(places) > 1}
-    assert not reused, f"name each class after what it is: {reused}"

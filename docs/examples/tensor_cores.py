@@ -5,11 +5,12 @@ the emulator the forms run without tensor cores, with the same rounding of their
 which form to launch for which shape.
 """
 
+from lab.published.choices import by_smallest_dimension, by_volume
+
 from prism_bench.backends import open_backend
 from prism_bench.backends.base import Backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from lab.published.choices import by_smallest_dimension, by_volume
 from prism_bench.run.verification import passed, verify
 from prism_bench.workflows.tuning.crossover import FORMS
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from docs.generated.markdown import code, joined, plain, table
-from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, Metric
 from prism_bench.monitor.alerts import RULES
 from prism_bench.monitor.quantities import QUANTITIES
 from prism_bench.profilers.metrics import LOGICAL
+from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, Metric
 
 LEAD = """\
 Units are SI; a share has the unit 1. Only what is measured is stored; what is derived is computed when a record is

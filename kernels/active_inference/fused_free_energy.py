@@ -4,9 +4,9 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Workload
-from prism_bench.spec.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import divergence, log_likelihood
+from prism_bench.spec.array_types import AnyArray
 from prism_bench.spec.peer import Peer
 
 from ..include.gaussian import spreads

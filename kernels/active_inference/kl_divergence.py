@@ -28,7 +28,7 @@ from prism_bench import (
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.case import Device
 from prism_bench.spec.domain import nonnegative
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 

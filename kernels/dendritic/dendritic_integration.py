@@ -35,7 +35,7 @@ from prism_bench import (
 )
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill
 
 KINDS = ("sigmoid", "nmda", "backpropagating", "saturating", "sigma_pi", "nmda_compat")
 SIGMOID = {

@@ -1,8 +1,8 @@
 """Bits of bfloat16 and of e4m3, which travel as unsigned integers: NumPy has no such types."""
 
-from prism_bench.spec.domain import as_drawn
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE
 from prism_bench.extensions.fusion.precision import PRECISIONS, widened
+from prism_bench.spec.domain import as_drawn
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill
 
 BFLOATS = Fill(
     lambda rng, count, axes: rng.normal(size=count).astype("float32").view("uint32") >> 16,

@@ -7,7 +7,7 @@ import numpy as np
 from prism_bench import Workload
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.domain import positive
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill
 
 LEAST = 1e-10
 spreads = Fill(

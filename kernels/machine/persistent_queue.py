@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Rule, Scratch, Size, Workload, exact, reduction
+from prism_bench.extensions.persistent.layout import DESK_WORDS, Stage, message, requests, table
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.domain import as_drawn
-from prism_bench.extensions.persistent.layout import DESK_WORDS, Stage, message, requests, table
 from prism_bench.spec.inputs import Fill
 from prism_bench.spec.tolerance import UNIT_ROUNDOFF
 

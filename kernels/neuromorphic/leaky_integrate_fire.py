@@ -29,7 +29,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.domain import Domain, interval, real
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE, integers
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill, integers
 
 
 def grid(low: int, high: int, steps: int, domain: Domain | None = None) -> Fill:

@@ -35,7 +35,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.domain import nonnegative, whole
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill
 
 from ..include.columns import rows_grid
 

@@ -37,7 +37,7 @@ from prism_bench import (
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.case import Device
 from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill
 from prism_bench.spec.peer import Peer
 
 from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell

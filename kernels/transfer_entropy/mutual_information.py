@@ -34,7 +34,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.domain import nonnegative
-from prism_bench.spec.inputs import Fill, ONE_BY_ONE
+from prism_bench.spec.inputs import ONE_BY_ONE, Fill
 from prism_bench.spec.peer import Peer
 
 from ..include.given_margins import ONE_OR_MORE, with_margins

@@ -9,8 +9,8 @@ from prism_bench.analysis.gate.baselines import Slowdown
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.rivals import COMPILED, Rival, clock_of, peers, range_text, unstable_stand_in
 from prism_bench.record.measurement import Measurement
-from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, StandIn
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, StandIn
 from prism_bench.units import count_text, rate_text, time_text
 
 Gravity = Literal["bad", "untrusted", "note"]

@@ -5,8 +5,8 @@ from typing import TypedDict
 
 from prism_bench.analysis import rivals
 from prism_bench.measure.limits import valid_median
-from prism_bench.spec.peer import Form, PeerFacts
 from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.peer import Form, PeerFacts
 
 
 class PeerRow(TypedDict):

@@ -11,8 +11,8 @@ from typing import Literal, get_args
 
 from prism_bench.measure.limits import valid, valid_median
 from prism_bench.record.measurement import Measurement
-from prism_bench.spec.peer import PeerFacts, PeerKind
 from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.peer import PeerFacts, PeerKind
 from prism_bench.units import time_text
 
 UNSTABLE = 0.05  # how far the medians of a peer's processes may be apart: the largest over the smallest, less 1

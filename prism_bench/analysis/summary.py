@@ -8,8 +8,8 @@ from prism_bench.analysis import rivals
 from prism_bench.analysis.bounds import roofline
 from prism_bench.analysis.bounds.bound import dram_bytes, value
 from prism_bench.measure.limits import Limits, measured_limits, peaks_of, valid, valid_median
-from prism_bench.spec.metric import MEASURED
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.metric import MEASURED
 
 if TYPE_CHECKING:
     import pandas

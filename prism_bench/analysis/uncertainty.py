@@ -14,8 +14,8 @@ from prism_bench.analysis import rivals
 from prism_bench.analysis.compare.estimate import quantile
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.spec.metric import MEASURED
 from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.metric import MEASURED
 
 CONFIDENCE = 0.95
 _MANY = float("inf")  # degrees of freedom of a normal distribution

@@ -17,10 +17,10 @@ _HOMES = {
     "CallableComparison": "api.versus",
     "Matmul": "api.products",
     "OnlineRunnable": "api.online",
-    "OnlineTuner": "tuning.online",
+    "OnlineTuner": "workflows.tuning.online",
     "benchmark": "api.callable",
     "compare": "api.versus",
-    "load": "store",
+    "load": "record.store",
     "matmul": "api.products",
     "prepare": "api.catalogue_kernel",
 }

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Literal
 
-from prism_bench.io import project
 from prism_bench.api.online import OnlineRunnable
 from prism_bench.backends import Backend, Runnable, open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import of_project
 from prism_bench.errors import unknown
+from prism_bench.io import project
 from prism_bench.record.identity import machine
+from prism_bench.spec.case import Case
 from prism_bench.workflows.tuning.applied import TuningMachine, applied
 from prism_bench.workflows.tuning.kept import DEFAULT_FOLDER
 from prism_bench.workflows.tuning.online import OnlineTuner

@@ -9,8 +9,8 @@ from typing import Any
 from prism_bench.api.progress import Step
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure import ClockGate, Criterion, work_signs
-from prism_bench.record.measurement import Measurement
 from prism_bench.measure.clock_guard import refuse_replaced
+from prism_bench.record.measurement import Measurement
 from prism_bench.run.measuring import measure_metric
 from prism_bench.units import time_text
 

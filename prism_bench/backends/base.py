@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prism_bench.backends.guard import OutputGuard
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.spec.inputs import InputArray
 from prism_bench.record.measurement import Sample
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import InputArray
 
 # By metric, a function that sets its clock up and returns what takes one sample.
 TimerFactories = Mapping[str, Callable[[], Callable[[], Sample]]]

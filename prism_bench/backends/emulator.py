@@ -14,7 +14,8 @@ from prism_bench.backends.element_words import finding_text
 from prism_bench.backends.host import HostRunnable
 from prism_bench.backends.host_code import HostModule, code_of, defines_of, host_module
 from prism_bench.backends.interpreted import InterpretedRunnable, not_interpreted
-from prism_bench.spec.case import Case, Device
+from prism_bench.compilation.mangling import function_of
+from prism_bench.compilation.toolchain import is_prebuilt
 from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
@@ -22,11 +23,10 @@ from prism_bench.emulator.request import LaunchRequest, three
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.io.extras import host_special
 from prism_bench.io.files import writable_cache
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, Edge, KernelSpec, Launch, Zero
-from prism_bench.compilation.mangling import function_of
 from prism_bench.spec.parts import CUDA
-from prism_bench.compilation.toolchain import is_prebuilt
 
 MOST_FINDINGS = 4  # of one case, one a line
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from prism_bench.backends.base import Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
+from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Device
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, InOut, Launch, Zero
-from prism_bench.record.measurement import Sample
 
 
 class WallTimedRunnable(Runnable):

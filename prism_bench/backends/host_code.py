@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Protocol
 
 from prism_bench.compilation.device_code import cut_source
+from prism_bench.compilation.mangling import function_of
+from prism_bench.compilation.toolchain import toolchain_of
 from prism_bench.emulator import LaunchReport, compile_source
 from prism_bench.emulator.module import Module
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.io.files import shared_with
-from prism_bench.compilation.mangling import function_of
-from prism_bench.compilation.toolchain import toolchain_of
 
 
 class HostModule(Protocol):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends.host import HostRunnable
-from prism_bench.spec.case import Case, Device
-from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import Array, Launch, Zero
 from prism_bench.compilation.languages import language
 from prism_bench.compilation.languages.compiler_process import ask_interpreter
 from prism_bench.compilation.languages.messages import EmulateQuestion
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.kernel import Array, Launch, Zero
 from prism_bench.units import count_text
 
 

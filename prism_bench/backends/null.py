@@ -27,11 +27,11 @@ import numpy as np
 from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
-from prism_bench.record.boards import host_digest
-from prism_bench.spec.case import Case
 from prism_bench.errors import MeasurementInvalid, UsageError
-from prism_bench.spec.inputs import InputArray
+from prism_bench.record.boards import host_digest
 from prism_bench.record.measurement import Sample
+from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import InputArray
 
 SCRIPT = "PRISM_BENCH_NULL"
 GPU = "PRISM_BENCH_NULL_GPU"

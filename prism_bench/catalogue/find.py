@@ -6,16 +6,16 @@ from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
-from prism_bench.io import project
 from prism_bench.catalogue.catalogue import Catalogue, Problem
 from prism_bench.catalogue.implementations import implementations, with_implementation
+from prism_bench.catalogue.importer import catalogue_package, execute, module_name
 from prism_bench.catalogue.kept_checks import KeptChecks
 from prism_bench.catalogue.load import check_spec, check_variant, load_spec, problem_of, require_definition
+from prism_bench.compilation.languages.language import language_in
 from prism_bench.errors import SpecError, UsageError
+from prism_bench.io import project
 from prism_bench.io.files import GENERATED, default_folder, family_of
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.compilation.languages.language import language_in
-from prism_bench.catalogue.importer import catalogue_package, execute, module_name
 
 
 @dataclass

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench.errors import SpecError
-from prism_bench.spec.kernel import KernelSpec, Variant
+from prism_bench.catalogue.importer import execute
 from prism_bench.compilation.languages.language import language, language_in
 from prism_bench.compilation.languages.placeholders import Placeholder, reading_builtins
-from prism_bench.catalogue.importer import execute
+from prism_bench.errors import SpecError
+from prism_bench.spec.kernel import KernelSpec, Variant
 from prism_bench.spec.parts import no_launch
 from prism_bench.spec.workload import Edge, Workload
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from prism_bench.spec.case import Case
-from prism_bench.errors import SpecError, unknown
-from prism_bench.spec.kernel import KernelSpec
 from prism_bench.catalogue.edge_inputs import regime_edges
-from prism_bench.spec.workload import Edge, LABELS, Workload
+from prism_bench.errors import SpecError, unknown
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.workload import LABELS, Edge, Workload
 
 
 @dataclass(frozen=True)

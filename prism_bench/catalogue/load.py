@@ -4,16 +4,16 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.spec import byname
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.case import Case
 from prism_bench.catalogue.catalogue import Problem
+from prism_bench.catalogue.importer import BUILT_IN, execute
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.catalogue.project_source import placed
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.io.files import family_of
+from prism_bench.spec import byname
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.catalogue.importer import BUILT_IN, execute
 
 
 def load_spec(path: Path, module: str) -> KernelSpec:

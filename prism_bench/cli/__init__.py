@@ -2,21 +2,20 @@
 
 import gc
 import sys
-from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import __version__
-from prism_bench.record import raw_source
-from prism_bench.cli.help import GROUPS, GroupedHelp, command_class
+from prism_bench.cli.help import GROUPS, ConfiguredCommand, GroupedHelp
+from prism_bench.cli.options.output import complain, guarded_output, os_words, refuse_empty
 from prism_bench.errors import PrismBenchError
-from prism_bench.extension import installed
+from prism_bench.extension import installed, offered
 from prism_bench.io.extras import extras_named
 from prism_bench.io.interrupts import guarded
-from prism_bench.cli.options.output import complain, guarded_output, os_words, refuse_empty
+from prism_bench.record import raw_source
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -30,15 +29,15 @@ _OTHER_MODULES = {"list": "list_cases", "import": "import_results"}  # names tha
 
 
 def command_line(only: str | None = None) -> typer.Typer:
-    """Return the command line with all commands, or, so that it starts sooner, with that one of the core alone."""
+    """Return the command line with all commands, or, so that it starts sooner, with that one alone."""
     app = typer.Typer(
         cls=GroupedHelp, help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )  # fmt: skip
-    core = [name for names in GROUPS.values() for name in names]
-    for module in [_core_module(only)] if only in core else [*map(_core_module, core), *_of_extensions()]:
-        made = command_class(getattr(module, "RENAMED", {}))
-        app.command(module.NAME, cls=made, context_settings=getattr(module, "CONTEXT", None))(module.command)
+    modules = _modules()
+    for name in [only] if only in modules else modules:
+        module = import_module(modules[name])
+        app.command(name, cls=ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
     app.callback()(_before_commands)
     return app
 
@@ -50,13 +49,16 @@ def __getattr__(name: str) -> typer.Typer:
     return command_line()
 
 
-def _core_module(command: str) -> ModuleType:
-    return import_module(f"{__name__}.{_OTHER_MODULES.get(command, command)}")
-
-
-def _of_extensions() -> Iterator[ModuleType]:
-    for extension in installed():
-        yield from extension.command_modules()
+def _modules() -> dict[str, str]:
+    """Return the module of each command: those of the core in the order of the help, then those of extensions."""
+    home = Path(__file__).parent
+    listed = {name: _OTHER_MODULES.get(name, name) for names in GROUPS.values() for name in names}
+    core = {name: f"{__name__}.{module}" for name, module in listed.items() if (home / f"{module}.py").is_file()}
+    added = {
+        name: f"{extension.package}.{module}" for extension in installed()
+        for name, module in extension.commands.items()
+    }  # fmt: skip
+    return {**core, **added}
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,10 +76,10 @@ def _before_commands(version: _Version = False) -> None:
     """Define the options before any command."""
 
 
-def _kept_elsewhere() -> raw_source.RawSource:
-    from prism_bench.extensions.ci.raw_samples import configured_raw
-
-    return configured_raw()
+def _kept_elsewhere() -> raw_source.RawSource | None:
+    """Return the records of the history that the project configures; None without the extension that keeps them."""
+    opened = offered("raw samples")
+    return opened(None) if opened else None
 
 
 @guarded

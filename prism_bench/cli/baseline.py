@@ -10,7 +10,6 @@ from prism_bench.errors import ResultsError
 from prism_bench.units import count_text
 
 NAME = "baseline"
-RENAMED = {"--device": "--require-device"}
 
 
 def command(
@@ -27,9 +26,9 @@ def command(
 
     Its medians are kept next to the device's budgets. Without RECORD it is that of the newest commit.
     """
-    from prism_bench.record import store
     from prism_bench.analysis.gate.baselines import baseline_of, known_case, write_baseline
     from prism_bench.analysis.gate.promises import baseline_path
+    from prism_bench.record import store
 
     source, found = record or store.newest_commit(runs), options.open_catalogue(catalogue)
     if record is None and source != (last := store.newest(runs)):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
-from prism_bench.errors import PrismBenchError, ResultsError, UsageError
 from prism_bench.cli.options import pairs
+from prism_bench.errors import PrismBenchError, ResultsError, UsageError
+from prism_bench.io import interrupts
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ def command(
 
     Ends with 1 where that is more often than promised.
     """
-    from prism_bench.record import store
     from prism_bench.analysis.boards.kinds import kinds
     from prism_bench.analysis.trend.choice import chosen
+    from prism_bench.record import store
     from prism_bench.report.terminal.boards import boards_json, boards_view
 
     kernels = options.open_catalogue(catalogue).kernels

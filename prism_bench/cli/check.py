@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
+from prism_bench.cli import options
 from prism_bench.cli.options import pairs
 
 if TYPE_CHECKING:
     from prism_bench.analysis.gate.checks import Gate
 
 NAME = "check"
-RENAMED = {"--told": "--alert-state"}
 
 
 def command(

@@ -8,28 +8,26 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
-from prism_bench.errors import UsageError, unknown
-from prism_bench.cli.options import pairs
-from prism_bench.extensions.fleet.options import FleetOption, WorkersOption
+from prism_bench.cli.options import pairs, places
 from prism_bench.cli.options.pairs import not_run
+from prism_bench.cli.options.places import FleetOption, WorkersOption
 from prism_bench.cli.options.progress import status
 from prism_bench.cli.options.tuned import TunedOption
+from prism_bench.errors import UsageError, unknown
+from prism_bench.io import interrupts
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
     from prism_bench.analysis.compare.selection import Selection
     from prism_bench.analysis.compare.verdict import VerdictRules
-    from prism_bench.run.sides import Choice, Sides
-    from prism_bench.record.run_record import CaseResult, RunRecord
     from prism_bench.io.saving import Saver
-    from prism_bench.extensions.fleet.pairs import PairJudge
-    from prism_bench.workflows.pairs import PairEffort, Records
+    from prism_bench.record.run_record import CaseResult, RunRecord
+    from prism_bench.run.sides import Choice, Sides
+    from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
 
 NAME = "compare"
-RENAMED = {**options.TIME_LIMIT, **options.RECORDS, "--most": "--most-processes"}
 _OPERAND = "a run record; a folder (catalogue or checkout), a commit, or a kernel or kernel:variant, to be measured"
 _OldArgument = Annotated[
     str | None,
@@ -86,7 +84,7 @@ def command(
             raise UsageError(f"--records {records}: leave it out with two records, between which nothing is measured")
         _end(judge, _of_records((a, b or ""), words, judge), whole=all, json=json)
     found = options.open_catalogue(catalogue)
-    with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+    with interrupts.held(), places.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
         choice = pairs.choice_of(found, words, pairs.pair_labels(label, place.name), environments)
         effort = _effort(place.name, looks[0], time_limit, records, tuned)
         chosen = _Selecting(place, "--all-cases" if all_cases else "--tuned" if tuned else None)
@@ -189,7 +187,7 @@ class _Judge:
 
     def on_fleet(self, sides: "Sides", changed: Sequence[str]) -> "PairJudge":
         """Return what decides on the boards of a fleet whether a case needs more processes."""
-        from prism_bench.extensions.fleet.pairs import PairJudge
+        from prism_bench.workflows.pairs import PairJudge
 
         return PairJudge(str(self.noise.resolve()), self.rules, sides.across, self.metric, tuple(changed))
 
@@ -210,8 +208,8 @@ class _Judge:
 
 
 def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":
-    from prism_bench.record import store
     from prism_bench.analysis.choice import with_cases
+    from prism_bench.record import store
 
     a, b = (with_cases(store.read(path), words) for path in paths)
     return replace(judge, names=_short(paths)).compared(a, b)
@@ -221,7 +219,7 @@ def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> 
 class _Selecting:
     """What selects the cases that are measured: the place that does, and the option that asks for all (None: none)."""
 
-    place: pairs.PairPlace
+    place: places.PairPlace
     option: str | None
 
     def selection(self, sides: "Sides") -> "Selection | None":
@@ -279,7 +277,7 @@ def _measured(
     *,
     looks: tuple[int, ...],
     selection: "Selection | None",
-    place: pairs.PairPlace,
+    place: places.PairPlace,
 ) -> "tuple[RecordComparison, Saver[Records, object]]":
     from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided
     from prism_bench.analysis.compare.selected import with_selection
@@ -293,7 +291,7 @@ def _measured(
     trusted = selection.names("control") if selection and not selection.everything else ()
     began = time.perf_counter()
     effort = replace(effort, limit=limit, trusted=trusted, metrics=_metrics(judge.metric, effort.keep))
-    plan = pairs.PairPlan(sides, effort, growth, judge.on_fleet(sides, changed))
+    plan = places.PairPlan(sides, effort, growth, judge.on_fleet(sides, changed))
     (a, b), save = place.measured(plan)
     found = judge.compared(a, b, key, changed)
     if selection:

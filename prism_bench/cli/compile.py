@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
+from prism_bench.cli import options
 
 if TYPE_CHECKING:
     from prism_bench.workflows.compile_against import Changes
@@ -103,9 +103,9 @@ def _end_against(
 
 def _changes(against: str, found: Catalogue, words: Sequence[str], architectures: Sequence[str]) -> "Changes":
     """Return what changed since a table (`.csv`), a record, or a commit, and what does not compile."""
-    from prism_bench.record import store
     from prism_bench.catalogue import discover
     from prism_bench.errors import UsageError
+    from prism_bench.record import store
     from prism_bench.run.worktree import checked_out, repository_of
     from prism_bench.workflows import compile_against, compile_table
 

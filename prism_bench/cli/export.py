@@ -10,7 +10,6 @@ from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError, unknown
 
 NAME = "export"
-RENAMED = {"--all": "--all-records"}
 FORMATS = ("csv", "parquet", "asv")
 
 
@@ -62,7 +61,7 @@ def _kind(output: Path | None, format: str | None) -> tuple[Path, str]:
 def _as_asv(source: Path | None, runs: Path, output: Path) -> list[Path]:
     """Write asv's results of the record, or of all records; of all, report those that cannot be exported."""
     from prism_bench.record import store
-    from prism_bench.record.formats.asv_out import write
+    from prism_bench.report.asv.results import write
 
     written: list[Path] = []
     for path in [source] if source else store.records_in(runs):
@@ -77,8 +76,8 @@ def _as_asv(source: Path | None, runs: Path, output: Path) -> list[Path]:
 
 def _as_table(source: Path | None, runs: Path, output: Path, kind: str, names: Sequence[str]) -> Path:
     """Write the samples of the record's chosen cases, or the medians of all records."""
-    from prism_bench.record import store
     from prism_bench.analysis.choice import with_cases
+    from prism_bench.record import store
     from prism_bench.record.formats.tables import write, write_parts
 
     if source is None:

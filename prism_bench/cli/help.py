@@ -1,4 +1,4 @@
-"""Help in groups, and old names of options that are accepted for one release."""
+"""Help in groups, and defaults that the project's configuration gives."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from prism_bench.io import project
-from prism_bench.cli.options.output import complain
 
 # The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -32,7 +31,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "GPU": ("monitor", "exporter"),
 }
 EXTENSIONS = "Extensions"
-REMOVED_IN = "0.3"
 
 
 class GroupedHelp(TyperGroup):
@@ -52,19 +50,13 @@ class GroupedHelp(TyperGroup):
                     formatter.write_dl(rows)
 
 
-def command_class(renamed: Mapping[str, str]) -> type[TyperCommand]:
-    """Return the class of a command that accepts the old names in `renamed` and reports the new ones.
+class ConfiguredCommand(TyperCommand):
+    """A command whose options, where they are not given, have the values of the project's configuration."""
 
-    Options that are not given have the values of the project's configuration.
-    """
-
-    class ConfiguredCommand(TyperCommand):
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            if "--help" not in args:
-                ctx.default_map = ConfiguredDefaults({one.name: one.default for one in self.params if one.name})
-            return super().parse_args(ctx, with_new_names(args, renamed))
-
-    return ConfiguredCommand
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--help" not in args:
+            ctx.default_map = ConfiguredDefaults({one.name: one.default for one in self.params if one.name})
+        return super().parse_args(ctx, args)
 
 
 class ConfiguredDefaults(Mapping[str, object]):
@@ -93,16 +85,3 @@ class ConfiguredDefaults(Mapping[str, object]):
 
 def _is_stored(value: object) -> bool:
     return isinstance(value, Path) and value.parts[:1] == (project.STORAGE,)
-
-
-def with_new_names(words: list[str], renamed: Mapping[str, str]) -> list[str]:
-    """Return the words with new names of options for old ones, each announced once; what follows `--` is left alone."""
-    end = words.index("--") if "--" in words else len(words)
-    names = [word.partition("=")[0] if word.startswith("--") else word for word in words[:end]]
-    for old in dict.fromkeys(name for name in names if name in renamed):
-        complain(f"{old} is now {renamed[old]}; the old name goes in {REMOVED_IN}")
-    new = [
-        word.replace(name, renamed[name], 1) if name in renamed else word
-        for name, word in zip(names, words, strict=False)
-    ]
-    return [*new, *words[end:]]

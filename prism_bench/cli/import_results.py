@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.errors import ResultsError, UsageError
 from prism_bench.cli.options.shards import add_to_shards
+from prism_bench.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
     from prism_bench.record.formats.foreign import StatedFacts

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import UsageError
+from prism_bench.cli import options
 from prism_bench.cli.options.tuned import TunedOption, configured
+from prism_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from prism_bench.workflows.tracing import LaunchCost, TracedRun
 
 NAME = "ledger"
-RENAMED = {"--most": "--ranges"}
 
 
 _CasesArgument = Annotated[

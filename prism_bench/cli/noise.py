@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
 from prism_bench.cli.options import pairs
 from prism_bench.cli.options.tuned import TunedOption
+from prism_bench.io import interrupts
 from prism_bench.io.saving import Saver
 
 NAME = "noise"
-RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 
 
 def command(

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.io import interrupts
-from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.cli import options
 from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
 from prism_bench.cli.options.tuned import TunedOption, configured
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.io import interrupts
 from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from prism_bench.workflows.profile_job import ProfileJob, ProfilePlan
 
 NAME = "profile"
-RENAMED = {**options.TIME_LIMIT, "--case-seconds": "--timeout", "--metric": "--counter"}
 TOOLS = ("auto", "ncu", "nsys", "cupti")
 PROFILES = Path("reports/profiles")
 

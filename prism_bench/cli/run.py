@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prism_bench.io import interrupts, saving
-from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import PrismBenchError, UsageError
-from prism_bench.monitor.sampler import HERTZ
+from prism_bench.cli import options
 from prism_bench.cli.options import pairs
 from prism_bench.cli.options.announcement import DescribedBackend, EarlierRecords, RunPlan, announce
-from prism_bench.extensions.fleet.options import FleetOption, WorkersOption
 from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption
+from prism_bench.cli.options.places import FleetOption, WorkersOption, opened_fleet
 from prism_bench.cli.options.progress import progress_bar
 from prism_bench.cli.options.shards import add_to_shards
 from prism_bench.cli.options.tuned import TunedOption, configured
+from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.io import interrupts, saving
+from prism_bench.monitor.sampler import HERTZ
 from prism_bench.record.run_record import RunRecord
 
 if TYPE_CHECKING:
-    from prism_bench.spec.case import Case
     from prism_bench.run import Settings
+    from prism_bench.spec.case import Case
     from prism_bench.workflows.tuning.applied import Applied
 
 NAME = "run"
@@ -164,23 +164,18 @@ def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _RecordO
 
 def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effort, place: _RecordOutput) -> int:
     """Measure on every board of the fleet that the words name, with its workers and backend; return the exit code."""
-    from prism_bench.extensions.fleet import BoardBackend, FleetRun
-    from prism_bench.extensions.fleet.options import fleet_progress, opened_fleet
     from prism_bench.run import with_ceilings
 
     fleet, workers, backend = words
     found = options.open_catalogue(choice.catalogue)
     choice.listed(found, backend)  # what is unknown is refused before workers start
     with interrupts.held():
-        with opened_fleet(fleet, workers, backend, found.folder, quiet=place.json) as (workplace, boards):
-            described = BoardBackend(backend, boards[0])
-            chosen, earlier = choice.cases(found, described), EarlierRecords(place.runs, described)
-            settings, keep = effort.settings(described, earlier), place.saver(chosen)
+        with opened_fleet(fleet, workers, backend, found.folder, quiet=place.json) as opened:
+            chosen, earlier = choice.cases(found, opened.backend), EarlierRecords(place.runs, opened.backend)
+            settings, keep = effort.settings(opened.backend, earlier), place.saver(chosen)
             plan = RunPlan(with_ceilings(found, backend, chosen.cases), len(chosen.cases), settings)
-            announce(plan, described, earlier, quiet=place.json, boards=len(boards))
-            job = FleetRun(workplace, boards, found, backend, chosen.cases, settings, effort.lanes, earlier)
-            with fleet_progress() as report:
-                record = job.run(report, keep)
+            announce(plan, opened.backend, earlier, quiet=place.json, boards=opened.boards)
+            record = opened.run(found, chosen.cases, settings, effort.lanes, earlier, keep)
         return _finish(record, keep, found, place.json)
 
 

@@ -31,8 +31,8 @@ def command(
     With --filter every peer of the chosen cases is shown as well. --why shows the bottleneck of one case, the counters
     that show it, the distance to its limit, and what a fix would bring.
     """
-    from prism_bench.record import store
     from prism_bench.analysis.choice import with_cases
+    from prism_bench.record import store
     from prism_bench.report.json_view import view
     from prism_bench.report.terminal.record import summary_view
 

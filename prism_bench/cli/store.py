@@ -11,7 +11,8 @@ import typer
 
 from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.units import count_text
+from prism_bench.extension import offered
+from prism_bench.units import count_text, parsed_since
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -120,15 +121,16 @@ class _Pruning:
 def _prune(runs: Path, keep_raw: str, how: _Pruning) -> _Answer:
     from prism_bench.analysis.gate.baselines import used_by_baselines
     from prism_bench.analysis.gate.promises import folder_of
-    from prism_bench.extensions.ci.digest.contents import parsed_since
-    from prism_bench.extensions.ci.keeping import history_target
-    from prism_bench.extensions.ci.raw_samples import KeptRaw, prune
+    from prism_bench.record.store.upkeep import prune
 
     before = parsed_since(keep_raw, datetime.now(UTC).date())
     if before is None:
         raise UsageError(f"--keep-raw {keep_raw}: write 90d or 12w for so long, or a day such as 2026-08-01")
     used = used_by_baselines(folder_of(options.open_catalogue(how.catalogue)))
-    kept = None if how.drop else KeptRaw(lambda: history_target(how.to))
+    opened = offered("raw samples")
+    if not how.drop and opened is None:
+        raise UsageError("store prune: no extension that keeps raw samples is installed; --drop gives them up")
+    kept = None if how.drop or opened is None else opened(how.to)
     with options.err().status("comparing records"):
         found = prune(runs, before.isoformat(), used, kept, remove=not how.dry_run)
     word = "would be removed" if how.dry_run else "removed"

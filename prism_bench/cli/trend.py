@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.cli.help import REMOVED_IN
-from prism_bench.errors import ResultsError, UsageError
 from prism_bench.cli.options import pairs
-from prism_bench.cli.options.output import complain
+from prism_bench.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
     from prism_bench.record.store import History
@@ -27,7 +25,6 @@ def command(
         list[str] | None, typer.Option(help="Choose a machine by its name; may be repeated; default: all.")
     ] = None,
     least: Annotated[float, typer.Option(help="Report changes from this share on.")] = 0.02,
-    smallest: Annotated[float | None, typer.Option(hidden=True, help="Set --least in percent.")] = None,
     recent: Annotated[int, typer.Option(help="Count a slowdown as bad for so many records.")] = 30,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     asv: Annotated[Path | None, typer.Option(help="Read this folder of asv's results too.")] = None,
@@ -44,9 +41,6 @@ def command(
     from prism_bench.analysis.trend.shifts import findings, shifts
     from prism_bench.report.terminal.trend import trend_json, trend_view
 
-    if smallest is not None:  # the former name, in percent
-        least = smallest / 100
-        complain(f"--smallest {smallest:g} is now --least {least:g}; the old name goes in {REMOVED_IN}")
     if not 0 < least < 1:
         raise UsageError(f"--least {least:g}: it must be between 0 and 1, such as 0.02 for 2 %")
     history = chosen(_read(runs, asv), options.patterns(cases, filter), metric or (), machine or ())

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.io import interrupts
-from prism_bench.cli import options
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import UsageError
-from prism_bench.io.files import write_atomically
-from prism_bench.cli.options import pairs
-from prism_bench.extensions.fleet.options import FleetOption, WorkersOption
+from prism_bench.cli import options
+from prism_bench.cli.options import pairs, places
 from prism_bench.cli.options.limits import TimeoutOption
+from prism_bench.cli.options.places import FleetOption, WorkersOption
 from prism_bench.cli.options.progress import progress_bar
+from prism_bench.errors import UsageError
+from prism_bench.io import interrupts
+from prism_bench.io.files import write_atomically
 from prism_bench.io.saving import Saver
+from prism_bench.spec.case import Case
 from prism_bench.spec.tune import written
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from prism_bench.workflows.tuning_session import TuningPlan, TuningResult
 
 NAME = "tune"
-RENAMED = {**options.TIME_LIMIT, "--dry-run": "--no-keep"}
 
 
 _StrategyOption = Annotated[
@@ -81,7 +80,7 @@ def command(
         return _restamp(restamp, options.open_catalogue(catalogue), json)
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
     words, found = options.patterns(cases, filter), options.open_catalogue(catalogue)
-    with interrupts.held(), pairs.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+    with interrupts.held(), places.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
         if place.name == "numpy_reference":
             raise UsageError(
                 "nothing is tuned: the backend numpy_reference runs references and launches no kernel; "
@@ -103,24 +102,16 @@ class _Keeping:
 
 
 def _measured(
-    place: pairs.PairPlace, bench: "Bench", cases: Sequence[Case], plan: "TuningPlan", keeping: _Keeping
+    place: places.PairPlace, bench: "Bench", cases: Sequence[Case], plan: "TuningPlan", keeping: _Keeping
 ) -> "TuningResult":
     """Tune the cases on this device, or on the boards of a fleet."""
     from prism_bench.workflows.tuning_session import TuningSession
 
-    if place.fleet is None:
-        with progress_bar() as report:
-            session = TuningSession(bench, place.backend.device, plan, report)
-            return session.run(cases, keeping.noise, keeping.save)
-    from prism_bench.extensions.fleet.options import fleet_progress
-    from prism_bench.extensions.fleet.tuning import TuningWork, tune_on
-
-    work = TuningWork(bench, plan, cases, keeping.noise, keeping.save)
-    with fleet_progress() as report:
-        result = tune_on(*place.fleet, work, report)
-    for reason in work.given_up:
-        options.remark(reason, "yellow")
-    return result
+    if place.fleet:
+        return place.fleet.tune(bench, plan, cases, keeping.noise, keeping.save)
+    with progress_bar() as report:
+        session = TuningSession(bench, place.backend.device, plan, report)
+        return session.run(cases, keeping.noise, keeping.save)
 
 
 def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from prism_bench.cli import options
-from prism_bench.spec.case import Case
 from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.cli.options.progress import progress_bar
 from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.case import Case
 
 NAME = "verify"
 BACKENDS = ("numpy_reference", "emulator", "cuda")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.io.files import shared_with
 from prism_bench.compilation.toolchain import toolchain_of
+from prism_bench.io.files import shared_with
 
 if TYPE_CHECKING:
     from prism_bench.compilation.host_source.device_side import DeviceSide
@@ -19,7 +19,9 @@ def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()
 
     SpecError, with the line in the way, where it cannot separate the two.
     """
-    from prism_bench.compilation.host_source.device_side import device_side  # a parser that only a source to compile needs
+    from prism_bench.compilation.host_source.device_side import (
+        device_side,  # a parser that only a source to compile needs
+    )
 
     return device_side(source, toolchain_of(options).folders, entries, shared_with(source))
 

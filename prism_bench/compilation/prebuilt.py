@@ -12,11 +12,11 @@ from prism_bench.compilation.code import Resources
 from prism_bench.compilation.compiled import Compiled
 from prism_bench.compilation.elf import info_records
 from prism_bench.compilation.fatbin import FatPart, containers_of, cubin_architecture, parts_of, unpacked
+from prism_bench.compilation.mangling import demangled
 from prism_bench.compilation.symbols import entry_symbols, symbol_of
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import CompilationFailed
 from prism_bench.io.files import cache_errors, cache_folder, write_atomically
-from prism_bench.compilation.mangling import demangled
 
 _RESERVED_SHARED = 1024  # bytes of a block's shared memory that are the system's own, from compute capability 9.0 on
 _REGISTERS, _FRAME = 0x2F, 0x11  # EIATTR_REGCOUNT, EIATTR_FRAME_SIZE: symbol, number

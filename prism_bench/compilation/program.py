@@ -16,15 +16,15 @@ from prism_bench.compilation.code_text import without_comments
 from prism_bench.compilation.compiled import Compiled
 from prism_bench.compilation.device_code import cut_source, without_places
 from prism_bench.compilation.headers import include_folders
+from prism_bench.compilation.host_source.includes import C_HEADERS
+from prism_bench.compilation.kernel_names import missing_entry
+from prism_bench.compilation.mangling import function_of
 from prism_bench.compilation.nvcc import compile_by_nvcc, nvcc_version
 from prism_bench.compilation.prebuilt import prebuilt_code
-from prism_bench.compilation.kernel_names import missing_entry
+from prism_bench.compilation.toolchain import Toolchain, is_prebuilt, toolchain_of
 from prism_bench.errors import CompilationFailed
 from prism_bench.io.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
-from prism_bench.compilation.mangling import function_of
-from prism_bench.compilation.host_source.includes import C_HEADERS
 from prism_bench.io.strict_json import json_text
-from prism_bench.compilation.toolchain import Toolchain, is_prebuilt, toolchain_of
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")

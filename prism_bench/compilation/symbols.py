@@ -6,8 +6,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.compilation.mangling import demangled, function_of, same_function, without_template
+from prism_bench.errors import CompilationFailed, SpecError
 
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _ENTRY = 0x10  # STO_CUDA_ENTRY in st_other

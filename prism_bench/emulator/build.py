@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from prism_bench.io import files
 from prism_bench.emulator.compiler import (
     HERE,
     INCLUDE,
@@ -22,6 +21,7 @@ from prism_bench.emulator.compiler import (
     runtime_options,
 )
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
+from prism_bench.io import files
 from prism_bench.io.locks import lock
 
 _PRELUDE = "cuda_on_cpu.h"

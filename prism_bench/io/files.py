@@ -13,12 +13,12 @@ from errno import EEXIST
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from prism_bench.io.documents import as_kind, json_of
 from prism_bench.errors import CacheUnavailable, ResultsError
+from prism_bench.io.documents import as_kind, json_of
 from prism_bench.io.temporaries import written_beside
 
 _Kind = TypeVar("_Kind")
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
 GENERATED = "generated"  # kernels/<family>/generated: sources that a program wrote, whose specs are in the family
 

@@ -22,8 +22,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from prism_bench.io.documents import as_kind, text_of
 from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.io.documents import as_kind, text_of
 from prism_bench.spec.workload import LABELS
 
 OWN_FILE, SHARED_FILE, TABLE = "prism-bench.toml", "pyproject.toml", "prism-bench"

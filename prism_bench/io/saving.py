@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from prism_bench.io import interrupts
 from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.io import interrupts
 
 INTERVAL = "PRISM_BENCH_SAVE_SECONDS"
 SECONDS = 60.0

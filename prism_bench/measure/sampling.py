@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter, sleep
 
-from prism_bench.record.evidence import CLOCK_SHARE
-from prism_bench.measure.stopping import Criterion
-from prism_bench.record.measurement import Sample
 from prism_bench.measure.clock_guard import keep, refuse_replaced
+from prism_bench.measure.stopping import Criterion
+from prism_bench.record.evidence import CLOCK_SHARE
+from prism_bench.record.measurement import Sample
 
 OWN_DOING = 3
 

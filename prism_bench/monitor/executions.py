@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import fmean
 
 from prism_bench.io.files import cache_folder
-from prism_bench.record.run_record import CaseResult
 from prism_bench.io.strict_json import json_text
+from prism_bench.record.run_record import CaseResult
 
 RING = 10_000
 _LARGEST_NUMBER = 1e18  # of seconds or bytes

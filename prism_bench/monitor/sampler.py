@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from time import perf_counter, thread_time
 
-from prism_bench.record.evidence import Evidence
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.reading import DeviceReading
 from prism_bench.monitor.window import COMPARED, evidence_in
 from prism_bench.monitor.xid import XidWatch
+from prism_bench.record.evidence import Evidence
 
 HERTZ = 20.0
 KEPT_SECONDS = 120.0

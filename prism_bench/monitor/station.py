@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.extensions.ci.alerts import Alert
 from prism_bench.errors import UsageError
+from prism_bench.extension import offered
 from prism_bench.io.files import cache_folder
 from prism_bench.monitor import devices as listing
 from prism_bench.monitor import export, gpm
@@ -18,6 +18,7 @@ from prism_bench.monitor.devices import NvmlDevice
 from prism_bench.monitor.executions import ExecutionJournal, Executions
 from prism_bench.monitor.sampler import Sampler
 from prism_bench.monitor.watching import sampling
+from prism_bench.record.alert import Alert, Occasion
 
 EARLIER = 3600.0  # seconds of executions before the start that are shown too
 
@@ -95,18 +96,13 @@ def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[s
 
     Network libraries take megabytes: they are loaded when there is something to send.
     """
-    if not raised:
-        return []
-    from prism_bench.extensions.ci.alerts import destinations, tell
-    from prism_bench.extensions.ci.alerts.tell import Occasion
-
-    to = destinations(os.environ)
-    if not to:
+    deliver = offered("alerts") if raised else None
+    if deliver is None:
         return []
     machine = platform.node()
     alerts = [_alert(one, machine) for one in raised]
     occasion = Occasion("monitor", f"Prism Bench monitor on {machine}", {one.subject: one.state for one in alerts})
-    outcomes = tell(alerts, occasion, ledger or cache_folder("monitor") / "alerts.json", to)
+    _, outcomes = deliver(alerts, occasion, ledger or cache_folder("monitor") / "alerts.json")
     return [str(outcome) for outcome in outcomes if outcome.reason]
 
 

@@ -7,7 +7,6 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.record.evidence import Evidence
 from prism_bench.monitor import devices as listing
 from prism_bench.monitor.devices import NvmlDevice
 from prism_bench.monitor.nvml import close, library
@@ -15,6 +14,7 @@ from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.processes import family
 from prism_bench.monitor.sampler import BUDGET, HERTZ, Sampler, Watch
 from prism_bench.monitor.xid import XidWatch
+from prism_bench.record.evidence import Evidence
 
 _UNHURRIED = 2.0  # hertz: so slow a beat reads everything, for somebody who looks at it
 

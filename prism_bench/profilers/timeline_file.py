@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.errors import ResultsError
+from prism_bench.io.strict_json import json_text
 from prism_bench.profilers.nsys_checks import LATEST, LONGEST, MOST_DEVICES
 from prism_bench.profilers.timeline import GRAPH, KERNEL, Calls, Ranges, Timeline, Work
-from prism_bench.io.strict_json import json_text
 
 LARGEST = 256_000_000  # bytes of arrays, unpacked: some five million kernels with their calls
 _PARTS = {"work": Work, "calls": Calls, "ranges": Ranges}

@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, cast
 
-from prism_bench.record import store
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import PrismBenchError
+from prism_bench.io.strict_json import json_line
 from prism_bench.pytest_plugin.clocks import FunctionClock, open_clock
 from prism_bench.pytest_plugin.kernels import copy_ceiling, kernel_tested
 from prism_bench.pytest_plugin.measuring import Measuring
 from prism_bench.pytest_plugin.outcome import TestedTime
 from prism_bench.pytest_plugin.settings import PluginSettings
 from prism_bench.pytest_plugin.timed_test import TimedTest
+from prism_bench.record import store
+from prism_bench.record.run_record import CaseResult, JsonTable, decode_case, encode_case
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.settings import PROTOCOL
-from prism_bench.record.run_record import CaseResult, JsonTable, decode_case, encode_case
-from prism_bench.io.strict_json import json_line
 
 # Times of functions in one process are an own series: `by` separates them from those of `prism-bench run`.
 _PROTOCOL: Mapping[str, object] = {"version": PROTOCOL, "by": "pytest"}

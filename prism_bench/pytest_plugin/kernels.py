@@ -9,20 +9,20 @@ from prism_bench.backends import open_backend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import MeasurementInvalid, UsageError
 from prism_bench.measure.limits import measured_limits, peaks_of, valid
-from prism_bench.record.measurement import Measurement
 from prism_bench.pytest_plugin.outcome import TestedTime
 from prism_bench.pytest_plugin.promises import TestedTimes, judged
 from prism_bench.pytest_plugin.timed_test import TimedTest
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.record_builder import RunClock
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
-from prism_bench.record.run_record import CaseResult
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
-    from prism_bench.spec.case import Case
     from prism_bench.pytest_plugin.measuring import Measuring
+    from prism_bench.spec.case import Case
 
 PROCESSES = 3
 COPY_CEILING = "bandwidth"

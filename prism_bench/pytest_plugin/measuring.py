@@ -6,14 +6,14 @@ from functools import partial
 
 from prism_bench.api.inspected import TimedCallable
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.record.measurement import Measurement, merged
 from prism_bench.pytest_plugin.answers import Answers, Verification
 from prism_bench.pytest_plugin.clocks import FunctionClock
 from prism_bench.pytest_plugin.outcome import TestedTime
 from prism_bench.pytest_plugin.promises import JudgedPromise, TestedTimes, judged
 from prism_bench.pytest_plugin.timed_test import TimedTest
+from prism_bench.record.measurement import Measurement, merged
+from prism_bench.record.run_record import TESTED, CaseResult
 from prism_bench.record.schema import Status
-from prism_bench.record.run_record import CaseResult, TESTED
 
 LABEL = "test"
 START, MORE, MOST = 5, 5, 15  # rounds

@@ -7,8 +7,8 @@ from typing import Literal
 from prism_bench.analysis.compare.estimate import Estimate, estimate
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.uncertainty import interval_of
-from prism_bench.record.measurement import Measurement
 from prism_bench.pytest_plugin.timed_test import TimedTest
+from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult
 from prism_bench.units import rate_text, share_text, time_text
 

@@ -1,7 +1,9 @@
 """One thing that somebody should know, and what makes it the same thing tomorrow."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from prism_bench.io.strict_json import json_line
 
@@ -25,10 +27,19 @@ class Alert:
     state: str = ""
     severity: float | None = None
     reproduce: str | None = None
-    facts: dict = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits; the same for the same thing on any day."""
         parts = [self.source, self.machine, self.kind, self.subject, *self.identity]
         return hashlib.sha256(json_line(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Who looked (`source`), what a message is headed with, and the state in which each subject was found."""
+
+    source: str
+    heading: str
+    states: Mapping[str | None, str]

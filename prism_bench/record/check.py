@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 import msgspec
 
 from prism_bench.errors import ResultsError
-from prism_bench.record.schema import CaseFile, MeasurementFile, OpenCase, OpenRecord, RecordFile, SCHEMA
+from prism_bench.record.schema import SCHEMA, CaseFile, MeasurementFile, OpenCase, OpenRecord, RecordFile
 
 _Kind = TypeVar("_Kind")
 

@@ -22,14 +22,14 @@ class RawSource(Protocol):
 
 class _Supplied:
     def __init__(self) -> None:
-        self.make: Callable[[], RawSource] | None = None
+        self.make: Callable[[], RawSource | None] | None = None
         self.source: RawSource | None = None
 
 
 _SUPPLIED = _Supplied()
 
 
-def supply(make: Callable[[], RawSource] | None) -> None:
+def supply(make: Callable[[], RawSource | None] | None) -> None:
     """Let `make` return the source, once, when a record is missing for the first time; None for no source."""
     _SUPPLIED.make, _SUPPLIED.source = make, None
 

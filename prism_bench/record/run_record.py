@@ -58,17 +58,17 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, get_args
 
-from prism_bench.record.boards import uuids_of
 from prism_bench.io.cycles import no_collection
+from prism_bench.record.boards import uuids_of
+from prism_bench.record.check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.record.identity import Owner, environment_of
 from prism_bench.record.measurement import Measurement
-from prism_bench.spec.metric import STAND_INS, StandIn
-from prism_bench.spec.peer import PeerFacts
-from prism_bench.record.check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record.ranges import impossible
+from prism_bench.record.result_views import case_html, case_line, record_html, record_line, record_plot
 from prism_bench.record.samples import packed, whole
 from prism_bench.record.schema import (
+    SCHEMA,
     CaseFile,
     EnergyFile,
     EvidenceFile,
@@ -76,10 +76,10 @@ from prism_bench.record.schema import (
     OpenCase,
     OpenRecord,
     RecordFile,
-    SCHEMA,
     Status,
 )
-from prism_bench.record.result_views import case_html, case_line, record_html, record_line, record_plot
+from prism_bench.spec.metric import STAND_INS, StandIn
+from prism_bench.spec.peer import PeerFacts
 
 # Tables of JSON whose keys a newer version may add to: `record_schema` lists those that readers rely on.
 JsonTable = dict[str, Any]

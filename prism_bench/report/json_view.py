@@ -8,8 +8,8 @@ from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import DERIVED, number, summary_rows
 from prism_bench.analysis.time_spent import time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
-from prism_bench.spec.metric import MEASURED, timed_on
 from prism_bench.record.run_record import RunRecord, encode
+from prism_bench.spec.metric import MEASURED, timed_on
 
 _TEXT = ("bound", "best_peer", "invalid")
 

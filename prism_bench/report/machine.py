@@ -1,8 +1,8 @@
 """The machine, the software and the protocol of a record as pairs of words."""
 
 from prism_bench.analysis.conditions import conditions, words
-from prism_bench.spec.metric import STAND_INS
 from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.metric import STAND_INS
 from prism_bench.units import bytes_text, rate_text
 
 _WORDS = {

@@ -15,9 +15,9 @@ from markupsafe import Markup
 from prism_bench.analysis.findings import value_text
 from prism_bench.extension import installed
 from prism_bench.io.files import cache_folder, write_atomically
-from prism_bench.spec.metric import STAND_INS
 from prism_bench.report.cells import against_text, times_text
 from prism_bench.report.machine import backend_text
+from prism_bench.spec.metric import STAND_INS
 from prism_bench.units import bytes_text, count_text, energy_text, rate_text, share_text, time_text
 
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from multiprocessing import get_context
 from typing import TypeVar
 
-from prism_bench.spec.case import Case, Device
-from prism_bench.errors import PrismBenchError
 from prism_bench.compilation.languages import BuildRequest, build, build_request
+from prism_bench.errors import PrismBenchError
 from prism_bench.io.workers.child import end_with_parent, usable_cores
+from prism_bench.spec.case import Case, Device
 
 _FEW = 4  # so many are compiled sooner than processes start
 Job = TypeVar("Job")

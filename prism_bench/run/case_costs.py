@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prism_bench.spec.case import Case
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run.settings import Settings
 from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
-from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.case import Case
 
 # Most series are precise before their time is over: a run of 745 cases on an H200 (2026-11-22) took, all in all, this
 # share of the limits of its cold and hot times.

@@ -4,16 +4,19 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from prism_bench.io import interrupts
+from prism_bench.backends.cuda.peers.cache import forget_kept_choices
 from prism_bench.backends.cuda.peers.torch_cache import forget_choices
-from prism_bench.spec.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
+from prism_bench.io import interrupts
+from prism_bench.io.saving import Due
+from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.io.workers.process import WorkerDied
 from prism_bench.measure import shuffled
 from prism_bench.measure.limits import measured_limits, peaks_of
 from prism_bench.measure.plausibility import judged
 from prism_bench.monitor.executions import ExecutionJournal, executions_of
-from prism_bench.backends.cuda.peers.cache import forget_kept_choices
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run.ceilings import with_ceilings
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.kernels_ahead import KernelCompilation
@@ -27,10 +30,7 @@ from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
 from prism_bench.run.standby import Standby, libraries_of
 from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
-from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.io.saving import Due
-from prism_bench.io.workers.handle import WorkerEnvironment
-from prism_bench.io.workers.process import WorkerDied
+from prism_bench.spec.case import Case, edges_task
 
 
 class Run(TaskDriver):

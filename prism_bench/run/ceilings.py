@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.case import Case
 
 
 def with_ceilings(catalogue: Catalogue, backend: str, cases: Iterable[Case]) -> list[Case]:

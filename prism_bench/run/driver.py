@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.run.places import HERE, timing
-from prism_bench.run.record_builder import RecordBuilder
-from prism_bench.run.standby import Standby
-from prism_bench.record.run_record import CaseResult, decode_case
 from prism_bench.io.workers.events import WorkerEvent
 from prism_bench.io.workers.handle import WorkerEnvironment
 from prism_bench.io.workers.process import EventWorker, WorkerDied, begun, died_at_start, events_of, work
+from prism_bench.record.run_record import CaseResult, decode_case
+from prism_bench.run.places import HERE, timing
+from prism_bench.run.record_builder import RecordBuilder
+from prism_bench.run.standby import Standby
 
 Side = TypeVar("Side")
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from prism_bench.spec.case import Case
+from prism_bench.record.run_record import RunRecord
 from prism_bench.run.case_costs import CaseCosts, recorded_costs, rough_costs
 from prism_bench.run.settings import Settings
-from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.case import Case
 
 ENOUGH = 0.5  # of the cases must be in a record that a forecast is made from
 MOST_READ = 5  # records that are looked at, the newest first

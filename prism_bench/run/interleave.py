@@ -5,10 +5,11 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
-from prism_bench.io import interrupts
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
+from prism_bench.io import interrupts
+from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.record.run_record import RunRecord
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.driver import Progress, rounds
 from prism_bench.run.measuring import lacks_memory
@@ -17,8 +18,7 @@ from prism_bench.run.record_builder import RunClock
 from prism_bench.run.settings import Settings
 from prism_bench.run.standby import Standby
 from prism_bench.run.stopwatch import TIMED, UNTIMED
-from prism_bench.record.run_record import RunRecord
-from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.spec.case import Case
 
 AT_ONCE = 3  # workers a side that are started together: each holds CuPy and the catalogue
 _STANDBY = "prism_bench/run/standby.py"  # of a checkout whose workers can be started before they have an order

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from threading import Thread
 
-from prism_bench.run.places import HERE
 from prism_bench.io.workers.handle import WorkerEnvironment
 from prism_bench.io.workers.process import EventWorker, WorkerDied, work
+from prism_bench.run.places import HERE
 
 
 class KernelCompilation(AbstractContextManager["KernelCompilation"]):

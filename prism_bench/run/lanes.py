@@ -7,13 +7,13 @@ from dataclasses import replace
 from queue import SimpleQueue
 from threading import Event, Thread
 
-from prism_bench.run.measuring import lacks_memory
-from prism_bench.run.places import HERE
 from prism_bench.io.workers.child import usable_cores
 from prism_bench.io.workers.conversation import Conversation
 from prism_bench.io.workers.events import JsonObject, WorkerEvent
 from prism_bench.io.workers.handle import WorkerEnvironment
 from prism_bench.io.workers.process import WorkerDied
+from prism_bench.run.measuring import lacks_memory
+from prism_bench.run.places import HERE
 
 WORTH_A_START = 8  # tasks
 LONG, SHORT = 0.1, 0.01  # of what each lane has to do

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from prism_bench.record.boards import boards_together
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.run.record_builder import combined, record_order, seconds_of
+from prism_bench.record.boards import boards_together
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.run.record_builder import combined, record_order, seconds_of
 
 Part = tuple[str, RunRecord]  # the file that it comes from, for errors
 _OF_EACH = ("choices", "stale")  # of tuning: by case, so each part has its own

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.spec.case import Case
 from prism_bench.errors import PrismBenchError, described
 from prism_bench.record.measurement import Measurement
-from prism_bench.spec.peer import PeerFacts, is_compiled
+from prism_bench.record.run_record import CaseResult
 from prism_bench.run.measuring import empty, is_sticky, lacks_memory, measure_peer
 from prism_bench.run.peer_memory import HeldMemory
 from prism_bench.run.settings import Settings
 from prism_bench.run.stopwatch import FORMS, IMPORTING, STATE, VERIFYING, phase
 from prism_bench.run.verification import Entry, KnownReference, compare_outputs
 from prism_bench.run.watcher import DeviceWatcher
-from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.case import Case
+from prism_bench.spec.peer import PeerFacts, is_compiled
 from prism_bench.spec.tolerance import Tolerance, normwise
 
 PEER_TOLERANCE = normwise(1e-3)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from prism_bench.emulator.last_words import crash_in
-from prism_bench.run.settings import BLAS_THREADS
 from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.run.settings import BLAS_THREADS
 
 MEASURING = "prism_bench.run.worker"
 _BEFORE = "prism_bench.workbench.worker"  # the same program in checkouts of version 0.1

@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, CacheUnavailable, PrismBenchError, described
-from prism_bench.record.measurement import Measurement
 from prism_bench.monitor import Blind, Sampler
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult, JsonTable, Status
 from prism_bench.run.measuring import (
     OUT_OF_MEMORY,
     is_sticky,
@@ -22,7 +22,7 @@ from prism_bench.run.stopwatch import CPU, KERNEL, VERIFYING, phase, running
 from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
 from prism_bench.run.verification import Entry, KnownReference, complaint, passed, verify, verify_prepared
 from prism_bench.run.watcher import DeviceWatcher
-from prism_bench.record.run_record import CaseResult, JsonTable, Status
+from prism_bench.spec.case import Case
 
 
 class MeasuringSession:

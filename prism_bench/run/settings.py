@@ -3,11 +3,11 @@
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from prism_bench.spec.case import Case
 from prism_bench.measure import Criterion
-from prism_bench.spec.metric import STAND_INS
 from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
+from prism_bench.spec.case import Case
+from prism_bench.spec.metric import STAND_INS
 
 KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
 _LATER = (

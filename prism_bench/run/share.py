@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from prism_bench.spec.case import Case
 from prism_bench.errors import UsageError
+from prism_bench.spec.case import Case
 
 
 def share(cases: Sequence[Case], part: str) -> list[Case]:

@@ -5,15 +5,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prism_bench.io import project
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, Problem, discover
 from prism_bench.errors import SpecError, UsageError
+from prism_bench.io import project
 from prism_bench.io.files import family_folder
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
 from prism_bench.run.record_builder import catalogue_name
 from prism_bench.run.worktree import base_commit, checked_out, full_hash, repository_of, require_history
+from prism_bench.spec.case import Case
 
 WORKING_TREE = "working tree"  # the files of the repository as they are, committed or not
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from prism_bench.spec.case import Case
-from prism_bench.run.places import HERE
 from prism_bench.io.strict_json import json_line
 from prism_bench.io.workers.handle import START_SECONDS, WorkerEnvironment
 from prism_bench.io.workers.process import EventWorker, WorkerDied
+from prism_bench.run.places import HERE
+from prism_bench.spec.case import Case
 
 
 class Standby(AbstractContextManager["Standby"]):

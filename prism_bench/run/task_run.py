@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.io import interrupts
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
-from prism_bench.run.driver import Progress, TaskDriver, rounds
-from prism_bench.run.orders import TaskOrder
-from prism_bench.run.record_builder import RunClock, RunSpan, combined
-from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.io import interrupts
 from prism_bench.io.workers.events import WorkerEvent
 from prism_bench.io.workers.handle import WorkerEnvironment
 from prism_bench.io.workers.process import WorkerDied
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.run.driver import Progress, TaskDriver, rounds
+from prism_bench.run.orders import TaskOrder
+from prism_bench.run.record_builder import RunClock, RunSpan, combined
 
 FAMILY = "pipelines"  # of a plan that names no other
 PROTOCOL = 1

@@ -16,10 +16,10 @@ import numpy as np
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.guard import OutputGuard, StrayElement
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
-from prism_bench.spec.kernel import InOut
 from prism_bench.record.measurement import Sample
-from prism_bench.spec.metric import MEASURED
 from prism_bench.run.verification import Entry, compare_outputs
+from prism_bench.spec.kernel import InOut
+from prism_bench.spec.metric import MEASURED
 from prism_bench.units import time_text
 
 FIRST_WHOLE, BETWEEN_WHOLE = (1, 5), (10, 20)  # after how many samples all of the outputs are compared, from and to

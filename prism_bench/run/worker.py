@@ -19,18 +19,18 @@ from functools import cache
 from prism_bench.backends import open_backend
 from prism_bench.backends.cuda.device import open_cupy
 from prism_bench.backends.cuda.peers.library_state import import_ahead
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.io.strict_json import json_line
+from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers.events import WorkerEvent
 from prism_bench.monitor import watched
+from prism_bench.record.run_record import encode_case
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import PeerSpoiled
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import PROTOCOL, from_plain
-from prism_bench.record.run_record import encode_case
-from prism_bench.io.strict_json import json_line
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.events import WorkerEvent
+from prism_bench.spec.case import Case, Device
 
 SETTING_UP = 3  # times as long as another step of a peer
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from prism_bench.spec.domain import Domain
 from prism_bench.errors import SpecError
+from prism_bench.spec.domain import Domain
 from prism_bench.spec.inputs import Fill, normal
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.spec import byname
 from prism_bench.errors import SpecError
+from prism_bench.spec import byname
 from prism_bench.spec.libraries import LIBRARIES, Library
 
 

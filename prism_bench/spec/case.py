@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from prism_bench.errors import SpecError
 from prism_bench.spec import byname
 from prism_bench.spec.case_sizes import CaseSizes
 from prism_bench.spec.correctness import Correctness
-from prism_bench.errors import SpecError
 from prism_bench.spec.host_plan import Device, HostPlan
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Golden, KernelSpec
-from prism_bench.spec.views import case_view_html, case_view_line
 from prism_bench.spec.tune import written
+from prism_bench.spec.views import case_view_html, case_view_line
 from prism_bench.spec.workload import Edge, Workload
 
 __all__ = ["Case", "Device", "edges_task"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.spec.array_types import AnyArray, ArrayModule, DType
-from prism_bench.spec.tolerance import SMALLEST_EXPONENT, Tolerance, UNIT_ROUNDOFF, underflow
+from prism_bench.spec.tolerance import SMALLEST_EXPONENT, UNIT_ROUNDOFF, Tolerance, underflow
 
 PIECE = 1 << 26  # elements compared at a time on a device: half a gigabyte for each float64 copy
 HOST_PIECE = 1 << 15  # on the host, where the copies then stay in a core's cache

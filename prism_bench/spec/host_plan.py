@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prism_bench.spec import byname
 from prism_bench.errors import SpecError
+from prism_bench.spec import byname
 from prism_bench.spec.instance import Instance, Passed
 from prism_bench.spec.kernel import Array, KernelSpec, Launch, Requirement, Rule, Zero
 from prism_bench.spec.launch import COMPILERS_BLOCK

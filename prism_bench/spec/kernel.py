@@ -5,12 +5,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from prism_bench.errors import SpecError, unknown
 from prism_bench.spec import byname
 from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
-from prism_bench.errors import SpecError, unknown
 from prism_bench.spec.launch import Launch, Requirement, TensorMap, Zero
-from prism_bench.spec.peer import Peer
-from prism_bench.spec.rule import Rule
 from prism_bench.spec.parts import (
     CUDA,
     Golden,
@@ -20,11 +18,13 @@ from prism_bench.spec.parts import (
     SpecPerformance,
     SpecPlace,
 )
-from prism_bench.spec.views import spec_line
+from prism_bench.spec.peer import Peer
+from prism_bench.spec.rule import Rule
 from prism_bench.spec.tolerance import Tolerance
 from prism_bench.spec.tune import Tune
-from prism_bench.spec.variant import Chain, STAGES, Variant
-from prism_bench.spec.workload import Edge, LABELS
+from prism_bench.spec.variant import STAGES, Chain, Variant
+from prism_bench.spec.views import spec_line
+from prism_bench.spec.workload import LABELS, Edge
 
 __all__ = [
     "STAGES", "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Peer", "Requirement",

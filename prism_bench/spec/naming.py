@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from prism_bench.spec.case import Case
 from prism_bench.errors import UsageError
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import Workload
 

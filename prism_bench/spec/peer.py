@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
-from prism_bench.spec import byname
 from prism_bench.errors import SpecError
+from prism_bench.spec import byname
 from prism_bench.spec.libraries import LIBRARIES, Library
 
 Form = Literal["library", "eager", "compiled", "autotuned"]

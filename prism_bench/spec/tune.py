@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from prism_bench.spec import byname
 from prism_bench.errors import SpecError, UsageError
+from prism_bench.spec import byname
 from prism_bench.spec.rule import Rule
 
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.compilation.code import Resources, code_bytes
-from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError, UsageError
-from prism_bench.spec.instance import Instance
 from prism_bench.compilation.languages import BuildRequest, BuiltKernel, build, language, request_of
+from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError, UsageError
 from prism_bench.run.ahead import on_all_cores
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.instance import Instance
 from prism_bench.spec.parts import CUDA
-from prism_bench.workflows.csv_table import write_table as write_csv
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table as write_csv
 
 ARCHITECTURES = ("80", "90", "100", "120")
 _NAMED = 3  # kernels in one line

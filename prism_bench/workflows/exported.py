@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.reading import read
 from prism_bench.catalogue import of_project
 from prism_bench.errors import ResultsError
 from prism_bench.monitor.exporter import Newest
+from prism_bench.record import store
 
 _MOST_TRIED = 64  # records, the newest first, until one can be read
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.io.workers.child import usable_cores
+from prism_bench.units import count_text
 from prism_bench.workflows.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, machine_code
 from prism_bench.workflows.history_nodes import case_in
-from prism_bench.units import count_text
-from prism_bench.io.workers.child import usable_cores
 
 _FEWEST, _MOST = 8, 32  # checkouts that are kept at once: fewer do not pay for the processes, more fill the disk
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.disassembly import CodeDifference, code_differences
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.measure.limits import valid
 from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.case import Case
 from prism_bench.workflows.case_code import CaseCode
 
 

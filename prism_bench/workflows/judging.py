@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import stored_noise
@@ -13,6 +12,7 @@ from prism_bench.analysis.gate.checks import Gate, gate
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.trend.choice import kept_floors
 from prism_bench.catalogue import Catalogue
+from prism_bench.record import store
 
 
 def judged(source: Path | None, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:

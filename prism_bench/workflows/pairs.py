@@ -1,14 +1,17 @@
 """Two builds measured in turn, so that drift of the machine meets both alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from prism_bench.analysis.compare.comparison import by_name, by_workload, compare, undecided
+from prism_bench.analysis.compare.noise import stored_noise
+from prism_bench.analysis.compare.verdict import VerdictRules
+from prism_bench.io.saving import Saver
 from prism_bench.record import store
+from prism_bench.record.run_record import RunRecord
 from prism_bench.run import Progress, Settings
 from prism_bench.run.interleave import DEVICE_METRICS, Build, Growth, interleaved, pair_settings
-from prism_bench.record.run_record import RunRecord
-from prism_bench.io.saving import Saver
 from prism_bench.workflows.tuning.applied import Applied
 
 Records = tuple[RunRecord, RunRecord]
@@ -62,3 +65,25 @@ def record_saver(effort: PairEffort) -> Saver[Records, object]:
         return [place.save(record) for place, record in zip(places, records, strict=False)]
 
     return Saver(write)
+
+
+@dataclass(frozen=True)
+class PairJudge:
+    """What decides on a board of a fleet whether a case needs more processes: the command's rules, on a job's cases.
+
+    `noise` is the folder of noise floors, `across` what the sides differ in, `changed` the cases of other code.
+    """
+
+    noise: str
+    rules: VerdictRules
+    across: str
+    metric: str | None = None
+    changed: tuple[str, ...] = ()
+
+    def undecided(self, records: Records) -> tuple[Collection[str], Collection[str]]:
+        """Return the names of the cases of either side that more processes may decide."""
+        a, b = records
+        key = by_workload if self.across == "variants" else by_name
+        floors = stored_noise(b.machine["id"], Path(self.noise))
+        found = compare(a, b, floors, self.rules, metric=self.metric, key=key, changed=self.changed)
+        return undecided(found, records, key)

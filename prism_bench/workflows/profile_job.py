@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from prism_bench.record import identity, store
 from prism_bench.analysis.bounds.ledger import ledger
 from prism_bench.analysis.bounds.profile_table import csv_text, newest_counted, newest_rows
 from prism_bench.analysis.bounds.traced_profile import profiles
 from prism_bench.backends import Backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import write_atomically
+from prism_bench.io.saving import Saver
 from prism_bench.profilers import ncu_csv, ncu_report
 from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.record import identity, store
 from prism_bench.record.run_record import RunRecord
-from prism_bench.io.saving import Saver
+from prism_bench.spec.case import Case
 from prism_bench.workflows import profiling, tracing
 from prism_bench.workflows.profiling import ProfilePlan
 

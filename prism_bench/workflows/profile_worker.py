@@ -20,15 +20,15 @@ from types import ModuleType
 from typing import Required, TypedDict
 
 from prism_bench.backends import Backend, Runnable, open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable, ResultsError
-from prism_bench.spec.kernel import Launch
+from prism_bench.io.strict_json import json_line
 from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.record.run_record import Status
 from prism_bench.run.measuring import is_sticky
 from prism_bench.run.verification import Entry, compare_outputs, complaint, passed
-from prism_bench.record.run_record import Status
-from prism_bench.io.strict_json import json_line
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import Launch
 from prism_bench.units import count_text
 
 

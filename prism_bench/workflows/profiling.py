@@ -13,22 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prism_bench.io import interrupts
 from prism_bench.backends import Backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.io import interrupts
+from prism_bench.io.strict_json import json_line
+from prism_bench.io.workers.child import environment
 from prism_bench.profilers import metrics, ncu, ncu_csv, ncu_source, tools
 from prism_bench.profilers.chips import Chip, chip_of
 from prism_bench.profilers.chips import counters as chip_counters
 from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord, Status
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.ceilings import ceiling_cases
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.session import result_of
-from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord, Status
-from prism_bench.io.strict_json import json_line
+from prism_bench.spec.case import Case
 from prism_bench.workflows.profile_worker import (
     ProfileEvent,
     ProfileOrder,
@@ -39,7 +40,6 @@ from prism_bench.workflows.profile_worker import (
     progress,
     read_events,
 )
-from prism_bench.io.workers.child import environment
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
 PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before

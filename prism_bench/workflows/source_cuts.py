@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.device_code import cut_source
-from prism_bench.errors import CompilationFailed
-from prism_bench.spec.kernel import KernelSpec
 from prism_bench.compilation.host_source.device_side import Cut
-from prism_bench.spec.parts import CUDA
 from prism_bench.compilation.toolchain import is_prebuilt, toolchain_of
+from prism_bench.errors import CompilationFailed
+from prism_bench.spec.case import Device
+from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.parts import CUDA
 
 How = Literal["cut", "whole", "nvcc", "prebuilt", "refused"]
 MEANING = {

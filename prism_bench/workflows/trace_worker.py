@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TypedDict
 
 from prism_bench.backends import Backend, Runnable, open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
+from prism_bench.io.strict_json import json_line
 from prism_bench.profilers.cupti import ActivityCollector
 from prism_bench.profilers.timeline_file import save
-from prism_bench.io.strict_json import json_line
+from prism_bench.spec.case import Case
 
 
 class TraceOrder(TypedDict, total=False):

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.io.strict_json import json_line
+from prism_bench.io.workers.child import environment
 from prism_bench.profilers import nsys, nsys_csv, nsys_sqlite, timeline_file, tools
 from prism_bench.profilers.cupti import injection_library
 from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.timeline import Timeline
-from prism_bench.io.strict_json import json_line
 from prism_bench.workflows.profile_worker import ProfileOrder
 from prism_bench.workflows.trace_worker import TraceOrder
-from prism_bench.io.workers.child import environment
 
 REPEATS = 20
 GRACE = 120.0  # seconds in which nsys may write its report after the program has ended
@@ -91,7 +91,8 @@ def trace_with_nsys(
             "traffic": False, "seconds": seconds, "case_seconds": seconds, "once": True,
         }  # fmt: skip
         order.write_text(json_line(plain))
-        program = [sys.executable, "-m", "prism_bench.workflows.profile_worker", str(order), str(Path(place) / "events")]
+        events = str(Path(place) / "events")
+        program = [sys.executable, "-m", "prism_bench.workflows.profile_worker", str(order), events]
         command, log = nsys.capture(tools.find("nsys"), report, program), report.with_suffix(".log")
         ended = tools.run(command, log, seconds + GRACE, PYTHONPATH=environment()["PYTHONPATH"])
     if not report.is_file():

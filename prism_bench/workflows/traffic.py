@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable, refusal
-from prism_bench.spec.case import Case
 from prism_bench.errors import PrismBenchError
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import Array, Launch
 from prism_bench.spec.parts import CUDA
 

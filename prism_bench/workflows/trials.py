@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prism_bench.spec.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
+from prism_bench.io.workers.conversation import Conversation
+from prism_bench.io.workers.process import WorkerDied, died_at_start
 from prism_bench.measure import Criterion, shuffled
 from prism_bench.record.measurement import Measurement, merged
+from prism_bench.record.run_record import CaseResult, decode_case
 from prism_bench.run.driver import rounds
 from prism_bench.run.interleave import pair_settings
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.places import HERE
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, Watching, to_plain
-from prism_bench.record.run_record import CaseResult, decode_case
-from prism_bench.io.workers.conversation import Conversation
-from prism_bench.io.workers.process import WorkerDied, died_at_start
+from prism_bench.spec.case import Case, edges_task
 
 CLOCKS = ("cold_time", "wall_time")  # of a device, and of a CPU
 QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)

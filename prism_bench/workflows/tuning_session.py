@@ -9,15 +9,15 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from prism_bench.record import identity
-from prism_bench.io import interrupts
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.tuning import Decided, Searched, decided
-from prism_bench.spec.case import Case, Device, edges_task
 from prism_bench.errors import BackendUnavailable
+from prism_bench.io import interrupts
+from prism_bench.record import identity
 from prism_bench.record.measurement import Measurement
 from prism_bench.run import Progress
+from prism_bench.spec.case import Case, Device, edges_task
 from prism_bench.workflows.trials import Bench, Trial, Trials, timed_in_turn
 from prism_bench.workflows.tuning.choice import TuningChoice, toolchain_of
 from prism_bench.workflows.tuning.kept import KeptChoices, path_for, read_kept, write_kept

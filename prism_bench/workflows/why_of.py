@@ -3,11 +3,11 @@
 from contextlib import suppress
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.bounds.largest import is_timed, largest
 from prism_bench.analysis.bounds.profile_table import newest_counted
 from prism_bench.analysis.bounds.why import Why, why_in
 from prism_bench.errors import ResultsError, unknown
+from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
 
 

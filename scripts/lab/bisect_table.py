@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.workflows import REPOSITORY
-from lab.bisect_methods import GeneratedHistory, METHODS, version
-from prism_bench.workflows.csv_table import write_table
+from lab import REPOSITORY
+from lab.bisect_methods import METHODS, GeneratedHistory, version
 from lab.trends import wilson
+from prism_bench.workflows.csv_table import write_table
 
 COMMITS, SLOWDOWNS = {64: 1.0, 512: 0.4}, (0.0, 0.02, 0.05)  # commits with the share of histories that are generated
 COLUMNS = (

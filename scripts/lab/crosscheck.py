@@ -18,14 +18,14 @@ from statistics import median
 from typing import Any
 
 from prism_bench.backends import Backend, Runnable, open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
+from prism_bench.io.strict_json import json_line, json_text
+from prism_bench.io.workers.child import environment
 from prism_bench.measure import ClockGate
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.settings import Settings
-from prism_bench.io.strict_json import json_line, json_text
-from prism_bench.io.workers.child import environment
+from prism_bench.spec.case import Case
 from prism_bench.spec.workload import Workload
 
 SIZES = (100_000, 1 << 20, 16 << 20, 64 << 20, 256 << 20)

@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import REPOSITORY
 from prism_bench.errors import ResultsError
-from prism_bench.workflows import REPOSITORY
 from prism_bench.workflows.csv_table import write_table
 
 # The tests that plant a kernel or a callable, and hold what must become of it.

@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.record import store
-from prism_bench.spec.array_types import AnyArray
+from lab import REPOSITORY
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
-from prism_bench.spec.case import Case, InputArray
 from prism_bench.catalogue import built_in
-from prism_bench.spec.deviation import Comparison, compare
 from prism_bench.io.extras import host_special
 from prism_bench.io.interrupts import allowed, held
 from prism_bench.io.saving import Due, Saver
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
-from prism_bench.units import count_text
 from prism_bench.io.workers.child import end_with_parent
+from prism_bench.record import store
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.case import Case, InputArray
+from prism_bench.spec.deviation import Comparison, compare
+from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 COLUMNS = (
     "kernel", "variant", "cases", "outputs", "elements", "largest_absolute", "largest_relative", "place", "verdict",

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 
-from prism_bench.record import store
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
-from prism_bench.io.files import default_folder
 from prism_bench.extensions.fleet.catalogue_run import block_seconds
 from prism_bench.extensions.fleet.placement import CaseGroup, JobOverhead, Schedule, costed_groups, job_overhead
+from prism_bench.io.files import default_folder
+from prism_bench.record import store
+from prism_bench.record.run_record import RunRecord
 from prism_bench.run.case_costs import CaseCosts, recorded_costs
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
-from prism_bench.record.run_record import RunRecord
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.spec.case import Case
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 BOARDS = (1, 2, 4, 8)
 

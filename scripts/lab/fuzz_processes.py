@@ -19,15 +19,15 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from prism_bench.record import store
+from lab import REPOSITORY
+from lab.record_fuzz import Answer, Ask, Findings, FuzzBench, fuzz
 from prism_bench.io.files import default_folder
-from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.io.strict_json import json_text
-from prism_bench.workflows import REPOSITORY
+from prism_bench.record import store
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.units import count_text
 from prism_bench.workflows.csv_table import write_table
 from prism_bench.workflows.exported import exported
-from lab.record_fuzz import Answer, Ask, Findings, FuzzBench, fuzz
-from prism_bench.units import count_text
 
 KERNELS = ("softmax", "vector_add")
 _RULERS = ("copy", "fma", "null", "read")

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prism_bench.analysis.bounds.ledger import ledger
-from prism_bench.profilers import nsys_sqlite
 from prism_bench.io.strict_json import json_line
 from prism_bench.io.workers.child import environment
+from prism_bench.profilers import nsys_sqlite
 
 GROWING = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")  # fmt: skip

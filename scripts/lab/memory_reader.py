@@ -4,9 +4,9 @@ import gzip
 from pathlib import Path
 from random import Random
 
-from prism_bench.extensions.memory import trace
 from lab.bending import Bent, bend_bytes, bend_json
 from lab.reader_subjects import Facts, Subject
+from prism_bench.extensions.memory import trace
 
 
 def small_trace(folder: Path) -> Path:

@@ -21,21 +21,21 @@ from time import perf_counter, thread_time
 from types import ModuleType
 from typing import Any
 
+from lab import REPOSITORY
 from prism_bench.backends import Runnable, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid, PrismBenchError
-from prism_bench.record.evidence import Energy
 from prism_bench.io.files import write_atomically
+from prism_bench.io.strict_json import json_text
 from prism_bench.measure import ClockGate, Criterion
-from prism_bench.record.measurement import Sample
 from prism_bench.monitor import Sampler, sampling, watched
 from prism_bench.monitor.devices import by_uuid, devices
 from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.probe import Probe
+from prism_bench.record.evidence import Energy
+from prism_bench.record.measurement import Sample
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.watcher import DeviceWatcher
-from prism_bench.io.strict_json import json_text
-from prism_bench.workflows import REPOSITORY
 
 KERNELS = ("vector_add", "softmax", "conv2d", "matmul", "relu")
 METRICS = ("cold_time", "hot_time")

@@ -17,25 +17,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.record import store
+from lab import REPOSITORY
+from lab.dealt import FLOORS, dealt_rows, summary
+from lab.planted import plant
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.noise import keep_noise, noise_of
 from prism_bench.backends import open_backend
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.io.interrupts import held
+from prism_bench.io.saving import Saver
 from prism_bench.measure import Criterion
+from prism_bench.record import store
+from prism_bench.record.run_record import RunRecord
 from prism_bench.run import Settings
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.interleave import MAIN_METRICS, Build, interleaved, pair_settings
-from prism_bench.record.run_record import RunRecord
-from prism_bench.io.saving import Saver
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
-from lab.dealt import FLOORS, dealt_rows, summary
-from lab.planted import plant
+from prism_bench.spec.case import Device
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 NAMES = ("same-a", "same-b", "plain", "planted")
 PAIRS, SHORT, LARGEST_FLOOR = 20, 5e-6, 0.03

@@ -7,20 +7,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lab import REPOSITORY
 from prism_bench.backends import open_backend
 from prism_bench.backends.base import Runnable, TimerFactories
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.compilation import sass_hash
-from prism_bench.errors import BackendUnavailable, described
-from prism_bench.spec.kernel import Array, Launch
 from prism_bench.compilation.languages.child import real_module
 from prism_bench.compilation.languages.language import DeviceLaunch, OwnLaunch, language
+from prism_bench.errors import BackendUnavailable, described
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import Array, Launch
 from prism_bench.spec.libraries import LIBRARIES
 from prism_bench.spec.parts import CUDA
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 if TYPE_CHECKING:
     from prism_bench.backends.cuda.backend import CudaBackend

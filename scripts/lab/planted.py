@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.spec.kernel import Launch
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.kernel import Launch
 
 _HEADER = """#pragma once
 // The block that ends last waits until `cycles` of the SM clock are over: a slowdown planted on purpose.

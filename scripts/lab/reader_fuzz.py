@@ -11,11 +11,11 @@ from pathlib import Path
 from random import Random
 from time import perf_counter
 
-from prism_bench.errors import PrismBenchError
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
+from lab import REPOSITORY
 from lab.reader_subjects import Facts, Subject, sample_subjects, subjects
+from prism_bench.errors import PrismBenchError
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 SEED, FILES = 17, 10_000
 _SLOW = 10.0  # seconds; every file here is small

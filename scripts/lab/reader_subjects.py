@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from prism_bench.record import store
+from lab.bending import Bent, bend_bytes, bend_database, bend_json, bend_table
 from prism_bench.analysis.bounds.ledger import ledger
-from prism_bench.record.formats import asv_out, read_foreign
-from prism_bench.extension import installed
-from prism_bench.record.measurement import Measurement
 from prism_bench.profilers import ncu_csv, nsys_csv, nsys_sqlite, sanitizer, timeline_file
 from prism_bench.profilers.chips import chips_in
 from prism_bench.profilers.timeline import Timeline
+from prism_bench.record import store
+from prism_bench.record.formats import read_foreign
+from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
-from lab.bending import Bent, bend_bytes, bend_database, bend_json, bend_table
+from prism_bench.report.asv import results
 
 Facts = dict[str, float]
 Bender = Callable[[Path, Random], Bent]
@@ -140,7 +140,7 @@ def _listed(path: Path) -> Facts:
     case = CaseResult("k[n=1]", "k", "basic", "S0", {"n": 1}, 4, None, "ok", measurements=(one,))
     facts = {"machine": {"id": "bench-1"}, "software": {}, "protocol": {"version": "1"}, "commit": "0" * 40}
     record = RunRecord(created="2026-01-01T00:00:00", backend="null", cases=(case,), **facts)
-    return _imported(asv_out.write(record, path.parent))
+    return _imported(results.write(record, path.parent))
 
 
 def _counters(path: Path) -> Facts:
@@ -238,9 +238,10 @@ SUBJECTS = (
 
 
 def subjects() -> tuple[Subject, ...]:
-    """Return the readers of the core and of every installed extension."""
-    added = [extension.function(extension.readers)() for extension in installed() if extension.readers]
-    return (*SUBJECTS, *(subject for subjects in added for subject in subjects))
+    """Return the readers of the core and of extensions."""
+    from lab import memory_reader
+
+    return (*SUBJECTS, *memory_reader.subjects())
 
 
 def sample_subjects(folder: Path) -> tuple[Subject, ...]:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prism_bench.record.ranges import LONGEST, SHORTEST
 from lab.record_mutations import Mutation, mutations
+from prism_bench.record.ranges import LONGEST, SHORTEST
 
 DAMAGED = "20261105T000000Z-damaged.json.gz"
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.profilers.sanitizer import BEGIN, END, FAILED
 from prism_bench.run.measuring import is_sticky
+from prism_bench.spec.case import Case
 
 
 class SanitizeOrder(TypedDict):

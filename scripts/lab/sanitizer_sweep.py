@@ -16,21 +16,21 @@ from dataclasses import dataclass, fields
 from multiprocessing import get_context
 from pathlib import Path
 
-from prism_bench.record import identity
+from lab import REPOSITORY
+from lab.sanitize_worker import SanitizeOrder, swept_cases
 from prism_bench.backends import open_backend
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import PrismBenchError
+from prism_bench.io.strict_json import json_line
+from prism_bench.io.workers.child import environment
 from prism_bench.profilers import sanitizer, tools
 from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.sanitizer import CHECKS, SanitizerFinding
+from prism_bench.record import identity
 from prism_bench.run.ahead import compile_ahead
-from prism_bench.io.strict_json import json_line
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
-from lab.sanitize_worker import SanitizeOrder, swept_cases
+from prism_bench.spec.case import Device
 from prism_bench.units import count_text
-from prism_bench.io.workers.child import environment
+from prism_bench.workflows.csv_table import write_table
 
 GRACE = 30.0
 

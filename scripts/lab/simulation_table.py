@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from lab import REPOSITORY
+from lab.simulated_verdicts import EARLIER, FORMS, NIGHTLY, Design, Form, Suite, generated, judged_suite
 from prism_bench.analysis.compare.verdict import CHANGED, NIGHTLY_MOST, RULES, VerdictRules
-from prism_bench.workflows import REPOSITORY
 from prism_bench.workflows.csv_table import write_table
-from lab.simulated_verdicts import Design, EARLIER, FORMS, Form, NIGHTLY, Suite, generated, judged_suite
 
 PLANTED = (1.02, 1.05, 1.10)
 DESIGNS = (

@@ -17,15 +17,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
 
-from prism_bench.record import store
+from lab import REPOSITORY
+from lab.soak_job import results_of
 from prism_bench.errors import ResultsError
 from prism_bench.io.saving import INTERVAL
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
-from lab.soak_job import results_of
 from prism_bench.io.temporaries import ENDING
-from prism_bench.units import count_text
 from prism_bench.io.workers.child import children_of, environment
+from prism_bench.record import store
+from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
 SLOWER = 1.8  # than a run alone is one of several at once

@@ -14,12 +14,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.catalogue import discover
-from prism_bench.measure import Criterion
-from prism_bench.run import Progress, Settings, run
-from prism_bench.record.run_record import RunRecord
 from prism_bench.io.saving import Saver
+from prism_bench.measure import Criterion
+from prism_bench.record import store
+from prism_bench.record.run_record import RunRecord
+from prism_bench.run import Progress, Settings, run
 
 CREATED = "2026-01-01T00:00:00"
 QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samples=3, max_samples=3))

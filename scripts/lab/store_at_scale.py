@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy
 
+from lab import trend_at_scale
+from prism_bench.io.workers.child import environment
 from prism_bench.record.check import checked
 from prism_bench.record.store import details, parquet
 from prism_bench.record.store.columns import PointBlock, block
 from prism_bench.record.store.points import points_in
 from prism_bench.record.store.upkeep import add_record
-from lab import trend_at_scale
-from prism_bench.io.workers.child import environment
 
 FIRST, RAW = datetime(1999, 1, 1, 3), 3
 STEP_EVERY, DRIVER_EVERY, STEP = 97, 365, 1.06  # runs, and by what the case becomes slower

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from lab import REPOSITORY
 from prism_bench.backends import open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
+from prism_bench.record.run_record import CaseResult
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
-from prism_bench.record.run_record import CaseResult
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.spec.case import Case
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 MOST_SHARE = 0.02
 

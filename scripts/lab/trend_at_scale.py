@@ -22,14 +22,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from prism_bench.record import store
-from prism_bench.record.formats.asv_out import write
-from prism_bench.io.strict_json import json_text
-from prism_bench.workflows import REPOSITORY
+from lab import REPOSITORY
 from prism_bench.extensions.ci.asv_runs.commits import commits
 from prism_bench.extensions.ci.asv_runs.ledger import NightlyRun
-from prism_bench.units import count_text
+from prism_bench.io.strict_json import json_text
 from prism_bench.io.workers.child import environment
+from prism_bench.record import store
+from prism_bench.report.asv.results import write
+from prism_bench.units import count_text
 
 NOISE, FIRST = 0.005, datetime(2024, 1, 1, 3)
 MACHINE = "nvidia-h200"

@@ -11,8 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from prism_bench.workflows import REPOSITORY
-from lab import planted_causes, trends
+from lab import REPOSITORY, planted_causes, trends
 from prism_bench.workflows.csv_table import write_table
 
 

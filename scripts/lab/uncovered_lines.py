@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lab import REPOSITORY
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.profilers.failures import last_words
 from prism_bench.io.strict_json import json_line
-from prism_bench.workflows import REPOSITORY
-from prism_bench.units import count_text
 from prism_bench.io.workers.child import environment
+from prism_bench.profilers.failures import last_words
+from prism_bench.units import count_text
 
 LineCounts = Mapping[Path, Mapping[int, int]]  # how often each line of each source was executed
 

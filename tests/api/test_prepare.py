@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import prism_bench
-from prism_bench.record import identity
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
+from prism_bench.record import identity
 from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
 from prism_bench.workflows.tuning.launched import launched
 from prism_bench.workflows.tuning.online import OnlineTuner

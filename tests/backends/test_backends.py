@@ -11,9 +11,9 @@ from prism_bench import backends
 from prism_bench.backends import null
 from prism_bench.backends.cuda import device
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.io.installation import pip_install
+from prism_bench.spec.case import Case
 from tests.built_in import CATALOGUE
 
 VECTOR = CATALOGUE.case("vector_add[n=100000]")

@@ -11,12 +11,12 @@ from prism_bench.backends.cuda import called
 from prism_bench.backends.cuda.called import CudaCalled
 from prism_bench.backends.emulator import refusal
 from prism_bench.backends.null import NullBackend
-from prism_bench.spec.called import KernelCall
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
 from prism_bench.io.installation import pip_install
 from prism_bench.run.verification import passed, verify, verify_prepared
+from prism_bench.spec.called import KernelCall
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.parts import no_launch
 from prism_bench.workflows.tuning.launched import launched
 from tests.run.conftest import TOYS

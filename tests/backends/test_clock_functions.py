@@ -7,10 +7,10 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.measure import clock_guard
 from prism_bench.backends.cuda import clock, device
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
+from prism_bench.measure import clock_guard
 
 
 class Event:
@@ -89,7 +89,10 @@ def test_a_replaced_function_sets_no_time_and_is_reported(cupy):
         (lambda cupy, patch: patch.setattr(time, "perf_counter", min), "time.perf_counter"),
         (lambda cupy, patch: patch.setattr("statistics.median", min), "statistics.median"),
         (lambda cupy, patch: patch.setattr("prism_bench.measure.sample", min), "prism_bench.measure.sample"),
-        (lambda cupy, patch: patch.setattr("prism_bench.record.measurement.Measurement.median", 1e-9), "Measurement.median"),
+        (
+            lambda cupy, patch: patch.setattr("prism_bench.record.measurement.Measurement.median", 1e-9),
+            "Measurement.median",
+        ),
         (lambda cupy, patch: patch.setattr(Harness, "timed", min), "Harness.timed"),
         (lambda cupy, patch: patch.setattr("prism_bench.backends.cuda.timers.HotTimer.__call__", min), "HotTimer"),
     ],

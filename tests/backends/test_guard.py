@@ -10,7 +10,7 @@ from prism_bench.backends.cuda import guard as on_device
 from prism_bench.backends.guard import POOL, ROOM, HostGuard
 from prism_bench.emulator import compile_source
 from prism_bench.errors import BackendUnavailable
-from prism_bench.spec.inputs import BLOCK, InputArray, ONE_BY_ONE, Runs
+from prism_bench.spec.inputs import BLOCK, ONE_BY_ONE, InputArray, Runs
 
 SOURCE = Path(on_device.__file__).with_name("guard.cu")
 DTYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "bool", "complex64", "complex128")

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.peers import peer as peers
-from prism_bench.backends.cuda.peers import torch_case
 from prism_bench.backends.cuda.graph import work_items
 from prism_bench.backends.cuda.harness import StreamNotHeld
+from prism_bench.backends.cuda.peers import peer as peers
+from prism_bench.backends.cuda.peers import torch_case
 from prism_bench.backends.cuda.peers.peer import CudaPeer
 from prism_bench.backends.cuda.peers.torch_case import named_peer, peer_names
 from prism_bench.backends.cuda.peers.torch_trace import Operators
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
+from prism_bench.spec.case import Case
 from prism_bench.spec.peer import Peer
 from tests.backends.torch_stand_in import install
 from tests.run.conftest import TOYS

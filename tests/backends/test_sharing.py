@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.spec.case import Case
 from prism_bench.spec.workload import Workload
 from tests.built_in import CATALOGUE
 

@@ -10,7 +10,7 @@ from prism_bench.catalogue.load import require_definition
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.io.files import default_folder
 
-TOYS = Path(__file__).parent / "toys"
+TOYS = Path(__file__).parents[1] / "toys"
 SPEC = """
 from prism_bench import In, KernelSpec, Launch, Out, Size, Workload
 

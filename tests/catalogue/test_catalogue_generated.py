@@ -8,7 +8,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.io.files import default_folder, shared_with
 
-TOYS = Path(__file__).parent / "toys"
+TOYS = Path(__file__).parents[1] / "toys"
 GENERATED = """
 from dataclasses import replace
 from pathlib import Path

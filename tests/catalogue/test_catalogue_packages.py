@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.io.files import default_folder
 from prism_bench.catalogue.importer import package_name
+from prism_bench.io.files import default_folder
 
-TOYS = Path(__file__).parent / "toys"
+TOYS = Path(__file__).parents[1] / "toys"
 SPEC = """
 from prism_bench import In, KernelSpec, Launch, Out, Size, Workload
 

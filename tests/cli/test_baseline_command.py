@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.analysis.gate.baselines import read_baseline
+from prism_bench.record import store
 from tests.report.synthetic import case_result, record_of
 
 

@@ -10,13 +10,13 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.extensions.ci.alerts import webhook
+from prism_bench.record import store
 from prism_bench.report.gate.words import headline
 from prism_bench.workflows.judging import judged
 from tests.built_in import CATALOGUE
-from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 from tests.record.store.test_records import empty_record
+from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 
 OK = case_result("triple", times={"cold_time": 1e-5})
 WRONG = case_result("triple", status="wrong", reason="y[0] is 2, the reference says 1")

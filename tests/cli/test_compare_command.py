@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.backends.null import SCRIPT
+from prism_bench.record import store
 from tests.analysis.measured_pairs import records
 from tests.copied_package import copy_package
 from tests.report.synthetic import MACHINE

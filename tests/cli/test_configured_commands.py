@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.cli import options
-from prism_bench.record import store
-from prism_bench.cli import app
+from prism_bench.cli import app, options
 from prism_bench.cli.help import ConfiguredDefaults
+from prism_bench.record import store
 from tests.cli.conftest import TOYS
 from tests.report.synthetic import record_of
 from tests.workflows.test_why_of import of_size, profiled

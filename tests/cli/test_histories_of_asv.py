@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.record import store
-from prism_bench.record.formats import asv_out
 from prism_bench.record.formats.foreign import read_json
+from prism_bench.report.asv import results
 from tests.record.formats.results import asv
 
 COMMITS, STEP, DAY = 24, 12, 86_400_000
@@ -109,5 +109,5 @@ def test_records_imported_before_environments_are_told_apart_by_their_software(s
 def test_what_asv_gets_back_keeps_environment_and_date(shell, imported, tmp_path):
     imported([5])
     record = replace(store.read(store.records_in("runs")[0]), machine={"id": "bench-1", "host": {}})
-    found = read_json(asv_out.write(record, tmp_path / "back"))
+    found = read_json(results.write(record, tmp_path / "back"))
     assert ("virtualenv-py3.13", 1_700_000_000_000 + 5 * DAY) == (found["env_name"], found["date"])

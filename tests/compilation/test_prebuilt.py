@@ -10,8 +10,8 @@ import pytest
 from prism_bench.compilation import compile_source, nvrtc_version, sass_hash
 from prism_bench.compilation.fatbin import cubin_architecture
 from prism_bench.compilation.symbols import symbol_of
-from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.compilation.toolchain import is_prebuilt
+from prism_bench.errors import BackendUnavailable, CompilationFailed
 
 CODE = """
 template <typename T, int N> __global__ void scale(T* y, T a) { y[blockIdx.x * N + threadIdx.x] *= a; }

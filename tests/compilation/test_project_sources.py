@@ -8,8 +8,8 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.compilation import compile_source, nvcc, nvrtc_version
-from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.compilation.toolchain import marked, toolchain_of
+from prism_bench.errors import BackendUnavailable, CompilationFailed
 
 PROJECT = Path(__file__).parents[1] / "sources" / "project" / "src"
 STUB = """

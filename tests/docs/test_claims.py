@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from lab.claims.agreement import agreement_lines, answered
+from lab.claims.own_files import FOLDER, answer_file
 
 from docs.claims import KeptClaims
-from lab.claims.agreement import agreement_lines, answered
 from prism_bench.extensions.claims.answers import answer
 from prism_bench.extensions.claims.document import ClaimRatio, canonical, encoded
-from lab.claims.own_files import FOLDER, answer_file
 from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay
 from tests.extensions.claims.planted import NULL_DEVICE, claim_in, plant, record
 

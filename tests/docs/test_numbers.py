@@ -1,14 +1,14 @@
 """Numbers of the front pages are tied to their sources, and the claims among these are sound and fresh."""
 
 import pytest
+from lab.claims.agreement import answered
+from lab.claims.own_files import FOLDER, REPLAYED, answer_files, answer_in, claim_files, listed
 
 from docs.numbers import NumberTie, faults, numbers, ties
 from docs.readme import BEGIN, END, LINES, ROOT
 from prism_bench.catalogue import discover
-from lab.claims.agreement import answered
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import read_bytes
-from lab.claims.own_files import FOLDER, REPLAYED, answer_files, answer_in, claim_files, listed
 
 
 def test_every_number_has_a_source():

@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.spec.case import Case
 from prism_bench.cli import app
 from prism_bench.doctor.fitness import board, examine, probe
 from prism_bench.doctor.fitness.examine import probed
@@ -17,6 +16,7 @@ from prism_bench.doctor.fitness.noise_rules import figures
 from prism_bench.doctor.fitness.probe import BLOCK, PROBED, ColdProbe, probed_cases
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
+from prism_bench.spec.case import Case
 from prism_bench.spec.workload import Workload
 
 QUIET = {"utilization": 0}

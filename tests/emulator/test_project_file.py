@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from prism_bench.compilation.host_source.device_side import device_side
 from prism_bench.emulator import compile_source
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable
-from prism_bench.compilation.host_source.device_side import device_side
 
 PROJECT = Path(__file__).parents[1] / "sources" / "project" / "src"
 ENTRY = "fast::softmax_kernel2<float, 8>"

@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from prism_bench.io.documents import content_of, json_of, text_of
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import content_of, json_of, text_of
 
 MEMORY = 300_000_000  # bytes that a bomb may cost at most, Python and its libraries included
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from prism_bench.record import store
 from prism_bench.errors import ExtraMissing
 from prism_bench.io.extras import EXTRAS, extras_named, host_special
-from prism_bench.record.identity import COMMIT
 from prism_bench.io.installation import pip_install
+from prism_bench.record import store
+from prism_bench.record.identity import COMMIT
 
 pytestmark = pytest.mark.xdist_group("extras")  # one worker runs the commands
 
-HOUSE = Path(__file__).resolve().parent.parent
+HOUSE = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
 MOST_BYTES = 250e6
 BYTECODE = 1.5  # bytes for each of the source: 1.2 (pip), 1.5 (NumPy, pandas) and 2.0 (ours) in an installation

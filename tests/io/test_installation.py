@@ -12,12 +12,11 @@ import pytest
 from packaging.requirements import Requirement
 
 from prism_bench import __version__
+from prism_bench.extensions.init.parts import PARTS, ProjectFacts, part_files
 from prism_bench.io import installation
 from prism_bench.io.installation import DISTRIBUTION, InstallSource, pip_install, published_source, source, source_of
-from prism_bench.extensions.init import PARTS
-from prism_bench.extensions.init.parts import ProjectFacts, part_files
 
-HOUSE = Path(__file__).resolve().parent.parent
+HOUSE = Path(__file__).resolve().parents[2]
 GIT = {"url": "https://host/team/bench.git", "vcs_info": {"vcs": "git", "commit_id": "ab" * 20}}
 # What installs or requires the distribution `prism-bench`; the command and files have that name, too.
 OLD = re.compile(
@@ -116,8 +115,8 @@ def test_what_init_writes_installs_an_exact_source(installed_from, facts):
 
 
 def test_init_reports_what_workflows_install_where_the_installation_is_local(installed_from, tmp_path, monkeypatch):
+    from prism_bench.extensions.init.new_project import new_project
     from prism_bench.extensions.init.view import new_project_json
-    from prism_bench.extensions.init import new_project
 
     installed_from({"url": tmp_path.as_uri(), "dir_info": {"editable": True}})
     monkeypatch.chdir(tmp_path)

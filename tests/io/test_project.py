@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.io import project
 from prism_bench.errors import UsageError
+from prism_bench.io import project
 
 
 @pytest.fixture

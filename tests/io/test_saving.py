@@ -8,7 +8,7 @@ import pytest
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io.interrupts import guarded
-from prism_bench.io.saving import Due, INTERVAL, Saver
+from prism_bench.io.saving import INTERVAL, Due, Saver
 
 
 class Disk:

@@ -10,7 +10,7 @@ import pytest
 
 from prism_bench.io.strict_json import json_line, json_text
 
-HOUSE = Path(__file__).resolve().parent.parent
+HOUSE = Path(__file__).resolve().parents[2]
 # Who may write JSON otherwise: literals of other languages, asv's results (which have NaN), a schema that refuses NaN,
 # damaged files, and data for the site's own scripts, whose numbers orjson makes null.
 OWN_WAYS = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.spec.case import Case, Device
 from prism_bench.io.files import spec_file
+from prism_bench.run.verification import compare_outputs, complaint, passed, verify
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import Launch, Zero
 from prism_bench.spec.launch import COMPILERS_BLOCK
-from prism_bench.run.verification import compare_outputs, complaint, passed, verify
 from prism_bench.spec.parts import CUDA
 from tests.built_in import CATALOGUE
 

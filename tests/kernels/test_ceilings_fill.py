@@ -4,9 +4,9 @@ from math import prod
 
 import pytest
 
-from prism_bench.spec.case import Device
 from prism_bench.compilation import compile_source, nvrtc_version
 from prism_bench.errors import BackendUnavailable
+from prism_bench.spec.case import Device
 from prism_bench.spec.launch import Launch
 from tests.built_in import CATALOGUE
 

@@ -4,9 +4,9 @@ from itertools import groupby
 
 import pytest
 
-from prism_bench.spec.case import Device
-from prism_bench.errors import BackendUnavailable
 from prism_bench.compilation.languages import build, build_request, language
+from prism_bench.errors import BackendUnavailable
+from prism_bench.spec.case import Device
 from tests.built_in import CATALOGUE
 
 DEVICES = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.run.verification import compare_outputs
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import Fill
-from prism_bench.run.verification import compare_outputs
 from prism_bench.spec.workload import Workload
 from tests.built_in import CATALOGUE
 

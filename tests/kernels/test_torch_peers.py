@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.spec import byname
 from prism_bench.catalogue import discover
 from prism_bench.io.files import default_folder
+from prism_bench.spec import byname
 
 
 @pytest.fixture

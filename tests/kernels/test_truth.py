@@ -1,9 +1,9 @@
 """The emulator tells the truth: every kernel and variant leaves on the CPU what it leaves on the GPU."""
 
 import pytest
+from lab.emulator_truth import differences, kernels, split
 
 from prism_bench.backends import open_backend
-from lab.emulator_truth import differences, kernels, split
 from tests.built_in import CATALOGUE
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.workload import Workload
 from tests.built_in import CATALOGUE
 

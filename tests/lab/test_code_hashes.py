@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from lab.code_hashes import HashedEntry, cubin_folder, differences, main, read_hashes
 
-from prism_bench.spec.case import Device
-from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.compilation.languages import build, build_request
 from prism_bench.compilation.languages.language import language
-from lab.code_hashes import HashedEntry, cubin_folder, differences, main, read_hashes
+from prism_bench.errors import BackendUnavailable, ResultsError
+from prism_bench.spec.case import Device
 from prism_bench.workflows.csv_table import write_table
 from tests.built_in import CATALOGUE
 

@@ -1,10 +1,10 @@
 """The table of dishonest kernels and callables says of each test whether it went as it must."""
 
 import pytest
+from lab.dishonest import TESTS, Planted, outcomes
 
 from prism_bench.errors import ResultsError
 from prism_bench.workflows.csv_table import write_table
-from lab.dishonest import Planted, TESTS, outcomes
 from tests.test_architecture import HOUSE
 
 REPORT = """<testsuites><testsuite>

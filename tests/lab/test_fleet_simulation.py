@@ -5,16 +5,16 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from lab.fleet_simulation import FleetCosts, costs_in, simulated
 
-from prism_bench.record import store
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.fleet.placement import CaseGroup, JobOverhead
-from lab.fleet_simulation import FleetCosts, costs_in, simulated
+from prism_bench.record import store
 from tests.built_in import CATALOGUE
 from tests.extensions.planted_programs import program, record
 
-TOYS, REPORTS = Path(__file__).parent.parent / "toys", Path(__file__).resolve().parents[2] / "reports"
+TOYS, REPORTS = Path(__file__).parents[1] / "toys", Path(__file__).resolve().parents[2] / "reports"
 
 
 def groups(*seconds):

@@ -6,19 +6,19 @@ from types import ModuleType, SimpleNamespace
 from typing import cast
 
 import pytest
+from lab.own_launchers import LauncherRow, _text, comparisons
 
 from prism_bench.backends import open_backend
-from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import sass_hash
-from prism_bench.errors import BackendUnavailable
-from prism_bench.spec.instance import Instance
-from prism_bench.spec.kernel import Array, Launch
 from prism_bench.compilation.languages import build, build_request
 from prism_bench.compilation.languages.child import real_module
 from prism_bench.compilation.languages.language import DeviceLaunch, Language, language, with_globals
 from prism_bench.compilation.languages.loaders import numba as numba_loader
 from prism_bench.compilation.languages.loaders import triton as triton_loader
-from lab.own_launchers import LauncherRow, _text, comparisons
+from prism_bench.errors import BackendUnavailable
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.instance import Instance
+from prism_bench.spec.kernel import Array, Launch
 from tests.built_in import CATALOGUE
 
 ONE = (1, 1, 1)

@@ -4,16 +4,16 @@ import csv
 import json
 
 import pytest
+from lab.own_repository import bisecting, pull_request, ten_minutes
+from lab.own_repository.histories import ITERATIONS, PlantedHistory, added_iterations, iterations_of_all, plant
+from lab.own_repository.trial import TrialCommand, TrialRepository
+from lab.planted import delayed_text
 
 from docs.measured import NOTHING, measured_part
 from prism_bench.backends.null import SCRIPT
 from prism_bench.errors import ResultsError
 from prism_bench.workflows import REPOSITORY
 from prism_bench.workflows.csv_table import write_table
-from lab.own_repository import bisecting, pull_request, ten_minutes
-from lab.own_repository.histories import ITERATIONS, PlantedHistory, added_iterations, iterations_of_all, plant
-from lab.own_repository.trial import TrialCommand, TrialRepository
-from lab.planted import delayed_text
 
 TOYS = REPOSITORY / "tests" / "toys"
 TIMES = {

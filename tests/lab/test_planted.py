@@ -4,15 +4,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from lab.planted import Wait, plant, planted_text
 
 from prism_bench.backends import open_backend
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.run.verification import passed, verify
-from lab.planted import Wait, plant, planted_text
+from prism_bench.spec.case import Device
 from tests.report.synthetic import case_result, measurement, record_of
 
-TOYS = Path(__file__).parent.parent / "toys"
+TOYS = Path(__file__).parents[1] / "toys"
 
 
 def timed(kernel, n, seconds, variant=None):

@@ -1,12 +1,12 @@
 """Some hundred bent files for every reader in seconds; scripts/fuzz_readers does ten thousand."""
 
 import pytest
-
-from prism_bench.errors import ResultsError
 from lab import reader_fuzz
 from lab.bending import Bent
 from lab.reader_fuzz import BAD, table, verdicts
 from lab.reader_subjects import Subject, sample_subjects, subjects
+
+from prism_bench.errors import ResultsError
 
 
 @pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)

@@ -4,20 +4,20 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-from prism_bench.record import store
-from prism_bench.cli import main
-from prism_bench.errors import ResultsError
-from prism_bench.record.check import checked
-from prism_bench.record.store.points import points_in
-from prism_bench.record.store.records import text_at
-from prism_bench.io.strict_json import json_text
 from lab import record_fuzz
-from prism_bench.workflows.csv_table import table_text
-from prism_bench.workflows.exported import exported
 from lab.fuzz_processes import asking, bench_in, table
 from lab.record_fuzz import Answer, fuzz
 from lab.record_mutations import mutations
+
+from prism_bench.cli import main
+from prism_bench.errors import ResultsError
+from prism_bench.io.strict_json import json_text
+from prism_bench.record import store
+from prism_bench.record.check import checked
+from prism_bench.record.store.points import points_in
+from prism_bench.record.store.records import text_at
+from prism_bench.workflows.csv_table import table_text
+from prism_bench.workflows.exported import exported
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).parent.parent.parent
+HOUSE = Path(__file__).parents[2]
 FAKES = HOUSE / "tests" / "profilers" / "fakes"
 TOYS = HOUSE / "tests" / "toys"
 OUT_OF_BOUNDS = (

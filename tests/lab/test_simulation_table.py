@@ -9,11 +9,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from lab.simulated_verdicts import FORMS, generated
+from lab.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies
 from scipy.stats import binom
 
 from prism_bench.workflows.csv_table import write_table
-from lab.simulated_verdicts import FORMS, generated
-from lab.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies
 
 PAIRS = 12
 SEQUENTIAL, STORED = DESIGNS[3], DESIGNS[4]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from lab.timed_launch_cost import CaseCost, costs, share
 
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
@@ -10,9 +11,8 @@ from prism_bench.measure import Criterion
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from prism_bench.workflows.csv_table import write_table
-from lab.timed_launch_cost import CaseCost, costs, share
 
-TOYS = discover(Path(__file__).parent.parent / "toys")
+TOYS = discover(Path(__file__).parents[1] / "toys")
 QUICK = Settings(criteria=dict.fromkeys(("cold_time", "hot_time"), Criterion(min_samples=5, max_samples=5)))
 
 

@@ -1,13 +1,13 @@
 """The comparison of two backends, on backends whose difference is known."""
 
 import pytest
+from lab.emulator_truth import COLUMNS, differences, kernels, recorded, recorded_row, row, split, summary
 
 from prism_bench.backends import open_backend
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
-from prism_bench.errors import BackendUnavailable
 from prism_bench.compilation.languages import language
+from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.parts import CUDA
-from lab.emulator_truth import COLUMNS, differences, kernels, recorded, recorded_row, row, split, summary
 from tests.built_in import CATALOGUE
 
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.measure import clock_guard
 from prism_bench.errors import MeasurementInvalid
+from prism_bench.measure import clock_guard
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from prism_bench import run as runs
-from prism_bench.record import store
 from prism_bench.backends.null import GPU, SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
 from prism_bench.monitor.executions import ExecutionJournal
+from prism_bench.record import store
 from prism_bench.run.settings import Watching
 from tests.monitor.conftest import HOPPER
 

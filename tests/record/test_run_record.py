@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.errors import ResultsError
+from prism_bench.record import store
 from prism_bench.record.evidence import Energy, Evidence
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import decode, decode_measurement, encode, encode_measurement

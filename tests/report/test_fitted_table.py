@@ -4,11 +4,11 @@ import io
 from pathlib import Path
 
 import pytest
+from lab.inventory.inventory import inventory
+from lab.inventory.view import items_table
 from rich.console import Console
 
 from prism_bench.record import store
-from lab.inventory.inventory import inventory
-from lab.inventory.view import items_table
 from prism_bench.report.terminal.fitted_table import FittedColumn, fitted
 from prism_bench.report.terminal.profile import profile_rows, profile_table
 from tests.built_in import CATALOGUE

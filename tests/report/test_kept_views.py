@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.analysis import rivals
-from prism_bench.report.json_view import view
-from prism_bench.record.run_record import RunRecord
 from prism_bench.io.strict_json import json_text
+from prism_bench.record import store
+from prism_bench.record.run_record import RunRecord
+from prism_bench.report.json_view import view
 from tests.built_in import CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,15 +6,15 @@ import pytest
 
 from prism_bench.analysis.findings import findings
 from prism_bench.analysis.reading import read
-from prism_bench.record.formats import asv_out
-from prism_bench.record.measurement import Measurement
-from prism_bench.spec.metric import timed_on
-from prism_bench.report import json_view
 from prism_bench.extensions.ci.digest.forms import markdown
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import decode, encode
+from prism_bench.report import json_view
+from prism_bench.report.asv import results
 from prism_bench.report.headline import headline
 from prism_bench.report.machine import backend_text
 from prism_bench.report.terminal.case_table import case_table
-from prism_bench.record.run_record import decode, encode
+from prism_bench.spec.metric import timed_on
 from prism_bench.units import time_text
 from tests.report.site.pages import read as page_of
 from tests.report.site.pages import site_of
@@ -83,7 +83,7 @@ def test_a_digest_names_whose_the_times_are():
 
 
 def test_a_benchmark_of_asv_names_the_stand_in(tmp_path):
-    asv_out.write(cpu_record(), tmp_path)
+    results.write(cpu_record(), tmp_path)
     assert "NumPy reference" in (tmp_path / "benchmarks.json").read_text()
 
 

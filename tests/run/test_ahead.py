@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.run import ahead
+from prism_bench.spec.case import Case, Device
 
 TOYS = Path(__file__).parent.parent / "toys"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.measure.cold_proof import COLD_PROOF_BYTES
+from prism_bench.record import store
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
 from prism_bench.run.settings import Settings

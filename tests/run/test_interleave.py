@@ -10,13 +10,13 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
+from prism_bench.io.workers import process
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings, parts_of
 from prism_bench.run.measuring import OUT_OF_MEMORY
 from prism_bench.run.places import measuring
-from prism_bench.io.workers import process
 
 pytestmark = pytest.mark.xdist_group("interleaved")  # one worker measures the pair
 

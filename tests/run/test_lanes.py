@@ -7,10 +7,10 @@ from threading import enumerate as threads
 import pytest
 
 from prism_bench.errors import BackendUnavailable
+from prism_bench.io.workers import process
 from prism_bench.run import lanes_for
 from prism_bench.run.lanes import _lacked_memory, longest_first, sharing_cores, worth
 from prism_bench.run.places import HERE
-from prism_bench.io.workers import process
 
 TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"]
 

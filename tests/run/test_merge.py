@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.record.run_record import decode, encode
 from prism_bench.run import merge
 from prism_bench.run.record_builder import record_order
-from prism_bench.record.run_record import decode, encode
 from tests.report.synthetic import MACHINE, PROTOCOL, SOFTWARE, case_result, record_of
 
 FIRST, SECOND = "GPU-aaaa", "GPU-bbbb"

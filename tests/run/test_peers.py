@@ -10,9 +10,8 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.io.installation import pip_install
-from prism_bench.spec.libraries import LIBRARIES
+from prism_bench.io.workers.process import WorkerDied
 from prism_bench.record.measurement import Measurement
-from prism_bench.spec.peer import PeerFacts
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.peers import (
     LONGEST_REASON,
@@ -27,8 +26,9 @@ from prism_bench.run.record_builder import combined
 from prism_bench.run.session import result_of
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.run.worker import PeerSteps
+from prism_bench.spec.libraries import LIBRARIES
+from prism_bench.spec.peer import PeerFacts
 from prism_bench.spec.tolerance import normwise
-from prism_bench.io.workers.process import WorkerDied
 from tests.run.conftest import TOYS
 from tests.run.test_measuring import CASE, SETTINGS
 

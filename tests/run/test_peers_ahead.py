@@ -6,14 +6,14 @@ from threading import Event
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
+from prism_bench.io.workers.process import WorkerDied
 from prism_bench.run import catalogue_run, peers_ahead
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks, compile_peers, task_parts
 from prism_bench.run.peers_worker import compile_peer
 from prism_bench.run.settings import Settings
-from prism_bench.io.workers.process import WorkerDied
+from prism_bench.spec.case import Case
 from tests.run.conftest import TOYS
 
 CATALOGUE = discover(TOYS)

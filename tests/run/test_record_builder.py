@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import identity
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.io.files import default_folder
+from prism_bench.record import identity
+from prism_bench.record.run_record import encode
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.record_builder import RecordBuilder, RunClock, RunSpan, catalogue_name
 from prism_bench.run.settings import Settings
 from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
-from prism_bench.record.run_record import encode
 from prism_bench.workflows.profiling import record_of_profiles
 from tests.run.test_task_run import PLACE, Workers
 

@@ -8,12 +8,12 @@ from threading import enumerate as threads
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
-from prism_bench.measure import shuffled
-from prism_bench.run.places import HERE
 from prism_bench.io.workers import process
+from prism_bench.measure import shuffled
+from prism_bench.record import store
+from prism_bench.run.places import HERE
 
 NOISY = """
 import os

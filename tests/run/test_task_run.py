@@ -3,13 +3,13 @@
 import pytest
 
 from prism_bench.errors import BackendUnavailable
+from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.io.workers.process import WorkerDied
 from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult, encode_case
 from prism_bench.run import driver
 from prism_bench.run.places import timing
 from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
-from prism_bench.record.run_record import CaseResult, encode_case
-from prism_bench.io.workers.handle import WorkerEnvironment
-from prism_bench.io.workers.process import WorkerDied
 from tests.built_in import CATALOGUE
 
 PLACE = WorkerEnvironment("a_worker")

@@ -9,10 +9,10 @@ import pytest
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Workload, exact
 from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.run import verification
 from prism_bench.run.verification import KnownReference, compare_outputs, complaint, passed, verify, verify_prepared
+from prism_bench.spec.case import Case
 
 TOYS = Path(__file__).parent.parent / "toys"
 DOUBLE = discover(TOYS).case("double[n=1000]")

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lab import noise_judgement
 
-from prism_bench.record import store
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.backends.null import SCRIPT as SCRIPTED
 from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import Criterion
+from prism_bench.record import store
 from prism_bench.run import Settings
 from prism_bench.run.interleave import pair_settings
-from lab import noise_judgement
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 

@@ -4,9 +4,8 @@ import csv
 from types import SimpleNamespace
 
 import pytest
-
 from lab import emulator_truth
-from lab.emulator_truth import COLUMNS, FAILED, NOTHING, NOT_EMULATED
+from lab.emulator_truth import COLUMNS, FAILED, NOT_EMULATED, NOTHING
 
 
 @pytest.fixture(scope="module")

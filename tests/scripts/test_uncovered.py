@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from lab import uncovered_lines
 
 pytestmark = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("gcov")), reason="needs g++ and gcov")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prism_bench.spec import byname
 from prism_bench.errors import SpecError
+from prism_bench.spec import byname
 
 OFFERED = {"rows": 3, "cols": 5}
 

@@ -25,8 +25,8 @@ from prism_bench import (
     integers,
     product,
 )  # fmt: skip
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
+from prism_bench.spec.case import Case, Device
 
 SPEC = KernelSpec(
     entry="scale",

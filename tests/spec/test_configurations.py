@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from prism_bench import Launch, Out, Rule, Tune, Workload
-from prism_bench.spec.case import Case, Device, edges_task
 from prism_bench.catalogue import discover
 from prism_bench.errors import SpecError, UsageError
+from prism_bench.spec.case import Case, Device, edges_task
 
-TUNABLE = Path(__file__).parent / "tunable"
+TUNABLE = Path(__file__).parents[1] / "tunable"
 CATALOGUE = discover(TUNABLE)
 SPEC = CATALOGUE.kernel("tripled")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prism_bench.spec import inputs
-from prism_bench.spec.inputs import BLOCK, Fill, MOST_BLOCKS, constant, draw, given, integers, normal, uniform
+from prism_bench.spec.inputs import BLOCK, MOST_BLOCKS, Fill, constant, draw, given, integers, normal, uniform
 
 SIZES = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7)
 

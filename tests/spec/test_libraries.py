@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.spec.libraries import LIBRARIES, Library
 from prism_bench.report.terminal.cases import cases_json
+from prism_bench.spec.libraries import LIBRARIES, Library
 from tests.built_in import CATALOGUE
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 STRONG = [library for library in LIBRARIES.values() if library.is_strong]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 SPECS = [case.spec for case in {case.kernel: case for case in CATALOGUE.cases()}.values()]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.null import NullBackend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue.catalogue import Catalogue
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import Golden, In, KernelSpec, Launch, Out, Size, Tune, Variant
 from prism_bench.spec.tolerance import exact
 from prism_bench.spec.workload import Workload

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.extensions.ci.asv_runs.handover import AsvProject, entered_run
+from prism_bench.record import store
 from tests.suites.planted import plant
 
 pytestmark = pytest.mark.xdist_group("nightly run")  # one worker makes it

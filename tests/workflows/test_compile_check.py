@@ -11,8 +11,8 @@ from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.spec.parts import CUDA
 from prism_bench.workflows.compile_table import (
     ARCHITECTURES,
-    CompileRow,
     REGISTER_GROWTH,
+    CompileRow,
     compile_check,
     launched,
     left_out,

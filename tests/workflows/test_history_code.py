@@ -12,7 +12,7 @@ from prism_bench.workflows import history_code
 from prism_bench.workflows.case_code import CodeReader
 from prism_bench.workflows.history_code import HistoryCode
 
-TOYS = Path(__file__).parent.parent / "toys"
+TOYS = Path(__file__).parents[1] / "toys"
 CASE = "triple[n=1000]"
 
 

@@ -9,14 +9,14 @@ from prism_bench.catalogue import discover
 from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.compilation.tools import tool
 from prism_bench.errors import BackendUnavailable
-from prism_bench.spec.host_plan import Device
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
+from prism_bench.spec.host_plan import Device
 from prism_bench.workflows import selecting
 from prism_bench.workflows.case_code import identity_on
 from prism_bench.workflows.selecting import other_environment, other_package, restricted, selected, with_broken
 
-TOYS = Path(__file__).parent.parent / "toys"
+TOYS = Path(__file__).parents[1] / "toys"
 
 
 @pytest.fixture

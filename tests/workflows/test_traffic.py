@@ -7,13 +7,13 @@ import pytest
 
 from prism_bench import In, KernelSpec, Launch, Out, Scratch, Size, Workload, Zero, exact
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
+from prism_bench.spec.case import Case
 from prism_bench.workflows.traffic import SMALL, traffic
 from tests.built_in import CATALOGUE
 
-TOYS = discover(Path(__file__).parent.parent / "toys")
+TOYS = discover(Path(__file__).parents[1] / "toys")
 DOUBLE = TOYS.case("double[n=1000]")
 GREEDY = """
 extern "C" __global__ void greedy(const float* x, float* y, int n) {

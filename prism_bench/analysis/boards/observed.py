@@ -12,9 +12,9 @@ import numpy
 from numpy.typing import NDArray
 
 from prism_bench.analysis.compare.comparable import SOFTWARE, value_settings
+from prism_bench.io.strict_json import json_line
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts
-from prism_bench.io.strict_json import json_line
 
 Ints = NDArray[numpy.int64]
 Floats = NDArray[numpy.float64]

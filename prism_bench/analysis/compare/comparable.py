@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from prism_bench.errors import ResultsError
-from prism_bench.spec.metric import is_host_time
 from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.metric import is_host_time
 from prism_bench.units import count_text
 
 # How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not

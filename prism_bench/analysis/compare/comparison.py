@@ -44,8 +44,8 @@ from prism_bench.analysis.compare.verdict import (
 from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.measure.limits import valid
-from prism_bench.spec.metric import ELSEWHERE, MEASURED
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.metric import ELSEWHERE, MEASURED
 from prism_bench.units import share_text
 
 _Cases = tuple[CaseResult, CaseResult]

@@ -23,8 +23,8 @@ from prism_bench.analysis.compare.placements import WITNESSES
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.measure.limits import valid
 from prism_bench.record.measurement import Measurement, merged
-from prism_bench.spec.metric import is_host_time
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.metric import is_host_time
 
 ENOUGH, ALIKE = 5, 3  # earlier runs from which on they are used, and how many more there are than groups of one code
 ODD = 2.0  # times the usual variance: a case beyond it is noisier than the others, and its own processes alone count

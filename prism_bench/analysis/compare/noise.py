@@ -17,8 +17,8 @@ from prism_bench.analysis.compare.comparable import device_of, require_comparabl
 from prism_bench.analysis.compare.estimate import Spread, pooled, smallest_change
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, Pair, VerdictRules, judged, pair_of
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.io.documents import as_kind
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import as_kind
 from prism_bench.io.files import Schema, four_digits, path_part
 from prism_bench.measure.limits import valid
 from prism_bench.record.run_record import RunRecord

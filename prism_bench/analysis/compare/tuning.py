@@ -7,8 +7,8 @@ from math import exp, log
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.compare.verdict import RULES, Judgement, Pair, VerdictRules, judged, pair_of
-from prism_bench.spec.case import Case
 from prism_bench.record.measurement import Measurement
+from prism_bench.spec.case import Case
 from prism_bench.units import share_text
 
 

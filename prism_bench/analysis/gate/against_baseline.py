@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, compare, comparison_findings
@@ -16,6 +15,7 @@ from prism_bench.analysis.gate.baselines import Baseline, Slowdown
 from prism_bench.analysis.gate.checks import WELL, CheckGravity, GateCheck, GatePart, of_finding
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
+from prism_bench.record import store
 from prism_bench.record.raw_source import is_present
 from prism_bench.record.run_record import RunRecord
 from prism_bench.units import share_text

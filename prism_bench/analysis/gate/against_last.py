@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparable import device_of, other_host, value_settings
 from prism_bench.analysis.compare.comparison import RecordComparison, compare
@@ -26,6 +25,7 @@ from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
 from prism_bench.measure.limits import valid, valid_median
+from prism_bench.record import store
 from prism_bench.record.raw_source import is_present
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.store import History

@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from prism_bench.extensions.ci.alerts import Alert, Occasion
 from prism_bench.analysis.gate import checks
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.analysis.summary import implementation
+from prism_bench.record.alert import Alert, Occasion
+from prism_bench.record.run_record import TESTED, CaseResult, RunRecord
 from prism_bench.spec.naming import test_of
-from prism_bench.record.run_record import CaseResult, RunRecord, TESTED
-from prism_bench.units import count_text
 from prism_bench.spec.workload import LABELS
+from prism_bench.units import count_text
 
 # Answers that verification alone shows; everything else needs a measurement.
 _VERIFIED = ("wrong", "crashed", "timed out", "failed")

@@ -24,8 +24,8 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io.files import write_atomically
 from prism_bench.measure.limits import valid_median
-from prism_bench.spec.metric import MEASURED, is_host_time
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.metric import MEASURED, is_host_time
 from prism_bench.units import count_text, ratio_text
 
 KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # times of a kernel; none of what the host did

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 from typing import cast
 
 from prism_bench.analysis.summary import SummaryRow, number
-from prism_bench.spec.budget import Budget, BudgetWord
 from prism_bench.catalogue import Catalogue
+from prism_bench.spec.budget import Budget, BudgetWord
 
 
 @dataclass(frozen=True)

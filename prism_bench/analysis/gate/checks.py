@@ -8,7 +8,7 @@ from typing import Final, Literal
 from prism_bench.analysis.findings import GRAVITY, Finding, metric_words, value_text
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading
-from prism_bench.record.run_record import CaseResult, RunRecord, STATUSES
+from prism_bench.record.run_record import STATUSES, CaseResult, RunRecord
 from prism_bench.units import count_text
 
 CheckGravity = Literal["bad", "untrusted", "note", "well"]

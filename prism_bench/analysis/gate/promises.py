@@ -4,7 +4,7 @@
     backend = "cuda"
     protocol = 1                               # of measuring; other times mean something else
 
-    [rules]                                    # 1.5 where it is left out; keys of extensions also go here
+    [rules]                                    # 1.5 where it is left out
     degraded_over_baseline = 1.3               # a longer time than so many times the baseline's is bad
 
     [[budget]]
@@ -28,14 +28,13 @@ from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.gate.baselines import FACTOR, Baseline, known_case, read_baseline
 from prism_bench.analysis.gate.toml_table import TomlTable, read_table
 from prism_bench.analysis.summary import COLUMNS, TEXT
-from prism_bench.spec.budget import Budget
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.extension import installed
 from prism_bench.io.files import default_folder
 from prism_bench.record.identity import slug
-from prism_bench.spec.metric import DERIVED, MEASURED
 from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import DERIVED, MEASURED
 
 _METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)
 
@@ -48,14 +47,13 @@ class PromisesOfOthers(ResultsError):
 class Promises:
     """Budgets of a device by case, the factor from which a case is degraded, and the baseline, where one exists.
 
-    `path` is the device's file, None where it has none. `extension_rules` are the keys of its `[rules]` that
-    extensions declare. `not_held` is why nothing was compared with them, empty where they apply.
+    `path` is the device's file, None where it has none. `not_held` is why nothing was compared with them, empty where
+    they apply.
     """
 
     path: Path | None = None
     budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict[str, tuple[Budget, ...]])
     degraded: float = FACTOR
-    extension_rules: Mapping[str, object] = field(default_factory=dict[str, object])
     baseline: Baseline | None = None
     baseline_path: Path | None = None
     not_held: str = ""
@@ -98,8 +96,8 @@ def promises_for(record: RunRecord, catalogue: Catalogue) -> Promises:
     baseline = read_baseline(past) if past.is_file() else None
     if baseline:
         _require_same(past, (baseline.device, baseline.backend, baseline.protocol), record)
-    degraded, more, budgets = _read(path, catalogue, record) if path.is_file() else (FACTOR, {}, {})
-    return Promises(path if path.is_file() else None, budgets, degraded, more, baseline, past if baseline else None)
+    degraded, budgets = _read(path, catalogue, record) if path.is_file() else (FACTOR, {})
+    return Promises(path if path.is_file() else None, budgets, degraded, baseline, past if baseline else None)
 
 
 def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
@@ -110,12 +108,10 @@ def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
         return Promises(not_held=str(error))
 
 
-def _read(
-    path: Path, catalogue: Catalogue, record: RunRecord
-) -> tuple[float, dict[str, object], dict[str, tuple[Budget, ...]]]:
+def _read(path: Path, catalogue: Catalogue, record: RunRecord) -> tuple[float, dict[str, tuple[Budget, ...]]]:
     table = read_table(path)
     _require_same(path, (table.take("device", str), table.take("backend", str), table.take("protocol", int)), record)
-    degraded, more = _rules(TomlTable(table.take("rules", dict[str, object], dict[str, object]()), f"{path}: rules"))
+    degraded = _degraded(TomlTable(table.take("rules", dict[str, object], dict[str, object]()), f"{path}: rules"))
     entries: list[object] = table.take("budget", list[object], list[object]())
     table.finish()
     budgets: dict[str, tuple[Budget, ...]] = {}
@@ -124,16 +120,14 @@ def _read(
         if any(one.metric == budget.metric for one in budgets.get(case, ())):
             raise ResultsError(f"{path}: budget {number}: {case} has a budget for {budget.metric} already")
         budgets[case] = (*budgets.get(case, ()), budget)
-    return degraded, more, budgets
+    return degraded, budgets
 
 
-def _rules(table: TomlTable) -> tuple[float, dict[str, object]]:
-    """Return the factor from which a case is degraded, and the keys that extensions declare."""
-    degraded = table.number("degraded_over_baseline", FACTOR)
-    known = [key for one in installed() for key in one.rules] if table.left else []
-    values = {key: table.scalar(key) for key in known}
-    table.finish()
-    return degraded, {key: value for key, value in values.items() if value is not None}
+def _degraded(rules: TomlTable) -> float:
+    """Return the factor from which a case is degraded."""
+    degraded = rules.number("degraded_over_baseline", FACTOR)
+    rules.finish()
+    return degraded
 
 
 def _require_same(path: Path, promised: tuple[str, str, int | None], record: RunRecord) -> None:

@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar, cast, get_origin, overload
 
-from prism_bench.io.documents import text_of
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import text_of
 
 _Kind = TypeVar("_Kind")
 _Default = TypeVar("_Default")
@@ -58,15 +58,6 @@ class TomlTable:
     def left(self) -> Collection[str]:
         """The keys that no caller has taken."""
         return self._left.keys()
-
-    def scalar(self, key: str) -> str | float | None:
-        """Return a text or a number, None where it is missing."""
-        if key not in self._data:
-            return self.take(key, str, None)
-        value = self._required(key)
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ResultsError(f"{self.where}: '{key}' is {value!r}, not str or int or float")
-        return value
 
     @overload
     def number(self, key: str) -> float: ...

@@ -15,9 +15,9 @@ from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind
 from prism_bench.record.identity import Owner
-from prism_bench.spec.metric import is_host_time
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts
+from prism_bench.spec.metric import is_host_time
 from prism_bench.units import share_text
 
 AROUND = 5  # runs before and after, by whose medians a move is measured

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from prism_bench.analysis.trend.tested import Floors, TestedWindow
 from prism_bench.analysis.trend.windows import RecordWindow
-from prism_bench.io.documents import json_of_kind, kind_in
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import json_of_kind, kind_in
 from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.record.store.history import History
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from prism_bench.analysis.trend.runs import Floats, filtered
 from prism_bench.analysis.trend.step import Key
 from prism_bench.record.identity import Owner
-from prism_bench.spec.metric import DERIVED, MEASURED
 from prism_bench.record.store.history import History
+from prism_bench.spec.metric import DERIVED, MEASURED
 
 if TYPE_CHECKING:
     from prism_bench.analysis.trend.board_levels import BoardLevels

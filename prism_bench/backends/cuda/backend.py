@@ -13,14 +13,14 @@ from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.peers.peer import CallableTimers, CudaPeer
-from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.backends.cuda.peers.torch_case import peer_names
-from prism_bench.spec.case import Case
+from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.files import writable_cache
+from prism_bench.monitor.board import board_facts
+from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.libraries import ArrayPackage
-from prism_bench.monitor.board import board_facts
 from prism_bench.units import bytes_text
 
 _ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37))  # by cudaDeviceAttr

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from prism_bench.spec import byname
 from prism_bench.backends.base import TimerFactories
 from prism_bench.backends.cuda.adopted import adopted_arrays, library_module
 from prism_bench.backends.cuda.guard import CudaGuard
 from prism_bench.backends.cuda.inspection import Inspector
-from prism_bench.backends.cuda.peers.peer import CallableTimers, XLA, least_xla_call
+from prism_bench.backends.cuda.peers.peer import XLA, CallableTimers, least_xla_call
 from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.compilation import sass_hash
-from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.spec.inputs import InputArray
 from prism_bench.compilation.languages import source_hash
 from prism_bench.compilation.languages.calls import real_call
+from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.spec import byname
+from prism_bench.spec.inputs import InputArray
 from prism_bench.units import count_text
 
 

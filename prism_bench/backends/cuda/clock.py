@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from prism_bench.record.measurement import Measurement, Sample
 from prism_bench.measure.clock_guard import distrust, keep
+from prism_bench.record.measurement import Measurement, Sample
 
 _CUDA = ("Event", "Stream", "get_elapsed_time", "get_current_stream", "alloc_pinned_memory")
 _RUNTIME = ("deviceSynchronize", "streamSynchronize", "eventRecord", "eventSynchronize", "eventElapsedTime")

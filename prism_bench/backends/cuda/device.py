@@ -7,9 +7,9 @@ from typing import Any
 
 from prism_bench.backends.cuda.clock import bound
 from prism_bench.backends.cuda.driver import UUID_BYTES, device_uuids
-from prism_bench.spec.case import Device
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
+from prism_bench.spec.case import Device
 
 WITHOUT = "references, the emulator, stored records and reports work without it"
 _OLDEST_DRIVER = 12000

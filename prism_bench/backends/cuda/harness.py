@@ -14,8 +14,8 @@ from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.driver import PersistingCache
 from prism_bench.compilation import compile_source
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.record.measurement import Sample
 from prism_bench.measure.clock_guard import keep, refuse_replaced
+from prism_bench.record.measurement import Sample
 
 HOLD_LIMIT = 0.5
 _SOURCE = Path(__file__).with_name("harness.cu")

@@ -7,8 +7,8 @@ from typing import Any
 
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.record.measurement import Sample
 from prism_bench.measure.clock_guard import keep
+from prism_bench.record.measurement import Sample
 
 GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
 GRAPH_LAUNCHES = (2, 400)

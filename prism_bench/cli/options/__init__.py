@@ -10,12 +10,12 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from prism_bench.io import project
 from prism_bench.catalogue import Catalogue, default_folder, of_project
+from prism_bench.io import project
 from prism_bench.io.extras import NOT_INSTALLED
 from prism_bench.io.files import CACHE_REFUSED, is_bundled
-from prism_bench.record.run_record import RunRecord
 from prism_bench.io.strict_json import json_text
+from prism_bench.record.run_record import RunRecord
 from prism_bench.spec.workload import LABELS
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ RecordsOption = Annotated[
     Path | None, typer.Option("--records", help="Keep the records that were measured in this folder.")
 ]
 DEFAULT_RUNS = Path("reports/runs")  # in a project below its storage, as every default below reports/
-# Old names of options that several commands have.
-TIME_LIMIT, RECORDS = {"--limit-seconds": "--time-limit"}, {"--keep": "--records"}
 
 
 def out() -> Console:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from prism_bench.cli import options
-from prism_bench.spec.case import Case
 from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.case import Case
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
-    from prism_bench.spec.case import Device
     from prism_bench.run import Forecast, Settings
+    from prism_bench.spec.case import Device
 
 
 class DescribedBackend(Protocol):

@@ -1,28 +1,22 @@
-"""Options of the commands that measure two builds in turn, and the place that measures them: this GPU, or a fleet."""
+"""Options of the commands that measure two builds in turn."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
 from prism_bench.analysis.compare.verdict import MOST, START
-from prism_bench.errors import UsageError
+from prism_bench.cli import options
 from prism_bench.cli.options.progress import progress_bar
 from prism_bench.cli.options.tuned import configured
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
-    from prism_bench.extensions.fleet import Fleet, FleetBoard
-    from prism_bench.cli.options.announcement import DescribedBackend
-    from prism_bench.run.interleave import Build, Growth
-    from prism_bench.run.sides import Choice, Sides
-    from prism_bench.record.run_record import RunRecord
     from prism_bench.io.saving import Saver
-    from prism_bench.extensions.fleet.pairs import PairJudge
+    from prism_bench.record.run_record import RunRecord
+    from prism_bench.run.interleave import Build, Growth
+    from prism_bench.run.sides import Choice
     from prism_bench.workflows.pairs import PairEffort, Records
 
 DEFAULT_NOISE = Path("reports/noise")
@@ -82,68 +76,3 @@ def measured(
     a, b = (configured(build.cases, effort.backend, effort.tuned) for build in builds)
     with progress_bar() as report:
         return measure_pair(builds, (a, b), effort, report, growth)
-
-
-@dataclass(frozen=True)
-class PairPlan:
-    """What is measured: both `sides`, with what `effort`, and what decides on more processes, here or on a fleet."""
-
-    sides: "Sides"
-    effort: "PairEffort"
-    growth: "Growth"
-    judge: "PairJudge"
-
-
-@dataclass(frozen=True)
-class PairPlace:
-    """Where pairs are measured: on the GPU of this process, or on the boards of a fleet."""
-
-    backend: "DescribedBackend"
-    fleet: "tuple[Fleet, Sequence[FleetBoard]] | None" = None
-
-    @property
-    def name(self) -> str:
-        """The name of the backend."""
-        return self.backend.name
-
-    def require(self, effort: "PairEffort") -> None:
-        """Raise a UsageError for an option that a fleet has no meaning for."""
-        given = {"--tuned": effort.tuned, "--time-limit": effort.limit is not None}
-        if self.fleet and any(given.values()):
-            raise UsageError(f"{next(name for name, one in given.items() if one)}: leave it out with --fleet")
-
-    def measured(self, plan: PairPlan) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
-        """Measure both sides; return the records and what keeps them."""
-        if self.fleet is None:
-            return measured(plan.sides.builds, plan.effort, plan.growth)
-        from prism_bench.extensions.fleet.options import fleet_progress
-        from prism_bench.extensions.fleet.pairs import PairWork, measure_pairs
-        from prism_bench.workflows.pairs import record_saver
-
-        workplace, boards = self.fleet
-        work = PairWork(plan.sides.builds, plan.effort, plan.growth.looks, plan.judge)
-        with fleet_progress() as report:
-            records = measure_pairs(workplace, boards, work, report)
-        for reason in work.given_up:
-            options.remark(reason, "yellow")
-        save = record_saver(plan.effort)
-        save.finish(records)
-        return records, save
-
-
-@contextmanager
-def opened_place(
-    fleet: str | None, workers: int | None, backend: str | None, catalogue: Path, *, quiet: bool
-) -> Iterator[PairPlace]:
-    """Yield the place that the options name; print what it is."""
-    if fleet is None:
-        if workers is not None:
-            raise UsageError(f"--workers {workers}: it is for --fleet")
-        yield PairPlace(options.choose_backend(backend, quiet=quiet))
-        return
-    from prism_bench.extensions.fleet import BoardBackend
-    from prism_bench.extensions.fleet.options import opened_fleet
-
-    name = backend or "cuda"
-    with opened_fleet(fleet, workers, name, catalogue, quiet=quiet) as (workplace, boards):
-        yield PairPlace(BoardBackend(name, boards[0]), (workplace, boards))

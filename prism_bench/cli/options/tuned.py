@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
+from prism_bench.cli.options.announcement import DescribedBackend
 from prism_bench.io import project
 from prism_bench.spec.case import Case
-from prism_bench.cli.options.announcement import DescribedBackend
 
 if TYPE_CHECKING:
     from prism_bench.workflows.tuning.applied import Applied

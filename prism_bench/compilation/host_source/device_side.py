@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from prism_bench.errors import CompilationFailed
 from prism_bench.compilation.host_source.includes import Include, ProjectFiles, is_program, need_a_host, project_root
 from prism_bench.compilation.host_source.items import Item, items_of
 from prism_bench.compilation.host_source.syntax import Macro, Node, Tree, line_of, nodes_of, parse
+from prism_bench.errors import CompilationFailed
 
 _PRELUDE = Path(__file__).with_name("implied_by_nvcc.h")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]')

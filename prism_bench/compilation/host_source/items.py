@@ -5,9 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from prism_bench.compilation.host_source.syntax import (
+    DEVICE,
+    Node,
+    Tree,
+    expanded,
+    first_defect,
+    function_name,
+    line_of,
+    nodes_of,
+)
 from prism_bench.errors import CompilationFailed
-from prism_bench.extensions.init.sources.cuda_kernels import function_name
-from prism_bench.compilation.host_source.syntax import DEVICE, Node, Tree, expanded, first_defect, line_of, nodes_of
 
 # keep: the device's; cut: the host's; reached: the device's if something of the device names it.
 Side = Literal["keep", "cut", "reached"]

@@ -199,3 +199,15 @@ def _parser() -> Any:
             "tree-sitter-cuda. Sources without host code work without it"
         ) from error
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cuda.language()))
+
+
+def function_name(node: Node, tree: Tree) -> str | None:
+    """Return the name of a function definition or declaration; None where a macro makes it."""
+    for declarator in nodes_of(node, "function_declarator"):
+        name = declarator.child_by_field_name("declarator")
+        if name is not None and name.type == "template_function":
+            name = name.child_by_field_name("name")
+        if name is not None and name.type in ("identifier", "field_identifier", "qualified_identifier"):
+            return tree.text(name)
+        return None
+    return None

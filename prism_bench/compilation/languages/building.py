@@ -10,24 +10,24 @@ from pathlib import Path
 
 import msgspec
 
-from prism_bench.spec.card import LaunchCard
-from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import compile_source, compiler_of, sass_hash
 from prism_bench.compilation import source_hash as cuda_hash
 from prism_bench.compilation.code import Resources, code_bytes
 from prism_bench.compilation.elf import check_card
+from prism_bench.compilation.languages.compiler_process import ask
+from prism_bench.compilation.languages.language import language
+from prism_bench.compilation.languages.messages import CompiledAnswer, CompileQuestion
 from prism_bench.compilation.python_source import python_hash, python_texts
+from prism_bench.compilation.toolchain import is_prebuilt, toolchain_of
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.io.files import cache_errors, cache_folder, family_folder, write_atomically
+from prism_bench.io.strict_json import json_text
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.instance import Instance
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.compilation.languages.compiler_process import ask
-from prism_bench.compilation.languages.language import language
-from prism_bench.compilation.languages.messages import CompileQuestion, CompiledAnswer
 from prism_bench.spec.parts import CUDA
-from prism_bench.io.strict_json import json_text
-from prism_bench.compilation.toolchain import is_prebuilt, toolchain_of
 
 PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards
 

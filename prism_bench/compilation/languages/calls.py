@@ -1,9 +1,9 @@
 """The callable of a spec as it runs: one in a form of another language is read again, with its real imports."""
 
-from prism_bench.spec.called import KernelCall, as_call
-from prism_bench.errors import SpecError
-from prism_bench.spec.kernel import KernelSpec, Variant
 from prism_bench.compilation.languages.child import real_module
+from prism_bench.errors import SpecError
+from prism_bench.spec.called import KernelCall, as_call
+from prism_bench.spec.kernel import KernelSpec, Variant
 from prism_bench.spec.parts import CUDA
 
 

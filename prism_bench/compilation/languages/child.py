@@ -1,7 +1,7 @@
 """The child process that a language's compiler runs in.
 
-Started as `python -m prism_bench.compilation.languages.child CHANNEL LANGUAGE`: the inherited descriptor of a socket, and the
-suffix of the language. It reads a kernel's file with its real imports, once for each content.
+Started as `python -m prism_bench.compilation.languages.child CHANNEL LANGUAGE`: the inherited descriptor of a
+socket, and the suffix of the language. It reads a kernel's file with its real imports, once for each content.
 """
 
 import sys
@@ -13,27 +13,27 @@ from zlib import crc32
 
 import numpy as np
 
-from prism_bench.spec.byname import line_in
+from prism_bench.catalogue.importer import catalogue_package, execute, module_name
 from prism_bench.compilation.elf import check_card
-from prism_bench.compilation.tools import measured_resources
-from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
-from prism_bench.io.files import family_folder
 from prism_bench.compilation.languages.guarded import GuardedArrays
 from prism_bench.compilation.languages.language import InterpretedLaunch, Language, language
 from prism_bench.compilation.languages.messages import (
-    CompileQuestion,
+    QUESTIONS,
     CompiledAnswer,
-    EmulateQuestion,
+    CompileQuestion,
     EmulatedAnswer,
+    EmulateQuestion,
     LanguageAnswer,
     LanguageQuestion,
-    QUESTIONS,
 )
-from prism_bench.catalogue.importer import catalogue_package, execute, module_name
+from prism_bench.compilation.tools import measured_resources
+from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
+from prism_bench.io.files import family_folder
 from prism_bench.io.workers.channel import FrameChannel
 from prism_bench.io.workers.child import end_with
 from prism_bench.io.workers.frames import Frame
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.byname import line_in
 
 _Reply = tuple[LanguageAnswer, Sequence[np.ndarray]]
 

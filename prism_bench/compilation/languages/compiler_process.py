@@ -13,15 +13,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from prism_bench.errors import CompilationFailed
 from prism_bench.compilation.languages.language import language
 from prism_bench.compilation.languages.messages import (
     ANSWERS,
-    EmulateQuestion,
     EmulatedAnswer,
+    EmulateQuestion,
     LanguageAnswer,
     LanguageQuestion,
 )
+from prism_bench.errors import CompilationFailed
 from prism_bench.io.workers.frames import Frame, FrameError
 from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
 from prism_bench.io.workers.refusal import Refusal

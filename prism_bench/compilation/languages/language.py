@@ -10,9 +10,9 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
-from prism_bench.spec.card import LaunchCard
 from prism_bench.errors import BackendUnavailable, SpecError, unknown
 from prism_bench.io.installation import pip_install
+from prism_bench.spec.card import LaunchCard
 from prism_bench.spec.instance import Constant, Instance
 from prism_bench.spec.libraries import Library
 

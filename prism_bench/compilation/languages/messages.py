@@ -2,10 +2,10 @@
 
 import msgspec
 
-from prism_bench.spec.card import LaunchCard
 from prism_bench.compilation.code import Resources
-from prism_bench.spec.instance import Instance
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.instance import Instance
 
 
 class CompileQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

@@ -8,8 +8,8 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from prism_bench.errors import SpecError
 from prism_bench.compilation.languages.language import Language
+from prism_bench.errors import SpecError
 
 
 class Placeholder:

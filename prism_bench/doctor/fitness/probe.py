@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Protocol
 
 from prism_bench.backends import Backend
-from prism_bench.spec.case import Case
+from prism_bench.catalogue.importer import catalogue_package, module_name
 from prism_bench.catalogue.listing import timed_cases
 from prism_bench.catalogue.load import load_spec
 from prism_bench.doctor.fitness.facts import Kind, ProbedKernel
@@ -14,7 +14,7 @@ from prism_bench.errors import MeasurementInvalid
 from prism_bench.io.files import default_folder
 from prism_bench.measure.limits import peaks_of
 from prism_bench.record.measurement import Sample
-from prism_bench.catalogue.importer import catalogue_package, module_name
+from prism_bench.spec.case import Case
 
 PROBED: Mapping[str, Kind] = {"copy[n=100000]": "small", "copy[n=67108864]": "bandwidth"}
 SECONDS = 10.0

@@ -1,1 +1,20 @@
-"""Continuous integration: nightly runs, histories, comments, digests and alerts."""
+"""Continuous integration: nightly runs, histories of records, comments on pull requests, digests, and alerts.
+
+nightly   one measured night of a catalogue, in parts that a killed job goes on from
+keeping   the history of records: a branch, a folder or a bucket
+asv_runs  the same samples handed over to asv
+comment, forges   the comment on a pull request, and where it is posted
+digest    what changed since a day
+alerts    webhooks, each alert once
+"""
+
+from prism_bench.extension import Extension
+
+EXTENSION = Extension(
+    "ci",
+    commands={
+        "digest": "commands.digest", "comment": "commands.comment", "nightly": "commands.nightly",
+        "history": "commands.history",
+    },
+    offers={"alerts": "alerts.tell:deliver", "raw samples": "raw_samples:kept_raw"},
+)  # fmt: skip

@@ -6,31 +6,19 @@ Shards hold what a trend and a verdict need of a record. Its raw samples are in 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.io.files import cache_folder, path_part, write_atomically
-from prism_bench.record.store.shards import ShardFolder
-from prism_bench.record.store.upkeep import removable
 from prism_bench.extensions.ci.keeping import HistoryTarget, history_target
 from prism_bench.extensions.ci.keeping.names import RECORDS
 from prism_bench.extensions.ci.keeping.targets import sound_contents
+from prism_bench.io.files import cache_folder, path_part, write_atomically
+from prism_bench.record.store.shards import ShardFolder
 
 _AT_ONCE = 64  # copies that are read at once
 _NOWHERE = "its raw samples are nowhere else: 'prism-bench history keep' keeps them"
 _DAMAGED = "its copy is missing or damaged"
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """Records that were removed, or would be; why others that are old enough stay, by file; the bytes of the former."""
-
-    removed: tuple[str, ...]
-    stay: Mapping[str, str]
-    bytes: int
 
 
 class KeptRaw:
@@ -101,27 +89,6 @@ def _name(path: Path) -> str:
     return "/".join((RECORDS, *path.parts[-2:]))
 
 
-def configured_raw() -> KeptRaw:
-    """Return the records of the history that the project configures, else of the default one."""
-    return KeptRaw(lambda: history_target(None))
-
-
-def prune(root: Path, before: str, used: Mapping[str, str], kept: KeptRaw | None, *, remove: bool) -> Pruned:
-    """Remove the records below `root` from before a time (ISO 8601, UTC) that shards hold; only count without `remove`.
-
-    Those that are `used` stay, by their names, and with `kept` those whose copy in this history is not the same.
-    """
-    found, stay = removable(root, before, used)
-    removed: list[str] = []
-    size = 0
-    problems = repeat(None) if kept is None else kept.problems(found)
-    for path, problem in zip(found, problems, strict=False):
-        file = path.relative_to(root).as_posix()
-        if problem:
-            stay[file] = problem
-            continue
-        removed.append(file)
-        size += path.stat().st_size
-        if remove:
-            path.unlink(missing_ok=True)
-    return Pruned(tuple(removed), stay, size)
+def kept_raw(address: str | None) -> KeptRaw:
+    """Return the records of the history at the address; without one of that which the project configures."""
+    return KeptRaw(lambda: history_target(address))

@@ -29,8 +29,8 @@ from prism_bench.extensions.claims.document import (
 )
 from prism_bench.measure.limits import Limits, measured_limits, peaks_of
 from prism_bench.record.measurement import Measurement
-from prism_bench.report.cells import times_text
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.report.cells import times_text
 
 CONFIDENCE = 0.95
 # Boards and hosts of one kind differ by a share of a time and by seconds of a launch, as standard deviations. Chosen so

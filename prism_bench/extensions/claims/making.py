@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from prism_bench.spec.card import LaunchCard
-from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import sass_hash
+from prism_bench.compilation.languages import BuiltCode, build, build_request
+from prism_bench.compilation.languages.code_facts import source_identity
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.claims.derived import (
     HIDDEN,
@@ -38,10 +38,10 @@ from prism_bench.extensions.claims.document import (
     sha256,
 )
 from prism_bench.extensions.claims.packing import files_of, hashes, packed
-from prism_bench.compilation.languages import BuiltCode, build, build_request
-from prism_bench.compilation.languages.code_facts import source_identity
-from prism_bench.spec.launch import Launch, Zero
 from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.launch import Launch, Zero
 
 LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed
 _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run import Progress, Settings, Watching, run
 from prism_bench.run.ceilings import ceiling_cases
 from prism_bench.run.interleave import Build, interleaved, pair_settings
-from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.spec.case import Case
 
 PROCESSES = 5  # of each side: Student's t of 8 degrees of freedom
 

@@ -6,13 +6,13 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation.program import cuda_files
 from prism_bench.compilation.python_source import python_files
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError
 from prism_bench.extensions.claims.document import ClaimSide, PackedFile, sha256
 from prism_bench.io.files import default_folder
+from prism_bench.spec.case import Case
 
 _TEXT, _ZLIB = "text", "zlib+base64"
 _LARGEST_FILE = 16 << 20  # bytes, unpacked: a cubin holds its PTX as text, and shrinks to a fifth

@@ -15,9 +15,9 @@ from prism_bench.extensions.claims.inside import written_inside
 from prism_bench.extensions.claims.picture import badge, ratios_picture, times_picture
 from prism_bench.extensions.claims.replay_document import Replay
 from prism_bench.io.files import write_atomically
+from prism_bench.record.run_record import RunRecord, decode
 from prism_bench.report.cells import times_text
 from prism_bench.report.templating import environment
-from prism_bench.record.run_record import RunRecord, decode
 from prism_bench.units import count_text, rate_text, time_text
 
 _OPTIONAL = {"clock": "SM clock", "registers": "Registers", "code": "Code"}  # columns that may be unknown to all rows

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import sass_hash
 from prism_bench.compilation.code import toolchain
 from prism_bench.compilation.program import compiler_of
 from prism_bench.extensions.claims.making import built_for
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.parts import CUDA
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from math import hypot
 
 from prism_bench.backends import Backend
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.code import toolchain
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError
@@ -21,8 +20,9 @@ from prism_bench.io.files import default_folder
 from prism_bench.measure.limits import Limits
 from prism_bench.measure.plausibility import LaunchWork, is_fp32
 from prism_bench.measure.plausibility import judge as plausible
-from prism_bench.run.verification import complaint, passed, verify
 from prism_bench.record.run_record import RunRecord
+from prism_bench.run.verification import complaint, passed, verify
+from prism_bench.spec.case import Case, Device
 from prism_bench.units import time_text
 
 Compiling = Callable[[Case, Device], RecompiledCode | None]

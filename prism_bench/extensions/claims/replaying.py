@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from prism_bench.record import identity
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, ResultsError
@@ -28,10 +27,11 @@ from prism_bench.extensions.claims.measuring import (
 from prism_bench.extensions.claims.packing import case_in, catalogue_at, contents_of
 from prism_bench.extensions.claims.replay_checks import ReplaySide, SideChecks
 from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay, ReplayCheck
+from prism_bench.io.temporaries import temporary_folder
+from prism_bench.record import identity
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run import PROTOCOL, Progress
 from prism_bench.run.interleave import Build
-from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.io.temporaries import temporary_folder
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from prism_bench.record import store
 from prism_bench.analysis import rivals
 from prism_bench.backends import open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError, unknown
-from prism_bench.record.formats import read_foreign
 from prism_bench.extensions.claims.derived import ClaimContest, baseline_name
 from prism_bench.extensions.claims.document import PEER, Claim
 from prism_bench.extensions.claims.making import NoSource, SideSource, claim_of
 from prism_bench.extensions.claims.measuring import ClaimEffort, measured_builds, measured_peers, with_ceilings
-from prism_bench.run.sides import WORKING_TREE, Choice, Sides, opened
+from prism_bench.record import store
+from prism_bench.record.formats import read_foreign
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.units import count_text
+from prism_bench.run.sides import WORKING_TREE, Choice, Sides, opened
+from prism_bench.spec.case import Case
 from prism_bench.spec.workload import LABELS
+from prism_bench.units import count_text
 
 _Found = TypeVar("_Found")
 

@@ -7,25 +7,11 @@ describe        what boards report of themselves
 placement       which board measures which kernel
 job             one job in a worker, alone on its GPU
 dispatch        who gets what next; the work of lost workers is planned anew
+place           what `--fleet` opens for a command
 catalogue_run   a run of a catalogue, from the measured blocks of all boards
+pairs, tuning   two builds in turn, and trials of configurations, on all boards
 """
 
-from prism_bench.extensions.fleet.board import BoardBackend, FleetBoard
-from prism_bench.extensions.fleet.catalogue_run import FleetProgress, FleetRun
-from prism_bench.extensions.fleet.describe import boards_of
-from prism_bench.extensions.fleet.dispatch import BoardState
-from prism_bench.extensions.fleet.fleet import Fleet, opened
-from prism_bench.extensions.fleet.spec import FleetSpec, parse
+from prism_bench.extension import Extension
 
-__all__ = [
-    "BoardBackend",
-    "BoardState",
-    "Fleet",
-    "FleetBoard",
-    "FleetProgress",
-    "FleetRun",
-    "FleetSpec",
-    "boards_of",
-    "opened",
-    "parse",
-]
+EXTENSION = Extension("fleet", offers={"fleet": "place:opened_place"})

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.extensions.fleet.board import FleetBoard
@@ -16,11 +15,12 @@ from prism_bench.extensions.fleet.describe import replacements
 from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
 from prism_bench.extensions.fleet.fleet import Fleet
 from prism_bench.extensions.fleet.placement import Schedule, costed_groups, job_overhead, last_boards
+from prism_bench.io.saving import Due
+from prism_bench.record.run_record import RunRecord
 from prism_bench.run.ceilings import anchor_cases, ceiling_cases
 from prism_bench.run.forecast import MOST_READ, ROUGH, costs_of
 from prism_bench.run.settings import Settings
-from prism_bench.record.run_record import RunRecord
-from prism_bench.io.saving import Due
+from prism_bench.spec.case import Case
 
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"
 BLOCK_SECONDS = 90.0  # of a job at least

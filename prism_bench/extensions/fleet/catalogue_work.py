@@ -5,22 +5,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench.record import identity
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.io.files import CACHE_REFUSED
 from prism_bench.extensions.fleet.board import FleetBoard
 from prism_bench.extensions.fleet.describe import place_of
 from prism_bench.extensions.fleet.dispatch import BoardRefused, BoardState
 from prism_bench.extensions.fleet.measured_block import CALL
 from prism_bench.extensions.fleet.placement import CaseGroup
+from prism_bench.io.files import CACHE_REFUSED
+from prism_bench.record import identity
+from prism_bench.record.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.lanes import lanes_for
 from prism_bench.run.merge import merge
 from prism_bench.run.record_builder import RunClock
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
-from prism_bench.record.run_record import CaseResult, RunRecord, decode_case
+from prism_bench.spec.case import Case
 
 
 @dataclass

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench import __version__
-from prism_bench.record import identity
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.io.files import default_folder
 from prism_bench.extensions.fleet.board import (
     BoardClaim,
     FleetBoard,
@@ -22,16 +20,18 @@ from prism_bench.extensions.fleet.board import (
 )
 from prism_bench.extensions.fleet.fleet import Fleet, is_loss
 from prism_bench.extensions.fleet.job import JobChannel
-from prism_bench.spec.host_plan import Device
-from prism_bench.run.orders import MeasuringOrder
-from prism_bench.run.places import HERE
-from prism_bench.run.settings import Settings, to_plain
+from prism_bench.io.files import default_folder
 from prism_bench.io.saving import warn
 from prism_bench.io.workers.handle import START_SECONDS
 from prism_bench.io.workers.process import WorkerDied, died_at_start, work
+from prism_bench.record import identity
+from prism_bench.run.orders import MeasuringOrder
+from prism_bench.run.places import HERE
+from prism_bench.run.settings import Settings, to_plain
+from prism_bench.spec.host_plan import Device
 
 CALL = f"{__name__}:described"
-PACKAGE = Path(__file__).parent.parent
+PACKAGE = Path(__file__).parents[2]
 _OWN = ("uuid", "software", "board")  # of the facts: what may differ from board to board, and what is listed apart
 
 

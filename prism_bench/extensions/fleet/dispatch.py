@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from prism_bench.io import interrupts
 from prism_bench.errors import BackendUnavailable, CacheUnavailable
 from prism_bench.extensions.fleet.board import FleetBoard
-from prism_bench.extensions.fleet.fleet import Fleet, JobMessage, LOOK_SECONDS, failure, is_loss
+from prism_bench.extensions.fleet.fleet import LOOK_SECONDS, Fleet, JobMessage, failure, is_loss
 from prism_bench.extensions.fleet.placement import CaseGroup, Schedule
+from prism_bench.io import interrupts
 from prism_bench.io.saving import warn
 
 RESULT_SECONDS = 60.0  # for the result of a job that has ended

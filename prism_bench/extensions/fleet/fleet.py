@@ -11,7 +11,7 @@ from typing import Any
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.fleet.board import BoardClaim, SeenWorker
 from prism_bench.extensions.fleet.cluster import connected, described
-from prism_bench.extensions.fleet.job import JobOrder, TOPIC, carry_out, look, stop
+from prism_bench.extensions.fleet.job import TOPIC, JobOrder, carry_out, look, stop
 from prism_bench.extensions.fleet.spec import FleetSpec
 
 LOOK_SECONDS = 0.5  # between two looks at which workers there are

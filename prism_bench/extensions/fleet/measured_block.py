@@ -9,11 +9,11 @@ from typing import Any
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.extensions.fleet.describe import folder_of
 from prism_bench.extensions.fleet.job import JobChannel
+from prism_bench.io.workers.process import WorkerDied
+from prism_bench.record.run_record import CaseResult, encode_case
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.driver import Progress
 from prism_bench.run.settings import Settings, from_plain
-from prism_bench.record.run_record import CaseResult, encode_case
-from prism_bench.io.workers.process import WorkerDied
 
 CALL = f"{__name__}:measure"
 

@@ -1,53 +1,30 @@
 """Two builds on a fleet: each board measures both sides of its kernels in turn, as a comparison on one GPU does."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prism_bench.analysis.compare.comparison import by_name, by_workload, compare, undecided
-from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.verdict import VerdictRules
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.fleet import BoardState, Fleet, FleetBoard, FleetProgress
-from prism_bench.extensions.fleet.catalogue_run import block_seconds
+from prism_bench.extensions.fleet.board import FleetBoard
+from prism_bench.extensions.fleet.catalogue_run import FleetProgress, block_seconds
 from prism_bench.extensions.fleet.describe import replacements
-from prism_bench.extensions.fleet.dispatch import Dispatcher
+from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
+from prism_bench.extensions.fleet.fleet import Fleet
 from prism_bench.extensions.fleet.job import JobChannel
 from prism_bench.extensions.fleet.placement import CaseGroup, Schedule, grouped
+from prism_bench.record.run_record import RunRecord, decode, encode
 from prism_bench.run import Progress, Settings
 from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings
 from prism_bench.run.merge import merge
 from prism_bench.run.places import measuring
-from prism_bench.record.run_record import RunRecord, decode, encode
-from prism_bench.workflows.pairs import PairEffort, Records
+from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
 
 CALL = f"{__name__}:measure"
 PAIR_SECONDS = 3.0  # of a case on both sides in one pair of processes, about
-
-
-@dataclass(frozen=True)
-class PairJudge:
-    """What decides in a job whether a case needs more processes: the command's own rules, on the job's cases.
-
-    `noise` is the folder of noise floors, `across` what the sides differ in, `changed` the cases of other code.
-    """
-
-    noise: str
-    rules: VerdictRules
-    across: str
-    metric: str | None = None
-    changed: tuple[str, ...] = ()
-
-    def undecided(self, records: Records) -> tuple[Collection[str], Collection[str]]:
-        """Return the names of the cases of either side that more processes may decide."""
-        a, b = records
-        key = by_workload if self.across == "variants" else by_name
-        floors = stored_noise(b.machine["id"], Path(self.noise))
-        found = compare(a, b, floors, self.rules, metric=self.metric, key=key, changed=self.changed)
-        return undecided(found, records, key)
 
 
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:

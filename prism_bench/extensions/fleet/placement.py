@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prism_bench.spec.case import Case
-from prism_bench.run.case_costs import CaseCosts
 from prism_bench.record.run_record import RunRecord
+from prism_bench.run.case_costs import CaseCosts
+from prism_bench.spec.case import Case
 
 
 @dataclass(frozen=True)

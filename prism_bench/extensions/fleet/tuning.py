@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.analysis.compare.tuning import Searched
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.fleet import BoardState, Fleet, FleetBoard, FleetProgress
-from prism_bench.extensions.fleet.catalogue_run import block_seconds
+from prism_bench.extensions.fleet.board import FleetBoard
+from prism_bench.extensions.fleet.catalogue_run import FleetProgress, block_seconds
 from prism_bench.extensions.fleet.describe import folder_of, place_of, replacements
-from prism_bench.extensions.fleet.dispatch import Dispatcher
+from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
+from prism_bench.extensions.fleet.fleet import Fleet
 from prism_bench.extensions.fleet.job import JobChannel
 from prism_bench.extensions.fleet.placement import CaseGroup, Schedule
-from prism_bench.spec.host_plan import Device
-from prism_bench.run import Progress
-from prism_bench.record.run_record import decode_measurement, encode_measurement
 from prism_bench.io.saving import Due
+from prism_bench.record.run_record import decode_measurement, encode_measurement
+from prism_bench.run import Progress
+from prism_bench.spec.case import Case
+from prism_bench.spec.host_plan import Device
 from prism_bench.workflows.trials import Bench
 from prism_bench.workflows.tuning_session import TuningFound, TuningPlan, TuningResult, TuningSession
 

@@ -14,12 +14,10 @@ A program defines what is computed; the spec file `kernels/<family>/<name>.py` h
 `prism-bench fuse` writes the CUDA source, `kernels/<family>/generated/<name>.cu`.
 """
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from prism_bench.extension import Extension, SitePage
-from prism_bench.moved import under_new_name
 
 if TYPE_CHECKING:
     from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName, names
@@ -34,7 +32,6 @@ _HOMES = {  # fetched on first use: every command lists the extensions, and few 
     "stages": ("ColumnSums", "Map", "Nearest", "Product", "Reduce", "RowDots", "Within"),
 }
 _HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
-_FORMER = {"Choice": "FunctionChoice", "Form": "ProgramForm", "Program": "FusionProgram", "Shared": "SharedName"}
 
 __all__ = [
     "EXTENSION",
@@ -44,16 +41,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in _FORMER:
-        warnings.warn(f"{name} is now {_FORMER[name]}; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
-        name = _FORMER[name]
     if name not in _HOME:
-        return under_new_name(__name__, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 
 
 EXTENSION = Extension(
     "fusion",
-    commands=("commands.fuse", "commands.precision", "commands.fusion", "commands.overlap"),
+    commands={
+        "fuse": "commands.fuse", "precision": "commands.precision", "fusion": "commands.fusion",
+        "overlap": "commands.overlap",
+    },
     pages=(SitePage("fusion", "Fusion", "report.page:page", "guides/fusion.html"),),
 )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.extensions.fusion.asking import Asking
 from prism_bench.extensions.fusion.expression import names_in
 from prism_bench.extensions.fusion.includes import Includes
@@ -12,6 +11,7 @@ from prism_bench.extensions.fusion.kernel_code import EntryCall, KernelCode, at_
 from prism_bench.extensions.fusion.plan import FusionPlan
 from prism_bench.extensions.fusion.refusals import cannot_fuse
 from prism_bench.extensions.fusion.stages import ColumnSums
+from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.spec.kernel import Launch
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, cast
 
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_to_ptx, nvrtc_version, source_hash
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion.declarations import Declaration, declares
 from prism_bench.io.files import GENERATED, spec_file, write_atomically
 from prism_bench.io.strict_json import json_text
+from prism_bench.spec.case import Device
 
 ARCHITECTURE = "90"
 HOPPER = Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=90)

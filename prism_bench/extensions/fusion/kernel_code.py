@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prism_bench.spec.arguments import Scalar, Scratch
 from prism_bench.extensions.fusion.cuda_text import class_of, cuda
 from prism_bench.extensions.fusion.expression import Expression, FunctionChoice, Name, functions_in, names_in, replaced
 from prism_bench.extensions.fusion.includes import Includes
 from prism_bench.extensions.fusion.plan import FusionPlan
 from prism_bench.extensions.fusion.stages import Tiled
+from prism_bench.spec.arguments import Scalar, Scratch
 
 WIDTH = 120
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.extensions.fusion.asking import Asking
 from prism_bench.extensions.fusion.cuda_text import cuda, terms
 from prism_bench.extensions.fusion.expression import Expression, Name, names_in, replaced
@@ -25,6 +24,7 @@ from prism_bench.extensions.fusion.kernel_code import (
 from prism_bench.extensions.fusion.plan import FusionPlan
 from prism_bench.extensions.fusion.stages import REDUCTIONS, Nearest, Within
 from prism_bench.extensions.fusion.sums import finish
+from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.spec.kernel import Launch
 
 _CLOUD = 3  # arrays of points that Cloud takes

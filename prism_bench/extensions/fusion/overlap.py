@@ -15,9 +15,9 @@ import numpy as np
 
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow, Fork, Runnable
-from prism_bench.spec.case import Case
 from prism_bench.errors import UsageError, VerificationFailed
 from prism_bench.measure import shuffled
+from prism_bench.spec.case import Case
 from prism_bench.units import count_text
 
 SAMPLES, WARM_UP = 15, 3

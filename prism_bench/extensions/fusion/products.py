@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.extensions.fusion.asking import Asking
 from prism_bench.extensions.fusion.cuda_text import cuda
 from prism_bench.extensions.fusion.expression import FunctionChoice
@@ -13,6 +12,7 @@ from prism_bench.extensions.fusion.kernel_code import EntryCall, KernelCode, hea
 from prism_bench.extensions.fusion.plan import FusionPlan
 from prism_bench.extensions.fusion.refusals import epilogue
 from prism_bench.extensions.fusion.stages import Product
+from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.spec.kernel import Launch
 
 _GLOBAL = "__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)"

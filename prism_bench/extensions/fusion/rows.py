@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.extensions.fusion.asking import Asking
 from prism_bench.extensions.fusion.expression import Expression, names_in
 from prism_bench.extensions.fusion.includes import Includes
@@ -21,6 +20,7 @@ from prism_bench.extensions.fusion.plan import FusionPlan
 from prism_bench.extensions.fusion.refusals import cannot_fuse
 from prism_bench.extensions.fusion.stages import REDUCTIONS, Reduce, RowDots
 from prism_bench.extensions.fusion.sums import finish
+from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.spec.kernel import Launch
 
 

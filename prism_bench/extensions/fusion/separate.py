@@ -6,7 +6,6 @@ What one launch hands on to the next is in memory meanwhile. The fused kernel is
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prism_bench.spec.arguments import Scalar, Scratch
 from prism_bench.extensions.fusion import columns, sums
 from prism_bench.extensions.fusion.asking import Asking
 from prism_bench.extensions.fusion.cuda_text import cuda
@@ -17,6 +16,7 @@ from prism_bench.extensions.fusion.plan import planned
 from prism_bench.extensions.fusion.program import FusionProgram, Input
 from prism_bench.extensions.fusion.shapes import Axes, axes_of, extents, in_order, operands
 from prism_bench.extensions.fusion.stages import ColumnSums, Map, Reduce, Stage
+from prism_bench.spec.arguments import Scalar, Scratch
 from prism_bench.spec.kernel import Launch
 
 VARIANT = "separate"

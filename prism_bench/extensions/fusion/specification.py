@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar
-from prism_bench.spec.budget import Budget
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion import separate
 from prism_bench.extensions.fusion.asking import Asking
@@ -22,6 +20,8 @@ from prism_bench.extensions.fusion.source import FusedForm, FusedProgram, fused_
 from prism_bench.extensions.fusion.stages import AS_BITS, Product
 from prism_bench.extensions.fusion.work import operations
 from prism_bench.io.files import GENERATED
+from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar
+from prism_bench.spec.budget import Budget
 from prism_bench.spec.inputs import Fill
 from prism_bench.spec.kernel import Chain, KernelSpec, Rule, Variant
 from prism_bench.spec.peer import Peer, as_peer

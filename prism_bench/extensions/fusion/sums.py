@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.extensions.fusion.asking import Asking
 from prism_bench.extensions.fusion.cuda_text import cuda
 from prism_bench.extensions.fusion.expression import Expression, Name, names_in, replaced
@@ -20,6 +19,7 @@ from prism_bench.extensions.fusion.kernel_code import (
 from prism_bench.extensions.fusion.plan import FusionPlan
 from prism_bench.extensions.fusion.refusals import cannot_fuse
 from prism_bench.extensions.fusion.stages import REDUCTIONS
+from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.spec.kernel import Launch
 
 

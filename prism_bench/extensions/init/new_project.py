@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import UsageError
-from prism_bench.io.installation import published_source
-from prism_bench.extensions.init.parts import ProjectFacts, REMOTE, configuration_file, example_files, part_files
+from prism_bench.extensions.init.parts import REMOTE, ProjectFacts, configuration_file, example_files, part_files
 from prism_bench.extensions.init.skeletons import FoundFiles, skeleton_files
 from prism_bench.extensions.init.writing import LeftFile, PlannedFile, WrittenFiles, write
+from prism_bench.io.installation import published_source
 
 
 @dataclass(frozen=True)

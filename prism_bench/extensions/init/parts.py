@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.io import project
 from prism_bench.catalogue.load import require_definition
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.io.installation import git_output, pip_install, published_source
-from prism_bench.run.worktree import default_branch
 from prism_bench.extensions.init.writing import DRAFT, LeftFile, PlannedFile
+from prism_bench.io import project
+from prism_bench.io.installation import git_output, pip_install, published_source
 from prism_bench.io.strict_json import quoted
+from prism_bench.run.worktree import default_branch
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -81,7 +81,7 @@ def part_files(part: str, facts: ProjectFacts) -> list[PlannedFile]:
 
 def _suites() -> list[Path]:
     """Return the files of the asv suites: inside the package when installed, next to it in a checkout."""
-    package = Path(__file__).parent.parent
+    package = Path(__file__).parents[2]
     folder = next(one for one in (package / "suites", package.parent / "suites") if one.is_dir())
     return [folder / name for name in _SUITES]
 

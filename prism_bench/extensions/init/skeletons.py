@@ -7,11 +7,11 @@ from itertools import count
 from pathlib import Path
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.init.writing import DRAFT, PlannedFile
 from prism_bench.extensions.init.sources.found import FoundKernel, FoundOperator, Skeleton
 from prism_bench.extensions.init.sources.operator_skeleton import operator_skeleton
 from prism_bench.extensions.init.sources.scan import scan
 from prism_bench.extensions.init.sources.skeleton import skeleton
+from prism_bench.extensions.init.writing import DRAFT, PlannedFile
 
 
 @dataclass(frozen=True)

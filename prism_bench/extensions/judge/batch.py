@@ -22,10 +22,10 @@ from prism_bench.extensions.judge.plain_words import printable, readable
 from prism_bench.extensions.judge.submission import identity_of, read_submission
 from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
 from prism_bench.io.files import write_atomically
+from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
 from prism_bench.monitor.devices import VISIBLE, devices, visible
 from prism_bench.monitor.nvml import opened
 from prism_bench.report.site.page import file_name
-from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
 
 CANDIDATE_SECONDS, LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and to end what it started after a signal
 _TIMED = ("right", "unchecked")  # rulings of what a GPU launches

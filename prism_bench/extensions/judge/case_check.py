@@ -1,11 +1,11 @@
 """Check of one case of a submission on the emulator: on which inputs it is launched, and what is compared."""
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.extensions.judge.hidden import changed_inputs
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
-from prism_bench.spec.kernel import KernelSpec
 from prism_bench.run.verification import Entry, compare_outputs, complaint, passed, verify_prepared
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import KernelSpec
 
 
 class CaseCheck:

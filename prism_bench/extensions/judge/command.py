@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from prism_bench.extensions.judge.task import JudgeTask
     from prism_bench.extensions.judge.verdict import JudgeVerdict
 
-NAME = "judge"
 
 
 def command(

@@ -10,12 +10,12 @@ from time import monotonic
 import numpy as np
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.spec.case import Case, Device
 from prism_bench.emulator.isolation import own_children
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.spec.inputs import InputArray, ONE_BY_ONE
-from prism_bench.spec.kernel import KernelSpec
 from prism_bench.run.verification import passed, verify
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import ONE_BY_ONE, InputArray
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import Workload
 
 HIDDEN = "hidden"  # label of a case whose size was drawn

@@ -16,6 +16,8 @@ from prism_bench.backends.host_code import code_of, host_module
 from prism_bench.compilation import compile_source
 from prism_bench.compilation.disassembly import listing_of
 from prism_bench.compilation.instruction_kinds import MEMORY_BARRIER, kind_of, opcode_of
+from prism_bench.compilation.languages.child import real_module
+from prism_bench.compilation.languages.language import language
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.emulator import entry_not_emulated, not_emulated
 from prism_bench.emulator.buffers import DeviceBuffer
@@ -38,8 +40,6 @@ from prism_bench.extensions.judge.messages import (
     MachineCodeQuestion,
 )
 from prism_bench.extensions.judge.precision_census import precision_census
-from prism_bench.compilation.languages.child import real_module
-from prism_bench.compilation.languages.language import language
 from prism_bench.io.workers.channel import FrameChannel
 from prism_bench.io.workers.child import end_with
 from prism_bench.io.workers.frames import Frame

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from prism_bench.backends.base import Runnable
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
-from prism_bench.spec.case import Case
 from prism_bench.emulator.messages import pack_arguments
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
@@ -17,6 +16,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.judged_spec import LARGEST_EMULATED, check_scratch
 from prism_bench.extensions.judge.messages import HostLaunchQuestion
+from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 
 TOO_MANY = "too many threads"  # a finding about this machine's memory, not about the kernel

@@ -5,10 +5,10 @@ from statistics import median
 
 import msgspec
 
-from prism_bench.spec.case import Case
 from prism_bench.extensions.judge.hidden import HIDDEN
 from prism_bench.extensions.judge.verdict import JudgedTime, TimeKind
 from prism_bench.measure.statistics import median_interval
+from prism_bench.spec.case import Case
 
 
 def judged_time(

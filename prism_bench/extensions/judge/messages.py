@@ -5,13 +5,13 @@ Arrays and machine code travel behind the message, in the same frame.
 
 import msgspec
 
-from prism_bench.spec.card import LaunchCard
 from prism_bench.compilation.code import Resources
 from prism_bench.emulator.messages import ArgumentPlace
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
-from prism_bench.spec.instance import Instance
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.instance import Instance
 
 
 class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

@@ -7,7 +7,6 @@ from functools import cache, partial
 from random import Random
 
 from prism_bench.backends import Backend, open_backend
-from prism_bench.spec.case import Case, Device
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ProfilerError
 from prism_bench.extensions.judge.hidden import HIDDEN
@@ -24,9 +23,10 @@ from prism_bench.extensions.judge.referee.session import (
 )
 from prism_bench.extensions.judge.referee.watch import LaunchWatch, installed_watch
 from prism_bench.extensions.judge.rival_times import PeerClock, ceiling_times
+from prism_bench.io.workers.child import children_of
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.parts import CUDA
-from prism_bench.io.workers.child import children_of
 from prism_bench.spec.workload import Workload
 
 _RUNNERS = 4  # of the task's own kernel, two of the submission, and one for the machine's state afterwards

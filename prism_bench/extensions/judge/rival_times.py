@@ -5,13 +5,13 @@ from contextlib import nullcontext
 
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Runnable
-from prism_bench.spec.case import Case
 from prism_bench.errors import PrismBenchError
 from prism_bench.extensions.judge.judged_time import judged_time, least_time
 from prism_bench.extensions.judge.referee.turns import Turn
 from prism_bench.extensions.judge.verdict import JudgedTime
 from prism_bench.run.peers import PEER_TOLERANCE
 from prism_bench.run.verification import compare_outputs, complaint, passed
+from prism_bench.spec.case import Case
 
 BUS = "memory bus, by its clock and width"
 ARITHMETIC = "arithmetic, tensor cores at their narrowest type"

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from prism_bench.spec.case import Case
 from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED
 from prism_bench.extensions.judge.verdict import CheckedCase
+from prism_bench.spec.case import Case
 from prism_bench.units import count_text
 
 NAMED = 3  # cases of a reason that are named, not counted

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.submission import (
     MOST_LAUNCHES,
@@ -20,6 +19,7 @@ from prism_bench.extensions.judge.submission import (
     CardScratch,
     SubmissionCard,
 )
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec, Launch, Zero
 from prism_bench.spec.parts import CUDA
 from prism_bench.units import count_text

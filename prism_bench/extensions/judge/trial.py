@@ -9,7 +9,6 @@ from random import Random
 from time import perf_counter
 
 from prism_bench.backends.numpy_reference import open_backend as open_reference
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation.disassembly import PROGRAM
 from prism_bench.compilation.tools import tool
@@ -37,9 +36,10 @@ from prism_bench.extensions.judge.skipped import SkippedCases
 from prism_bench.extensions.judge.submission import Submission, identity_of
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
+from prism_bench.io.workers.jail import jail_maker
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.parts import CUDA
-from prism_bench.io.workers.jail import jail_maker
 
 MODES = ("fast", "race")
 PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))

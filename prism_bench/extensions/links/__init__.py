@@ -10,4 +10,4 @@ session        one task: verify, or time and verify again
 
 from prism_bench.extension import Extension
 
-EXTENSION = Extension("links", commands=("command",))
+EXTENSION = Extension("links", commands={"links": "command"})

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.io import interrupts, project
 from prism_bench.cli import options
 from prism_bench.cli.options import pairs
 from prism_bench.cli.options.progress import progress_bar
+from prism_bench.io import interrupts, project
 from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.extensions.links.operations import GroupCase
-    from prism_bench.run.task_run import TaskPlan
     from prism_bench.record.run_record import RunRecord
+    from prism_bench.run.task_run import TaskPlan
 
-NAME = "links"
 DEFAULT_KEPT = Path("reports/links")
 
 _NamesArgument = Annotated[
@@ -98,9 +97,9 @@ def _shown(record: "RunRecord", json: bool) -> int:
 
 
 def _read(source: Path) -> "RunRecord":
-    from prism_bench.record import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.links.results import rows
+    from prism_bench.record import store
 
     path = store.newest(source) if source.is_dir() else source
     record = store.read(path)

@@ -5,7 +5,6 @@ from time import perf_counter
 
 import numpy as np
 
-from prism_bench.spec.case import Device
 from prism_bench.emulator import HostBuffer, compile_source
 from prism_bench.errors import BackendUnavailable, VerificationFailed
 from prism_bench.extensions.links.fused import EVERYTHING, MEET, PARTS, SOURCE, FusedLaunch, fused_launch
@@ -13,6 +12,7 @@ from prism_bench.extensions.links.group import DeviceGroup, GroupCall
 from prism_bench.extensions.links.operations import GroupCase
 from prism_bench.io.files import shared_with
 from prism_bench.record.measurement import Sample
+from prism_bench.spec.case import Device
 
 SMALL = Device(sm_count=2)  # so that blocks have several tiles
 

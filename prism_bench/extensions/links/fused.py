@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.spec.case import Device
 from prism_bench.extensions.links.operations import Axes
+from prism_bench.spec.case import Device
 
 SOURCE = Path(__file__).with_name("matmul_all_reduce.cu")
 MEET = "meet"

@@ -6,9 +6,9 @@ from math import prod
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.errors import UsageError, unknown
-from prism_bench.spec.tolerance import Tolerance, UNIT_ROUNDOFF, exact, normwise
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance, exact, normwise
 
 Axes = Mapping[str, int]
 Inputs = Sequence[Mapping[str, AnyArray]]  # by device

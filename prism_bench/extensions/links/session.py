@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray
 from prism_bench.backends import Backend
 from prism_bench.backends.null import NullBackend
-from prism_bench.spec.deviation import compare
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, PrismBenchError
 from prism_bench.extensions.links.emulated_group import EmulatedGroup
 from prism_bench.extensions.links.group import DeviceGroup, GroupCall
@@ -15,8 +13,10 @@ from prism_bench.extensions.links.host_group import HostGroup
 from prism_bench.extensions.links.operations import GroupCase, case_of, with_terms
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.record.measurement import Measurement
-from prism_bench.run.verification import Entry
 from prism_bench.record.run_record import CaseResult, Status
+from prism_bench.run.verification import Entry
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.deviation import compare
 
 FAMILY = "links"
 CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)

@@ -7,16 +7,10 @@ from prism_bench.extensions.memory.source import Source
 from prism_bench.extensions.memory.state import PoolState
 from prism_bench.extensions.memory.trace import Event, Trace
 from prism_bench.extensions.memory.tracker import Tracker
-from prism_bench.moved import under_new_name
 
 __all__ = ["EXTENSION", "Event", "Lease", "PoolLimits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
 
 EXTENSION = Extension(
-    "memory", commands=("command",), pages=(SitePage("memory", "Memory", "page:page", "guides/memory.html"),),
+    "memory", commands={"memory": "command"}, pages=(SitePage("memory", "Memory", "page:page", "guides/memory.html"),),
     checks=("checks:checks",),
-    readers="reader_subjects:subjects",
 )  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    return under_new_name(__name__, name)

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
-from prism_bench.errors import UsageError
 from prism_bench.cli.options import pairs
 from prism_bench.cli.options.progress import progress_bar
-from prism_bench.run.places import worker_of
+from prism_bench.errors import UsageError
+from prism_bench.io import interrupts
 from prism_bench.io.saving import Saver
+from prism_bench.run.places import worker_of
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.extensions.memory.contest import Contest
+    from prism_bench.record.run_record import RunRecord
     from prism_bench.run.task_run import TaskPlan
     from prism_bench.run.task_worker import Programs
-    from prism_bench.record.run_record import RunRecord
 
-NAME = "memory"
-RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 PLACE = worker_of("prism_bench.extensions.memory.worker")
 
 
@@ -102,10 +100,10 @@ def _count(demo: bool, paths: list[Path], json: bool) -> None:
 
 
 def _read(folder: Path) -> "Contest":
-    from prism_bench.record import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.memory.contest import contest
     from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.record import store
 
     kept = [name for name in ALLOCATORS if (folder / name).is_dir()]
     if not kept:

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from prism_bench.io.documents import json_of
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import json_of
+from prism_bench.record.run_record import JsonTable
 from prism_bench.report.cells import times_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.record.run_record import JsonTable
 from prism_bench.units import bytes_text, count_text, time_text
 
 _FILES = {"contest": "memory.json", "pipelines": "pipelines.json"}

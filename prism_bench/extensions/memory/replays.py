@@ -9,11 +9,11 @@ from prism_bench.backends.base import Flow
 from prism_bench.extensions.memory import Trace, trace
 from prism_bench.extensions.memory.replay import DeviceUse, Footprint, footprint, replay, summary
 from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult
 from prism_bench.record.schema import Status
 from prism_bench.run.measuring import is_sticky
 from prism_bench.run.task_worker import Programs, TaskContext
 from prism_bench.run.verification import verify
-from prism_bench.record.run_record import CaseResult
 
 if TYPE_CHECKING:  # these load CuPy
     from prism_bench.extensions.memory.allocators import Opened

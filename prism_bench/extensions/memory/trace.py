@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from prism_bench.io.documents import json_of
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.memory.tracker import Tracked, Tracker
+from prism_bench.io.documents import json_of
 from prism_bench.io.files import write_atomically
 from prism_bench.io.strict_json import json_text
 

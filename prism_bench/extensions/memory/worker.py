@@ -6,12 +6,12 @@ Tasks are `replay:PATH`, `record:programs=FOLDER`, `record:catalogue=FOLDER`, an
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism_bench.spec.case import Case
 from prism_bench.errors import unknown
 from prism_bench.extensions.memory.allocators import install, open_allocator
 from prism_bench.extensions.memory.programs import installed_programs
 from prism_bench.extensions.memory.replays import record_catalogue, record_programs, replayed
 from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
+from prism_bench.spec.case import Case
 
 
 class AllocatorTasks:

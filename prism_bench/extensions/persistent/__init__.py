@@ -6,9 +6,7 @@ from prism_bench.extensions.persistent.pending import Pending
 from prism_bench.extensions.persistent.settings import FORMS, LAUNCHES, PERSISTENT, Incident, QueueSettings
 
 __all__ = [
-    "EXTENSION", "FORMS", "LAUNCHES", "PERSISTENT", "Executor", "Incident", "Pending", "QueueSettings", "Settings",
+    "EXTENSION", "FORMS", "LAUNCHES", "PERSISTENT", "Executor", "Incident", "Pending", "QueueSettings",
 ]  # fmt: skip
-
-Settings = QueueSettings  # its name in version 0.1
 
 EXTENSION = Extension("persistent")

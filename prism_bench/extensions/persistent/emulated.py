@@ -6,7 +6,6 @@ from threading import Thread
 
 import numpy as np
 
-from prism_bench.spec.case import Device
 from prism_bench.emulator import HostBuffer, LaunchReport, Module, compile_source
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.persistent.board import Board
@@ -14,6 +13,7 @@ from prism_bench.extensions.persistent.layout import DESK_WORDS
 from prism_bench.extensions.persistent.machine import Machine
 from prism_bench.extensions.persistent.program import ALIGNMENT, Program, Served, ServedStep
 from prism_bench.io.files import shared_with
+from prism_bench.spec.case import Device
 
 UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress, and the watchdog is ours
 

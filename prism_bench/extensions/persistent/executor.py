@@ -19,12 +19,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable, PrismBenchError, QueueFull, UsageError, unknown
 from prism_bench.extensions.persistent.pending import REST_SECONDS, Pending
 from prism_bench.extensions.persistent.service import Service, drained
 from prism_bench.extensions.persistent.settings import LAUNCHES, Incident, QueueSettings
 from prism_bench.extensions.persistent.watchdog import Watchdog
+from prism_bench.spec.case import Case
 from prism_bench.units import count_text
 
 DEFAULT = QueueSettings()

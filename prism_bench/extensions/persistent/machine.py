@@ -6,10 +6,10 @@ from importlib import import_module
 
 import numpy as np
 
-from prism_bench.spec.case import Device
 from prism_bench.errors import UsageError
 from prism_bench.extensions.persistent.board import Board
 from prism_bench.extensions.persistent.program import Program, Served
+from prism_bench.spec.case import Device
 
 MACHINES = {"cuda": "prism_bench.extensions.persistent.cuda", "emulator": "prism_bench.extensions.persistent.emulated"}
 

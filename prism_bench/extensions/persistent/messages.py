@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from prism_bench.spec.case import Device
 from prism_bench.extensions.persistent.program import Field, Program, ServedStep
 from prism_bench.io.workers.frames import FrameError
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.case import Device
 
 
 class DeviceMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

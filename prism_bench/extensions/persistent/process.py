@@ -10,7 +10,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.persistent.board import Board
 from prism_bench.extensions.persistent.messages import WORKER_MESSAGES, HostMessage, WorkerMessage
 from prism_bench.io.workers.frames import Frame, FrameError
-from prism_bench.io.workers.handle import FrameWorker, START_SECONDS, WorkerEnvironment
+from prism_bench.io.workers.handle import START_SECONDS, FrameWorker, WorkerEnvironment
 from prism_bench.io.workers.refusal import Refusal
 
 END_SECONDS = 30.0

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import UsageError, unknown
 from prism_bench.extensions.persistent.layout import QueueStage, table
 from prism_bench.io.files import default_folder
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import Array, Launch, Scalar, Zero
 
 ALIGNMENT = 256

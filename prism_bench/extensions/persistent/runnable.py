@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from prism_bench.spec.arguments import Array
 from prism_bench.backends import Runnable
-from prism_bench.spec.case import Case
 from prism_bench.extensions.persistent.executor import Executor
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from prism_bench.spec.case import Case
 from prism_bench.errors import BackendUnavailable, unknown
 from prism_bench.extensions.persistent.layout import NUMBER_BITS, STOP_PROGRAM, slot_of
 from prism_bench.extensions.persistent.messages import (
@@ -21,6 +20,7 @@ from prism_bench.extensions.persistent.pending import Pending
 from prism_bench.extensions.persistent.process import ServingProcess
 from prism_bench.extensions.persistent.program import Field, program_of, served
 from prism_bench.extensions.persistent.settings import PERSISTENT, QueueSettings
+from prism_bench.spec.case import Case
 from prism_bench.units import count_text
 
 PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy

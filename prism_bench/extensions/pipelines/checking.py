@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from prism_bench.spec.arguments import FilledArray
 from prism_bench.backends import Runnable
 from prism_bench.extensions.pipelines.forms import form, results_of
 from prism_bench.extensions.pipelines.prepared import Prepared
-from prism_bench.spec.inputs import InputArray, given
 from prism_bench.run.verification import Entry, compare_outputs
+from prism_bench.spec.arguments import FilledArray
+from prism_bench.spec.inputs import InputArray, given
 
 
 def check_stages(prepared: Prepared) -> list[Entry]:

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prism_bench.io import interrupts, project
 from prism_bench.cli import options
 from prism_bench.cli.options import pairs
 from prism_bench.cli.options.progress import progress_bar
 from prism_bench.cli.options.tuned import TunedOption, configured
+from prism_bench.io import interrupts, project
 from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
-    from prism_bench.run.task_run import TaskPlan
     from prism_bench.record.run_record import RunRecord
+    from prism_bench.run.task_run import TaskPlan
 
-NAME = "pipeline"
-RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 DEFAULT_KEPT = Path("reports/pipelines")
 
 
@@ -98,9 +96,9 @@ def _shown(record: "RunRecord", json: bool) -> int:
 
 
 def _read(source: Path) -> "RunRecord":
-    from prism_bench.record import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.pipelines.results import rows
+    from prism_bench.record import store
 
     path = store.newest(source) if source.is_dir() else source
     record = store.read(path)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prism_bench.spec import byname
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import SpecError, unknown
+from prism_bench.spec import byname
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import Array
 from prism_bench.spec.workload import Workload
 

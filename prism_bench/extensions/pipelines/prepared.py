@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.spec import byname
 from prism_bench.backends import Backend, Runnable
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.pipelines.lanes import Lane, lanes
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Placed, place_of, placed
+from prism_bench.spec import byname
 from prism_bench.spec.inputs import InputArray, given
 
 

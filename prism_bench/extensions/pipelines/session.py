@@ -15,8 +15,8 @@ from prism_bench.extensions.pipelines.prepared import Prepared
 from prism_bench.extensions.pipelines.timing import EndToEnd, end_to_end, steady, timed
 from prism_bench.extensions.pipelines.tracing import PipelineTracer
 from prism_bench.record.measurement import Measurement
-from prism_bench.run.verification import Entry
 from prism_bench.record.run_record import CaseResult, JsonTable, Status
+from prism_bench.run.verification import Entry
 
 FAMILY = "pipelines"
 ON_CPU = "one_stream"  # the form whose record holds the time of the CPU

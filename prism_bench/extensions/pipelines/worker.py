@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.pipelines.forms import form, require_form
 from prism_bench.extensions.pipelines.known import INTEGRATION, KNOWN
@@ -11,6 +10,7 @@ from prism_bench.extensions.pipelines.prepared import Prepared
 from prism_bench.extensions.pipelines.session import PipelineSession
 from prism_bench.run.places import worker_of
 from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
+from prism_bench.spec.case import Case
 
 PLACE = worker_of("prism_bench.extensions.pipelines.worker")
 EVALUATIONS = 5

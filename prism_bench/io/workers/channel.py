@@ -8,7 +8,7 @@ from contextlib import suppress
 import msgspec
 import numpy as np
 
-from prism_bench.io.workers.frames import Frame, FrameError, LARGEST_PAYLOAD, Message, frame_parts, read_frame
+from prism_bench.io.workers.frames import LARGEST_PAYLOAD, Frame, FrameError, Message, frame_parts, read_frame
 
 STALL_SECONDS = 60.0  # within a frame that has begun
 MOST_PARTS = 64  # of a frame in one call; the system takes 1024

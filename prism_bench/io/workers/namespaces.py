@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from prism_bench.io.workers.jail import DEVICES, Jail, NOBODY, be_killed_first
+from prism_bench.io.workers.jail import DEVICES, NOBODY, Jail, be_killed_first
 
 _NEW_NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000  # mount, uts, ipc, pid, net
 _NEW_USER = 0x10000000

@@ -19,9 +19,9 @@ from typing import Any
 from prism_bench.errors import ResultsError
 from prism_bench.record.formats.asv_names import METRICS, value_of
 from prism_bench.record.formats.foreign import (
+    SECONDS,
     Imported,
     ImportedRows,
-    SECONDS,
     axes_of,
     case,
     field,

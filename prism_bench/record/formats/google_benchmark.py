@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.record.formats.foreign import (
+    SECONDS,
     Imported,
     ImportedRows,
-    SECONDS,
     axes_of,
     case,
     field,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import ResultsError
+from prism_bench.io.foreign_files import bytes_of, whole_number
 from prism_bench.record.formats.foreign import (
     Imported,
     ImportedRows,
@@ -23,7 +24,6 @@ from prism_bench.record.formats.foreign import (
     timing,
     within,
 )
-from prism_bench.io.foreign_files import bytes_of, whole_number
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text

@@ -1,6 +1,5 @@
 """Run records on disk: one at a time, or all of them as one table of points."""
 
-from prism_bench.moved import under_new_name
 from prism_bench.record.store.history import (
     History,
     all_points,
@@ -27,7 +26,3 @@ __all__ = [
     "History", "RecordPlace", "add_once", "all_points", "load", "newest", "newest_commit", "numbered", "path_for",
     "points_in_parts", "read", "read_history", "readable", "records_in", "save", "table", "unusable_newest",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    return under_new_name(__name__, name)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from prism_bench.record.store.points import Columns, Facts, NUMBERS, WORDS
+from prism_bench.record.store.points import NUMBERS, WORDS, Columns, Facts
 
 Column = NDArray[Any]  # of integers or of floats
 

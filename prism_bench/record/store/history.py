@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from prism_bench.errors import ExtraMissing, ResultsError
 from prism_bench.io.extras import is_installed, without
+from prism_bench.record.check import checked
 from prism_bench.record.identity import Owner
 from prism_bench.record.raw_source import is_present
-from prism_bench.record.check import checked
 from prism_bench.record.run_record import RunRecord, encode
 from prism_bench.record.store import cache
 from prism_bench.record.store.columns import PointBlock, PointTable, block, together
 from prism_bench.record.store.commits import CommitOrder
 from prism_bench.record.store.details import details_in
-from prism_bench.record.store.points import Facts, NUMBERS, WORDS, points_in, utc
+from prism_bench.record.store.points import NUMBERS, WORDS, Facts, points_in, utc
 from prism_bench.record.store.processes import in_processes
 from prism_bench.record.store.records import in_order, newest, path_for, records_in, text_at
 from prism_bench.record.store.shards import Listing, ShardEntry, ShardFolder, month_of

@@ -22,7 +22,7 @@ from prism_bench.io.files import write_atomically
 from prism_bench.record.store.columns import Column, PointBlock, smallest_kind
 from prism_bench.record.store.decimals import counted, seconds, units_of
 from prism_bench.record.store.details import DISTURBED, PROCESSES, QUARTILES, READ
-from prism_bench.record.store.points import Facts, NUMBERS, WORDS
+from prism_bench.record.store.points import NUMBERS, WORDS, Facts
 
 SCHEMA = 1
 HEADER = b"prism_bench"

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from prism_bench.io.strict_json import json_line
 from prism_bench.record.boards import BoardTable, uuids_of
 from prism_bench.record.identity import Owner, environment_of
 from prism_bench.record.ranges import impossible_beside_times, impossible_times
 from prism_bench.record.schema import CaseFile, CodeFile, MeasurementFile, RecordFile
 from prism_bench.record.store.decimals import shown
-from prism_bench.io.strict_json import json_line
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
 # case's machine code and launches apart from others, `build` its language, compiler and source; `doubt` is why the

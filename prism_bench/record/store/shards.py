@@ -20,7 +20,7 @@ from prism_bench.io.locks import lock_now, opened_folder
 from prism_bench.record.store import parquet
 from prism_bench.record.store.columns import PointBlock
 from prism_bench.record.store.parquet import ShardPart, ShardRecord
-from prism_bench.record.store.points import Facts, NUMBERS
+from prism_bench.record.store.points import NUMBERS, Facts
 
 FOLDER, ENDING = "points", ".parquet"
 WAIT = 30.0  # seconds until a writer gives up waiting for another one

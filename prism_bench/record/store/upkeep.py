@@ -1,9 +1,11 @@
 """Upkeep of the shards of a folder of records: add what is new, put months together, verify, and drop raw samples."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from pathlib import Path
+from typing import Protocol
 
 from prism_bench.errors import ResultsError
 from prism_bench.io.extras import is_installed
@@ -173,3 +175,41 @@ def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Pa
         elif listing.entries[file].record.facts.created < before:
             found.append(path)
     return found, stay
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Records that were removed, or would be; why others that are old enough stay, by file; the bytes of the former."""
+
+    removed: tuple[str, ...]
+    stay: Mapping[str, str]
+    bytes: int
+
+
+class KeptElsewhere(Protocol):
+    """Where copies of records are kept, such as the project's history."""
+
+    def problems(self, paths: Sequence[Path]) -> Iterator[str | None]:
+        """Yield for each record why it may not be removed; None where its copy is there and the same."""
+        ...
+
+
+def prune(root: Path, before: str, used: Mapping[str, str], kept: KeptElsewhere | None, *, remove: bool) -> Pruned:
+    """Remove the records below `root` from before a time (ISO 8601, UTC) that shards hold; only count without `remove`.
+
+    Those that are `used` stay, by their names, and with `kept` those whose copy in this history is not the same.
+    """
+    found, stay = removable(root, before, used)
+    removed: list[str] = []
+    size = 0
+    problems = repeat(None) if kept is None else kept.problems(found)
+    for path, problem in zip(found, problems, strict=False):
+        file = path.relative_to(root).as_posix()
+        if problem:
+            stay[file] = problem
+            continue
+        removed.append(file)
+        size += path.stat().st_size
+        if remove:
+            path.unlink(missing_ok=True)
+    return Pruned(tuple(removed), stay, size)

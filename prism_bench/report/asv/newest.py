@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.errors import ResultsError
+from prism_bench.record import store
 
 
 @dataclass(frozen=True)

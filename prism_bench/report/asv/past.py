@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.trend import Breakpoint, Course, Key, Step, Trend, trend
 from prism_bench.analysis.trend.choice import kept_floors
 from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.analysis.trend.windows import courses
+from prism_bench.record import store
 from prism_bench.record.store import History
 
 

@@ -1,18 +1,17 @@
 """The alerts of a gate, delivered to the environment's webhooks; failed deliveries are reported, and no more."""
 
-import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from prism_bench.extensions.ci import alerts
-from prism_bench.extensions.ci.alerts import Alert, Destination, Occasion
 from prism_bench.analysis.gate.alerts import alerts as alerts_of
 from prism_bench.analysis.gate.alerts import failing, failure, occasion
 from prism_bench.analysis.gate.checks import Gate
 from prism_bench.errors import PrismBenchError
+from prism_bench.extension import offered
 from prism_bench.io.files import path_part
+from prism_bench.record.alert import Alert, Occasion
 from prism_bench.report.gate.words import headline
 
 _FAILURES = "failures.json"  # the machine's name is unknown where the gate could not judge anything
@@ -34,24 +33,23 @@ def send(passed: Gate, folder: Path, report: Report) -> None:
     if passed.exit_code == 2:
         _fail(headline(passed), folder, report)
         return
-    _deliver([], failing(platform.node(), ""), folder / _FAILURES, [], report)
-    path = folder / f"{path_part(passed.machine)}.json"
-    _deliver(alerts_of(passed), occasion(passed), path, _destinations(os.environ, report), report)
+    _deliver([], failing(platform.node(), ""), folder / _FAILURES, report, send=False)
+    _deliver(alerts_of(passed), occasion(passed), folder / f"{path_part(passed.machine)}.json", report)
 
 
 def _fail(reason: str, folder: Path, report: Report) -> None:
     host = platform.node()
-    to = _destinations(os.environ, report)
-    _deliver([failure(host, reason)], failing(host, reason), folder / _FAILURES, to, report)
+    _deliver([failure(host, reason)], failing(host, reason), folder / _FAILURES, report)
 
 
-def _destinations(environment: Mapping[str, str], report: Report) -> Sequence[Destination]:
-    to = alerts.destinations(environment)
-    if not to:
+def _deliver(found: Sequence[Alert], about: Occasion, path: Path, report: Report, *, send: bool = True) -> None:
+    deliver = offered("alerts")
+    if deliver is None:
+        if send:
+            report("alerts: none is sent: no extension that delivers them is installed")
+        return
+    has_webhook, outcomes = deliver(found, about, path, send=send)
+    if send and not has_webhook:
         report("alerts: no webhook; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK")
-    return to
-
-
-def _deliver(found: Sequence[Alert], about: Occasion, path: Path, to: Sequence[Destination], report: Report) -> None:
-    for outcome in alerts.tell(found, about, path, to):
+    for outcome in outcomes:
         report(str(outcome))

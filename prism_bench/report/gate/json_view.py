@@ -4,8 +4,8 @@ from typing import Any
 
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
-from prism_bench.spec.metric import timed_on
 from prism_bench.report.gate.words import headline
+from prism_bench.spec.metric import timed_on
 
 
 def view(gate: Gate) -> dict[str, Any]:

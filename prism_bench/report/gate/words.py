@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
-from prism_bench.report.machine import backend_name, backend_text, machine_name
 from prism_bench.record.run_record import STATUSES
+from prism_bench.report.machine import backend_name, backend_text, machine_name
 from prism_bench.units import count_text
 
 PARTS = {

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.compare.comparison import RecordComparison, compare
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.gate.baselines import Baseline
 from prism_bench.errors import ResultsError
+from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
 from prism_bench.record.store.points import Facts, utc
 

@@ -11,11 +11,11 @@ from prism_bench.analysis.headline import BEST, HeadlineRow
 from prism_bench.analysis.rivals import peers
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.measure.limits import Limits
-from prism_bench.spec.metric import ELSEWHERE, MEASURED, StandIn
+from prism_bench.record.run_record import CaseResult
 from prism_bench.report.cells import against_text, times_text
 from prism_bench.report.peers import labels_text, peer_text, shown_rows
 from prism_bench.report.site.implementations import ImplementationTable
-from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.metric import ELSEWHERE, MEASURED, StandIn
 from prism_bench.units import count_text, rate_text, share_text, time_text
 
 _TIMED = ("measured", "older", "round", "languages")

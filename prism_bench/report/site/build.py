@@ -7,11 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from prism_bench.record import store
 from prism_bench.catalogue import Catalogue
-from prism_bench.io.cycles import no_collection
 from prism_bench.errors import ResultsError
-from prism_bench.spec.metric import timed_on
+from prism_bench.io.cycles import no_collection
+from prism_bench.record import store
+from prism_bench.record.store import History
 from prism_bench.report.machine import backend_name
 from prism_bench.report.site import guides, pages, search
 from prism_bench.report.site.context import SiteContext, contexts
@@ -24,7 +24,7 @@ from prism_bench.report.site.series_data import series_data
 from prism_bench.report.site.sides import keep_side, side_files
 from prism_bench.report.site.writing import Written, write_site
 from prism_bench.report.templating import environment
-from prism_bench.record.store import History
+from prism_bench.spec.metric import timed_on
 
 _ASSETS = (
     "site.css",

@@ -20,15 +20,15 @@ from prism_bench.analysis.trend.choice import kept_floors
 from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.store import History
+from prism_bench.record.store.points import Facts, utc
 from prism_bench.report.site.against import against
 from prism_bench.report.site.earlier import earlier_cases
 from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.past import SeriesPast
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.shown import ShownCase, judged, newest_cases
-from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.record.store import History
-from prism_bench.record.store.points import Facts, utc
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import Any
 
-from prism_bench.record import store
 from prism_bench.analysis.bounds.bound import check_bytes
 from prism_bench.analysis.bounds.profile_table import Counted, newest_counted
 from prism_bench.analysis.summary import cache_bytes
+from prism_bench.record import store
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.shown import ShownCase
 

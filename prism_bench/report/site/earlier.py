@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.bounds.largest import is_timed
+from prism_bench.record import store
 from prism_bench.record.raw_source import is_present
-from prism_bench.report.site.shown import ShownCase, newest_with
 from prism_bench.record.run_record import CaseResult
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts, utc
+from prism_bench.report.site.shown import ShownCase, newest_with
 
 
 def earlier_cases(

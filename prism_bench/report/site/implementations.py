@@ -10,13 +10,13 @@ from typing import TypedDict
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.uncertainty import interval_of
 from prism_bench.catalogue import Catalogue
-from prism_bench.compilation.source_lines import source_lines
-from prism_bench.spec.kernel import KernelSpec
 from prism_bench.compilation.languages import language, names
+from prism_bench.compilation.source_lines import source_lines
 from prism_bench.measure.limits import valid_median
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import OPERATIONS, file_name, kernel_page
 from prism_bench.report.site.shown import ShownCase
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.parts import CUDA
 from prism_bench.spec.workload import LABELS
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.errors import ResultsError
+from prism_bench.record import store
 from prism_bench.record.raw_source import is_present
-from prism_bench.report.site.places import Places
 from prism_bench.record.run_record import RunRecord
 from prism_bench.record.store import History
+from prism_bench.report.site.places import Places
 
 
 @dataclass(frozen=True)

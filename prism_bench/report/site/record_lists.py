@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.analysis.compare.noise import stored_noise
+from prism_bench.record.store import History
+from prism_bench.record.store.points import Facts, utc
 from prism_bench.report.machine import backend_name
 from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.series_data import Data, nights_data, noise_data
 from prism_bench.report.site.sides import side_name
-from prism_bench.record.store import History
-from prism_bench.record.store.points import Facts, utc
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import orjson
 
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.trend import Course, windows
+from prism_bench.record.store.points import Facts
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import file_name
-from prism_bench.record.store.points import Facts
 
 CHUNK = 128  # runs; a window of a trend has a whole number of them
 FOLDER = "data"

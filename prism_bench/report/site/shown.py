@@ -4,18 +4,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import path_part
+from prism_bench.record import store
 from prism_bench.record.raw_source import is_present
-from prism_bench.report.site.places import Places
-from prism_bench.report.terminal.case_table import Line, lines
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts
 from prism_bench.record.store.records import in_order
+from prism_bench.report.site.places import Places
+from prism_bench.report.terminal.case_table import Line, lines
 
 _AT_ONCE = 64  # records that are searched together for the newest times of cases
 

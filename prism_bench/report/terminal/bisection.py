@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.compilation.disassembly import CodeDifference
-from prism_bench.spec.metric import timed_on
 from prism_bench.report.code_difference import EntryDifferenceJson, code_difference_json
 from prism_bench.report.terminal.code_difference import code_difference_view
+from prism_bench.spec.metric import timed_on
 from prism_bench.workflows.bisecting import Bisection
 from prism_bench.workflows.history_nodes import HistoryNode, difference_at
 

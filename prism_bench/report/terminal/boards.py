@@ -13,8 +13,8 @@ from rich.text import Text
 from prism_bench.analysis.boards.agreement import BoardAgreement
 from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.boards.kinds import ANCHORS, PROMISED, BoardKind
-from prism_bench.spec.metric import timed_on
 from prism_bench.report.machine import backend_text
+from prism_bench.spec.metric import timed_on
 from prism_bench.units import count_text, share_text
 
 _SHOWN = 12  # characters of a UUID

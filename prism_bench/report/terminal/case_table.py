@@ -8,9 +8,9 @@ from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.rivals import UNSTABLE_MARK, range_text, unstable_stand_in
 from prism_bench.analysis.summary import SummaryRow
-from prism_bench.spec.metric import MEASURED, StandIn
-from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.record.run_record import CaseResult
+from prism_bench.report.cells import COLUMNS, Cell, Column
+from prism_bench.spec.metric import MEASURED, StandIn
 
 VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst first: it is the case's
 

@@ -7,12 +7,12 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.spec.case import Case
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import middle_cut
+from prism_bench.spec.case import Case
+from prism_bench.units import bytes_text, count_text, rate_text
 from prism_bench.workflows.compile_table import CompileRow, Complaint
 from prism_bench.workflows.traffic import CaseTraffic
-from prism_bench.units import bytes_text, count_text, rate_text
 
 _SIDES: dict[str, JustifyMethod] = {"bytes": "right", "operations": "right", "peers": "left"}
 _DISPENSABLE = ("operations", "peers", "bytes")  # the first to go first

@@ -18,11 +18,11 @@ from prism_bench.analysis.compare.comparison import (
 from prism_bench.analysis.compare.control import ENOUGH, Control, shift_words
 from prism_bench.analysis.compare.estimate import Estimate
 from prism_bench.analysis.findings import metric_words, value_text
-from prism_bench.spec.metric import STAND_INS, timed_on
 from prism_bench.report.selection import ADDED, selected_json, selection_json
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import alike, middle_cut, names_text
 from prism_bench.report.terminal.selection import selection_view
+from prism_bench.spec.metric import STAND_INS, timed_on
 from prism_bench.units import count_text, share_text
 
 # Of machine code and launches, as a record has them on both sides: null where it does not know.

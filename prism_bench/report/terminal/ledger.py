@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.analysis.bounds.ledger import LaunchLedger, LedgerRow
-from prism_bench.workflows.tracing import LaunchCost
 from prism_bench.units import bytes_text, share_text, time_text
+from prism_bench.workflows.tracing import LaunchCost
 
 CAUSES = ("sync", "host", "launch", "queued")
 

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.analysis.compare.noise import Noise
-from prism_bench.spec.metric import timed_on
 from prism_bench.report.machine import backend_text
+from prism_bench.spec.metric import timed_on
 from prism_bench.units import share_text, time_text
 
 

@@ -10,11 +10,11 @@ from rich.text import Text
 from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.analysis.peer_rows import PeerRow, peer_rows
 from prism_bench.analysis.summary import implementation
+from prism_bench.record.run_record import CaseResult
 from prism_bench.report.cells import times_text
 from prism_bench.report.peers import case_text, headline_text, how_text, labels_text, mean_text
 from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import middle_cut
-from prism_bench.record.run_record import CaseResult
 from prism_bench.units import time_text
 
 

@@ -7,18 +7,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench.units import ratio_text, share_text, time_text
 from prism_bench.workflows.tuning.crossover import (
     ALWAYS,
+    FORMS,
     CrossoverCost,
     CrossoverRow,
-    FORMS,
     Rule,
     costs,
     pick,
     shape_text,
 )
-from prism_bench.workflows.tuning.measured import Batch, Measured, TARGETS, Window, largest_within
-from prism_bench.units import ratio_text, share_text, time_text
+from prism_bench.workflows.tuning.measured import TARGETS, Batch, Measured, Window, largest_within
 
 
 @dataclass(frozen=True)

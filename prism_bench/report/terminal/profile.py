@@ -14,8 +14,8 @@ from prism_bench.analysis.findings import Finding
 from prism_bench.profilers.chips import chips
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.profilers.metrics import combined, why_missing
-from prism_bench.report.terminal.fitted_table import FittedColumn, FittedTable, fitted
 from prism_bench.record.run_record import RunRecord
+from prism_bench.report.terminal.fitted_table import FittedColumn, FittedTable, fitted
 from prism_bench.units import bytes_text, count_text, share_text, time_text
 
 MOST_LAUNCHES = 20  # that a capture shows one by one

@@ -15,6 +15,7 @@ from prism_bench.analysis.summary import implementation
 from prism_bench.analysis.time_spent import time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import is_bandwidth
+from prism_bench.record.run_record import IMPORTED, RunRecord
 from prism_bench.report.cells import Cell, Column
 from prism_bench.report.headline import headline, tiles
 from prism_bench.report.machine import devices_text, machine_name
@@ -24,7 +25,6 @@ from prism_bench.report.terminal.fitted_table import FittedTable
 from prism_bench.report.terminal.fitting import Alike, alike, few_lines, middle_cut, names_text
 from prism_bench.report.terminal.peers import headline_view, peer_tables
 from prism_bench.run.record_builder import NOT_TIMED
-from prism_bench.record.run_record import IMPORTED, RunRecord
 from prism_bench.units import count_text, duration_text, rate_text, time_text
 
 _STYLES = {"good": "green", "bad": "bold red", "warn": "yellow", "muted": "dim"}

@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.report.terminal.fitting import Alike, alike, few_lines, names_text
 from prism_bench.run.record_builder import NOT_TIMED
-from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import SpecError
+from prism_bench.spec.case import Case, Device
+from prism_bench.units import count_text
 from prism_bench.workflows.tuning.choice import TuningChoice, toolchain_of
 from prism_bench.workflows.tuning.kept import DEFAULT_FOLDER, KeptChoices, path_for, read_kept
 from prism_bench.workflows.tuning.launched import launched
-from prism_bench.units import count_text
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lab.claims.own_files import answer_files, answer_in, claim_files
 from prism_bench.extensions.claims.answers import meet
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import Claim, read_bytes
-from lab.claims.own_files import answer_files, answer_in, claim_files
 from prism_bench.extensions.claims.replay_document import Replay
 from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text

@@ -10,15 +10,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism_bench.record import store
-from prism_bench.backends import open_backend
-from prism_bench.catalogue import discover
 from lab.claims.agreement import agreement_lines
-from prism_bench.extensions.claims.measuring import PROCESSES
 from lab.claims.own_files import FOLDER
 from lab.claims.own_making import OwnMaking
 from lab.claims.own_replays import OwnReplays
 from lab.claims.own_run import OwnRun
+from prism_bench.backends import open_backend
+from prism_bench.catalogue import discover
+from prism_bench.extensions.claims.measuring import PROCESSES
+from prism_bench.record import store
 
 
 def main(words: Sequence[str] | None = None) -> int:

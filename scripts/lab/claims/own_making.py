@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.claims.own_files import ListedClaim, listed, stale_files
+from lab.claims.own_run import OwnRun
+from lab.claims.together import JointRecords, measured_together, with_ceilings_of
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.claims.document import Claim, encoded
 from prism_bench.extensions.claims.making import SideSource, claim_of
-from lab.claims.own_files import ListedClaim, listed, stale_files
-from lab.claims.own_run import OwnRun
 from prism_bench.extensions.claims.sources import ClaimRequest, of_result
-from lab.claims.together import JointRecords, measured_together, with_ceilings_of
 from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord
 

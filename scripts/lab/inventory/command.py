@@ -8,8 +8,6 @@ import typer
 
 from prism_bench.cli import options
 
-NAME = "inventory"
-
 
 def command(
     cases: options.CasesArgument = None,
@@ -25,9 +23,9 @@ def command(
 
     Ends with 1 where a definition is unused, or a kernel of the record is not verified or not timed.
     """
-    from prism_bench.record import store
     from lab.inventory.inventory import CLAIMS, chosen_items, inventory, totals
     from lab.inventory.view import claims_table, items_table
+    from prism_bench.record import store
 
     paths = [record] if record else store.records_in(runs)[-1:]
     found = options.open_catalogue(catalogue)

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import unknown
-from prism_bench.spec.kernel import KernelSpec
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.workflows.compile_table import launched
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.units import count_text
+from prism_bench.workflows.compile_table import launched
 
 # Figures of the design documents for an earlier source tree.
 CLAIMS = {

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.judge.batch import open_gpus
-from prism_bench.monitor.devices import VISIBLE
-from prism_bench.workflows.csv_table import write_table
 from prism_bench.io.temporaries import temporary_folder
 from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
+from prism_bench.monitor.devices import VISIBLE
+from prism_bench.workflows.csv_table import write_table
 
 ENDING_SECONDS = 15.0  # for a process to end what it started, after SIGTERM
 NOT_ALL = 3  # the exit code where some items have no answer

@@ -11,25 +11,25 @@ from time import perf_counter
 
 import msgspec
 
+from lab.judge.dealt_study import NOT_ALL, DealtStudy, add_part_options, at_least_one, chosen_gpus, claimed, passed_on
+from lab.judge.study_summary import write_summary
 from prism_bench.backends import Backend, open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, of_project
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, UsageError, unknown
-from lab.judge.dealt_study import DealtStudy, NOT_ALL, add_part_options, at_least_one, chosen_gpus, claimed, passed_on
 from prism_bench.extensions.judge.hidden import hidden_cases
 from prism_bench.extensions.judge.judged_form import JudgedForm, judged_form, read_forms
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
-from lab.judge.study_summary import write_summary
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.io.interrupts import guarded
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.workflows.csv_table import write_table
 from prism_bench.io.temporaries import temporary_folder
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 SECRET = 20261123  # sizes that are drawn are known beforehand here, since a card has a launch for each workload
 LABELS = ("S0", "S1")  # that a GPU launches, which an emulator need not

@@ -11,22 +11,22 @@ from time import perf_counter
 
 import msgspec
 
+from lab.judge.ranking import FAST
+from lab.judge.sized_trial import SizedJudge
+from lab.judge.study_summary import write_summary
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import of_project
 from prism_bench.catalogue.listing import timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, unknown
 from prism_bench.extensions.judge.hidden import drawn_secret
-from lab.judge.ranking import FAST
-from lab.judge.sized_trial import SizedJudge
 from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
-from lab.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.io.interrupts import guarded
 from prism_bench.io.strict_json import json_text
-from prism_bench.workflows.csv_table import write_table
 from prism_bench.io.temporaries import temporary_folder
-from prism_bench.units import count_text
 from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
+from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 KERNELS = ("softmax", "vector_add", "layer_norm")
 LABELS = ("S0", "S1")

@@ -11,19 +11,19 @@ from time import perf_counter
 
 import msgspec
 
+from lab.judge.dealt_study import NOT_ALL, DealtStudy, add_part_options, at_least_one, chosen_gpus, claimed, passed_on
+from lab.judge.sized_trial import SMALL, SizedJudge
+from lab.judge.study_summary import write_summary
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import of_project
 from prism_bench.errors import PrismBenchError, UsageError, unknown
-from lab.judge.dealt_study import DealtStudy, NOT_ALL, add_part_options, at_least_one, chosen_gpus, claimed, passed_on
 from prism_bench.extensions.judge.hidden import drawn_secret
 from prism_bench.extensions.judge.referee.turns import WAITING
-from lab.judge.sized_trial import SMALL, SizedJudge
 from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
-from lab.judge.study_summary import write_summary
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.io.interrupts import guarded
-from prism_bench.workflows.csv_table import write_table
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 SLOW, FAST = "naive", "good"
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.backends import Backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.extensions.judge.on_gpu import OnGpu
@@ -13,6 +12,7 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import Workload
 

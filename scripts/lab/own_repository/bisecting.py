@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_bench import __version__
-from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.workflows import REPOSITORY
-from prism_bench.workflows.csv_table import write_table
+from lab import REPOSITORY
 from lab.own_repository.histories import CASE, ITERATIONS, PlantedHistory, added_iterations, iterations_of_all, plant
 from lab.own_repository.trial import TrialCommand, TrialRepository, machine_of
+from prism_bench import __version__
+from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.units import count_text
+from prism_bench.workflows.csv_table import write_table
 
 COLUMNS = (
     "slowdown", "history", "commits", "codes", "added_iterations", "planted", "answer", "found", "ended", "probability",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prism_bench.errors import ResultsError
 from lab.own_repository.trial import TrialRepository
+from prism_bench.errors import ResultsError
 from prism_bench.units import count_text
 
 CASE = "chain[n=32768]"

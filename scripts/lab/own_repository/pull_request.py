@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import REPOSITORY
+from lab.own_repository.trial import TrialRepository, machine_of
+from lab.planted import delayed_text
 from prism_bench import __version__
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.io.files import Schema, path_part
-from prism_bench.workflows import REPOSITORY
-from lab.own_repository.trial import TrialRepository, machine_of
-from lab.planted import delayed_text
 
 SCHEMA = Schema("a measured pull request", 1, "scripts/measure_pull_request")
 _UNMEASURED = "same machine code"  # the verdict of a case that was not measured

@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import REPOSITORY
+from lab.own_repository.trial import TrialCommand, TrialRepository, machine_of
 from prism_bench import __version__
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.io.files import Schema
-from prism_bench.workflows import REPOSITORY
-from lab.own_repository.trial import TrialCommand, TrialRepository, machine_of
 
 GUIDE = REPOSITORY / "docs" / "pages" / "guides" / "ten_minutes.md"
 SCHEMA = Schema("measured ways to a verdict", 1, "scripts/measure_own_repository")

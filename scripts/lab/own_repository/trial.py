@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import REPOSITORY
+from lab.emulator_truth import machine, new_pool
 from prism_bench.errors import ResultsError
 from prism_bench.record.identity import MACHINE, slug
-from prism_bench.workflows import REPOSITORY
-from lab.emulator_truth import machine, new_pool
 
 _LONGEST = 3600.0  # seconds after which a command hangs
 _WHO = {

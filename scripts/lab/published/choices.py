@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prism_bench.workflows.tuning.crossover import CrossoverCost, Rule, costs
-from prism_bench.workflows.tuning.measured import Batch, Measured, TARGETS, Window, largest_within
+from prism_bench.workflows.tuning.measured import TARGETS, Batch, Measured, Window, largest_within
 
 
 def by_volume(m: int, k: int, n: int) -> str:

@@ -7,8 +7,6 @@ import typer
 
 from prism_bench.cli import options
 
-NAME = "published"
-
 
 def command(
     record: options.RecordArgument = None,
@@ -24,10 +22,10 @@ def command(
     Figures and budgets of the profiling guide, its rules of thumb, and its choices of form, window and batch. Quoted
     figures bind nobody: a missed one is no finding of a run.
     """
-    from prism_bench.record import store
-    from prism_bench.analysis.reading import read
     from lab.published.comparison import comparison_of, published_json
     from lab.published.view import published_view
+    from prism_bench.analysis.reading import read
+    from prism_bench.record import store
 
     found = options.open_catalogue(catalogue)
     compared = comparison_of(read(store.read(record or store.newest(runs)), found, must_be_held=False), tuning)

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from prism_bench.analysis.reading import Reading
 from lab.published.choices import BatchChoice, batch_choices, costs_of, window_choices
-from lab.published.figures import FigureVerdict, METRIC, figures_of, quoted
+from lab.published.figures import METRIC, FigureVerdict, figures_of, quoted
 from lab.published.rules import RuleVerdict, remarks, rules_for, verdicts_by_case
+from prism_bench.analysis.reading import Reading
 from prism_bench.workflows.tuning.crossover import CrossoverCost
 from prism_bench.workflows.tuning.measured import Measured, Window, path_for, read_measured
 

@@ -2,11 +2,11 @@
 
 from dataclasses import asdict
 
-from prism_bench.errors import ResultsError
 from lab.published.choices import POLICIES
 from lab.published.comparison import PublishedComparison, comparison_of, figures_plain, summaries
 from lab.published.figures import quoted
 from lab.published.rules import remarks
+from prism_bench.errors import ResultsError
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page

@@ -1,6 +1,6 @@
 """The profiling guide's rules of thumb: what it calls slow, unsteady, an outlier or degraded, and what it aims at.
 
-Its figures are in `published.toml`; a device's file of budgets may set others (`[rules]`).
+Its figures are in `published.toml`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, stdev
 
+from lab.published.figures import quoted
 from prism_bench.analysis.findings import Finding, metric_words
 from prism_bench.analysis.gate.baselines import FACTOR
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.gate.toml_table import TomlTable
 from prism_bench.analysis.reading import Reading
-from lab.published.figures import quoted
 from prism_bench.record.measurement import Measurement
-from prism_bench.spec.metric import MEASURED
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.units import time_text
+from prism_bench.spec.metric import MEASURED
 from prism_bench.spec.workload import LABELS
+from prism_bench.units import time_text
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ def published_rules() -> PublishedRules:
 
 
 def rules_for(promises: Promises) -> PublishedRules:
-    """Return the rules with what the device's file of budgets sets; a ResultsError where a value is not right."""
-    own = {**quoted()["rules"], "degraded_over_baseline": promises.degraded, **promises.extension_rules}
-    return rules_from(TomlTable(own, f"{promises.path or 'published.toml'}: rules"))
+    """Return the rules with the factor that the device's file of budgets sets."""
+    own = {**quoted()["rules"], "degraded_over_baseline": promises.degraded}
+    return rules_from(TomlTable(own, "published.toml: rules"))
 
 
 def rules_from(table: TomlTable) -> PublishedRules:

@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.findings import metric_words
 from lab.published.choices import POLICIES
 from lab.published.comparison import PublishedComparison, summaries
 from lab.published.figures import FigureVerdict, quoted
 from lab.published.rules import remarks
+from prism_bench.analysis.findings import metric_words
 from prism_bench.report.terminal.fitted_table import FittedColumn, fitted
 from prism_bench.report.terminal.policies import Asked, cost_words, matmul_table
 from prism_bench.units import share_text, time_text

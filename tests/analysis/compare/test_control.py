@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.record import store
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.control import ENOUGH, control_of, shift_words
 from prism_bench.analysis.compare.medians import Medians
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.verdict import Pair
+from prism_bench.record import store
 
 REPORTS = Path(__file__).parent.parent.parent.parent / "reports"
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.findings import findings
 from prism_bench.analysis.gate.against_baseline import baseline_part
@@ -14,6 +13,7 @@ from prism_bench.analysis.gate.checks import gate
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.errors import ResultsError
+from prism_bench.record import store
 from tests.analysis.gate.test_against_last import noisy
 from tests.report.synthetic import case_result, measurement, record_of
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.extensions.ci.alerts.ledger import Ledger
 from prism_bench.analysis.gate.alerts import MANY, alerts, occasion
 from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate, of_budgets, of_run, states
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
+from prism_bench.extensions.ci.alerts.ledger import Ledger
 from prism_bench.spec.budget import Budget
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 

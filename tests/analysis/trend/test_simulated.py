@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy
 import pytest
-
-from prism_bench.io.installation import DISTRIBUTION
 from lab import planted_causes, trends
 from lab.trends import NOISES, generated
+
+from prism_bench.io.installation import DISTRIBUTION
 
 HOUSE = Path(__file__).resolve().parents[3]
 TABLE = HOUSE / "reports" / "judgement" / "trends.csv"

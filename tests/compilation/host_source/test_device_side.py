@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.errors import CompilationFailed
 from prism_bench.compilation.host_source.device_side import device_side
 from prism_bench.compilation.host_source.syntax import parse
+from prism_bench.errors import CompilationFailed
 
 PROJECT = Path(__file__).parent / "project" / "src"
 

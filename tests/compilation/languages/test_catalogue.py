@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
-from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.io.installation import pip_install
 from prism_bench.compilation.languages import build_request, names, source_hash
 from prism_bench.compilation.languages.language import Language, language
+from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.io.installation import pip_install
+from prism_bench.spec.case import Device
 from prism_bench.spec.libraries import Library
 from prism_bench.spec.workload import Workload
 
 CATALOGUE = Path(__file__).parent / "catalogue"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture

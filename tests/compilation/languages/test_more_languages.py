@@ -13,17 +13,17 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.backends.emulator import refusal
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.compilation.elf import check_card, elf_entries
-from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
-from prism_bench.io.installation import pip_install
 from prism_bench.compilation.languages import build, build_request, building, language
 from prism_bench.compilation.languages.child import real_module
 from prism_bench.compilation.languages.language import Language
 from prism_bench.compilation.languages.loaders import numba as numba_loader
-from prism_bench.spec.libraries import Library
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
+from prism_bench.io.installation import pip_install
 from prism_bench.run.verification import passed, verify
+from prism_bench.spec.case import Device
+from prism_bench.spec.libraries import Library
 
 CATALOGUE = Path(__file__).parent / "more"
 LANGUAGES = ("tile", "numba", "cute", "warp")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.io.installation import pip_install
 from prism_bench.extensions.ci.asv_runs.commits import commits
 from prism_bench.extensions.ci.asv_runs.handover import AsvProject, configuration, project_at
 from prism_bench.extensions.ci.asv_runs.ledger import NightlyRun, entered, read
+from prism_bench.io.installation import pip_install
 from tests.report.synthetic import record_of
 
-HOUSE = Path(__file__).resolve().parents[2]
+HOUSE = Path(__file__).resolve().parents[3]
 ONE = NightlyRun("2026-11-20T22:14:05", "20261120T221405Z-aaaaaaaa.json.gz", "a" * 40, {"driver": "580"})
 TWO = NightlyRun("2026-11-21T22:14:05", "20261121T221405Z-aaaaaaaa.json.gz", "a" * 40, {"driver": "590"})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.extensions.ci.forges.conftest import TOKEN, forge, github  # noqa: F401
 
-STORED = Path(__file__).resolve().parents[1] / "report" / "comment"
+STORED = Path(__file__).resolve().with_name("comment")
 PAGE = ("--page", "https://example.org/site/compare.html")
 
 

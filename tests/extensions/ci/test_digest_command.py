@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.record import store
-from tests.report.synthetic import gpu_record
 from tests.record.store.test_records import empty_record
+from tests.report.synthetic import gpu_record
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.io.installation import pip_install
 from prism_bench.extensions.ci.keeping.storage import UrlStorage
+from prism_bench.io.installation import pip_install
 from tests.cli.clones import alerts, git, remote_project  # noqa: F401
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.extensions.ci.nightly import run as module
-from prism_bench.report.gate import delivery
-from prism_bench.extensions.ci.nightly.run import NightlyOutput, nightly
 from prism_bench.extensions.ci.nightly import NightlyMeasurement, NightlyPlan, locked
+from prism_bench.extensions.ci.nightly import run as module
+from prism_bench.extensions.ci.nightly.run import NightlyOutput, nightly
+from prism_bench.record import store
+from prism_bench.report.gate import delivery
 from tests.report.synthetic import case_result, record_of
 
 

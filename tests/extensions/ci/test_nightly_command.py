@@ -9,13 +9,11 @@ import time
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.extensions.ci.commands import nightly as nightly_command
-from prism_bench.extensions.ci.nightly import progress
-from prism_bench.extensions.ci.nightly import run
+from prism_bench.extensions.ci.nightly import NightlyPlan, again, progress, run
 from prism_bench.extensions.ci.nightly.run import NightlyResult
-from prism_bench.extensions.ci.nightly import NightlyPlan, again
 from prism_bench.io.workers.child import environment
+from prism_bench.record import store
 from tests.cli.conftest import TOYS
 
 QUICK = ("--backend", "null", "--processes", "1", "--filter", "triple", "--filter", "double")

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.errors import UsageError
 from prism_bench.extensions.ci.nightly import (
     NightlyMeasurement,
@@ -24,6 +23,7 @@ from prism_bench.extensions.ci.nightly import (
 )
 from prism_bench.extensions.ci.nightly.again import grown
 from prism_bench.io.workers.child import environment
+from prism_bench.record import store
 from tests.report.synthetic import case_result, record_of
 
 # A part: prints how far it is, copies its record, and ends with its code; SLOW makes it wait for SIGTERM.

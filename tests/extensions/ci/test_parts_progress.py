@@ -7,10 +7,9 @@ import pytest
 from rich.console import Console
 
 from prism_bench.cli import options
-from prism_bench.errors import UsageError
-from prism_bench.extensions.ci.nightly import progress
 from prism_bench.cli.options.progress import SECONDS, line_seconds
-from prism_bench.extensions.ci.nightly import PartState
+from prism_bench.errors import UsageError
+from prism_bench.extensions.ci.nightly import PartState, progress
 
 
 def state(seconds, number=1, line="process 1, 3 of 9: softmax[rows=32,cols=1000]", code=None):

@@ -8,9 +8,9 @@ from prism_bench.catalogue import discover
 from prism_bench.extensions.claims.derived import ClaimContest
 from prism_bench.extensions.claims.document import canonical, sha256
 from prism_bench.extensions.claims.making import SideSource, claim_of
-from prism_bench.spec.peer import PeerFacts
-from prism_bench.run.settings import Settings
 from prism_bench.record.run_record import RunRecord
+from prism_bench.run.settings import Settings
+from prism_bench.spec.peer import PeerFacts
 from tests.report.synthetic import case_result, measurement
 
 TOYS = Path(__file__).parent.parent.parent / "toys"

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from docs.readme import ROOT
-from prism_bench.record import store
 from prism_bench.analysis import rivals
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.claims.answers import meet
 from prism_bench.extensions.claims.derived import ClaimContest, board_error, ratio_of
+from prism_bench.record import store
 
 RECORDS = ROOT / "reports" / "runs" / "nvidia-h200"
 # Of two boards of one host and two of another, and of hosts with four boards and with one.

@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.extensions.claims import sources
 from prism_bench.extensions.claims.document import encoded
 from prism_bench.extensions.claims.page import claim_page
 from prism_bench.extensions.claims.picture import badge
 from prism_bench.extensions.claims.signing import require_signature, sign
+from prism_bench.record import store
 from tests.cli.conftest import shell  # noqa: F401
 from tests.extensions.claims.planted import record
 from tests.extensions.claims.test_imported import claims as imported_claims

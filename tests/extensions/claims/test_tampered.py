@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from lab.claims.own_files import FOLDER, claim_files
 
 from docs.readme import ROOT
 from prism_bench.catalogue import Catalogue, discover
@@ -12,7 +13,6 @@ from prism_bench.compilation import nvrtc_version
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import LARGEST, encoded
-from lab.claims.own_files import FOLDER, claim_files
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
 from tests.extensions.claims.changes import AT_REPLAY, BY_COMPILING, FORGED, OF_CODE, forged_cubin, without_code
 from tests.extensions.claims.planted import claim_in, plant, record, resealed

@@ -4,8 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from prism_bench.catalogue import discover
-from prism_bench.extensions.fleet import FleetRun
-from prism_bench.extensions.fleet.catalogue_run import MISSED, MISSED_BY_RECORD, SECONDS, block_seconds
+from prism_bench.extensions.fleet.catalogue_run import MISSED, MISSED_BY_RECORD, SECONDS, FleetRun, block_seconds
 from prism_bench.run import Settings, catalogue_run
 from tests.extensions.fleet.test_fleet import TOYS
 

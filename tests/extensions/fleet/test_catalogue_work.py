@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.io.files import CACHE_REFUSED
-from prism_bench.extensions.fleet import BoardState, measured_block
+from prism_bench.extensions.fleet import measured_block
 from prism_bench.extensions.fleet.catalogue_work import CatalogueWork
-from prism_bench.extensions.fleet.dispatch import BoardRefused
+from prism_bench.extensions.fleet.dispatch import BoardRefused, BoardState
 from prism_bench.extensions.fleet.placement import CaseGroup, ceiling_groups
+from prism_bench.io.files import CACHE_REFUSED
+from prism_bench.record.run_record import encode_case
 from prism_bench.run import Settings
 from prism_bench.run.session import result_of
-from prism_bench.record.run_record import encode_case
 from tests.extensions.fleet.test_fleet import TOYS
 from tests.report.synthetic import measurement
 

@@ -10,14 +10,17 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.fleet import Fleet, FleetRun, boards_of, cluster, opened, parse
+from prism_bench.extensions.fleet import cluster
 from prism_bench.extensions.fleet.board import BoardClaim, SeenWorker
-from prism_bench.extensions.fleet.catalogue_run import SECONDS
+from prism_bench.extensions.fleet.catalogue_run import SECONDS, FleetRun
+from prism_bench.extensions.fleet.describe import boards_of
+from prism_bench.extensions.fleet.fleet import Fleet, opened
+from prism_bench.extensions.fleet.spec import parse
+from prism_bench.io.saving import INTERVAL
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
-from prism_bench.io.saving import INTERVAL
 
-TOYS = Path(__file__).parent.parent / "toys"
+TOYS = Path(__file__).parents[2] / "toys"
 QUICK = {metric: Criterion(min_samples=3, max_samples=3) for metric in ("cold_time", "hot_time", "wall_time")}
 SETTINGS = Settings(processes=2, criteria=QUICK, timeout=60.0)
 

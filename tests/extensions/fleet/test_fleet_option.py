@@ -9,11 +9,13 @@ import pytest
 from rich.console import Console
 
 from prism_bench.cli import options
-from prism_bench.record import store
-from prism_bench.extensions.fleet import BoardState, FleetProgress, cluster
-from prism_bench.io.installation import pip_install
-from prism_bench.extensions.fleet import options as fleet
 from prism_bench.cli.options.progress import SECONDS
+from prism_bench.extensions.fleet import cluster
+from prism_bench.extensions.fleet import options as fleet
+from prism_bench.extensions.fleet.catalogue_run import FleetProgress
+from prism_bench.extensions.fleet.dispatch import BoardState
+from prism_bench.io.installation import pip_install
+from prism_bench.record import store
 
 NULL = ("--backend", "null", "--processes", "1")
 

@@ -10,18 +10,20 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.fleet import BoardState, boards_of, opened, parse
-from prism_bench.extensions.fleet.catalogue_run import SECONDS
-from prism_bench.extensions.fleet.dispatch import Dispatcher
-from prism_bench.spec.host_plan import Device
-from prism_bench.io.saving import INTERVAL
 from prism_bench.extensions.fleet import tuning
+from prism_bench.extensions.fleet.catalogue_run import SECONDS
+from prism_bench.extensions.fleet.describe import boards_of
+from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
+from prism_bench.extensions.fleet.fleet import opened
+from prism_bench.extensions.fleet.spec import parse
 from prism_bench.extensions.fleet.tuning import TuningWork, encoded, groups_of, measure, tune_on
+from prism_bench.io.saving import INTERVAL
+from prism_bench.spec.host_plan import Device
 from prism_bench.workflows.trials import Bench
 from prism_bench.workflows.tuning_session import TuningPlan
 from tests.extensions.fleet.test_fleet import kill
 
-TUNABLE = Path(__file__).parent.parent / "tunable"
+TUNABLE = Path(__file__).parents[2] / "tunable"
 HALF = {"*@block=64,items=1": {"seconds": 5e-7, "noise": 0.0}, "*": {"seconds": 1e-6, "noise": 0.0}}
 BOARD = SimpleNamespace(title="gpu1 x", key="x", device=Device())
 

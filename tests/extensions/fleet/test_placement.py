@@ -10,10 +10,10 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
 from prism_bench.extensions.fleet.catalogue_run import SECONDS, block_seconds
 from prism_bench.extensions.fleet.placement import (
-    CaseGroup,
     JOB_SECONDS,
-    JobOverhead,
     PEER_SECONDS,
+    CaseGroup,
+    JobOverhead,
     Schedule,
     ceiling_groups,
     costed_groups,
@@ -25,7 +25,7 @@ from prism_bench.extensions.fleet.placement import (
 )
 from prism_bench.run.case_costs import CaseCosts
 
-TOYS = discover(Path(__file__).parent.parent / "toys")
+TOYS = discover(Path(__file__).parents[2] / "toys")
 
 
 def group(name, seconds):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.errors import BackendUnavailable
+from prism_bench.record import store
 from tests.extensions.fusion.benefit.toy_chain import AFTER_TIMES, BEFORE_TIMES, MEASURED, record, result
 from tests.record.store.test_records import empty_record
 

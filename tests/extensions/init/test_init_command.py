@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.io import project
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.init import PARTS, new_project
+from prism_bench.extensions.init.new_project import new_project
+from prism_bench.extensions.init.parts import PARTS
+from prism_bench.io import project
 
 FROM = """
 #include <cstdio>

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from lab.judge.dealt_study import add_part_options, claimed
+
 from prism_bench.io.interrupts import guarded
 from prism_bench.workflows.csv_table import write_table
 

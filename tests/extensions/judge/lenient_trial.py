@@ -11,7 +11,6 @@ import numpy as np
 from prism_bench.backends.base import Runnable
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
 from prism_bench.backends.guard import HostGuard
-from prism_bench.spec.case import Case
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import SpecError
@@ -24,9 +23,10 @@ from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.submission import Submission
 from prism_bench.extensions.judge.trial import MODES, SubmissionTrial
 from prism_bench.extensions.judge.verdict import Objection
+from prism_bench.run.verification import Entry as Comparison
+from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, KernelSpec
-from prism_bench.run.verification import Entry as Comparison
 from prism_bench.spec.tolerance import absolute
 
 _UNSEEN: Mapping[Defence, str] = {

@@ -19,12 +19,12 @@ from random import Random
 from time import perf_counter
 from typing import Literal, TypeVar
 
+from lab.judge.dealt_study import at_least_one, chosen_gpus
+
 from prism_bench.backends import Backend, open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, unknown
 from prism_bench.extensions.judge import form
-from lab.judge.dealt_study import at_least_one, chosen_gpus
 from prism_bench.extensions.judge.limits import CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
@@ -37,9 +37,10 @@ from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
 from prism_bench.io.interrupts import guarded
-from prism_bench.monitor.devices import VISIBLE
-from prism_bench.workflows.csv_table import write_table
 from prism_bench.io.workers.jail import jail_maker
+from prism_bench.monitor.devices import VISIBLE
+from prism_bench.spec.case import Case
+from prism_bench.workflows.csv_table import write_table
 from tests.extensions.judge.museum_entries import Entry, entries
 from tests.extensions.judge.museum_processes import MuseumProcesses, end_with_parent
 from tests.extensions.judge.museum_table import MuseumRow, read_rows, summed_up

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-
 from lab.judge.dealt_study import NOT_ALL
 from lab.judge.study_summary import write_summary
+
 from tests.extensions.judge.museum_entries import entries
 
 

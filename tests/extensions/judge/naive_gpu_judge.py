@@ -14,7 +14,6 @@ from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.backend import open_backend as open_cuda
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
@@ -26,8 +25,9 @@ from prism_bench.extensions.judge.referee.machine import device_turn
 from prism_bench.extensions.judge.referee.messages import CasePlan
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.spec.host_plan import Device
 from prism_bench.run.verification import compare_outputs, passed
+from prism_bench.spec.case import Case
+from prism_bench.spec.host_plan import Device
 
 WARM_UPS, LAUNCHES = 10, 60
 BUDGET_SECONDS = 0.02  # for all samples; as many are taken as it allows, at least three

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState
@@ -19,6 +18,7 @@ from prism_bench.extensions.judge.referee.runner import RunnerService
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
 from prism_bench.io.workers.frames import Frame
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.case import Case
 from tests.extensions.judge.fake_device import FakeDevice
 
 HERE = Path(__file__).parent

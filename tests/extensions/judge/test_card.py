@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
@@ -13,6 +12,7 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import Launch, TensorMap, Zero
 
 HERE = Path(__file__).parent

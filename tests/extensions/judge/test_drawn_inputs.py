@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.spec.case import Case
 from prism_bench.extensions.judge.referee import drawn_inputs, runner
 from prism_bench.extensions.judge.referee.client import ReadyRunners
 from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
 from prism_bench.extensions.judge.referee.machine import MachineState
 from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion, Question
 from prism_bench.extensions.judge.referee.session import RefereeSession
-from prism_bench.spec.inputs import InputArray
 from prism_bench.io.workers.frames import Frame
+from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import InputArray
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FakeDevice
 from tests.extensions.judge.near_runner import RULES, NearRunner, judged

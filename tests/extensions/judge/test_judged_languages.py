@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.spec.card import CardParameter, LaunchCard
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.compilation.languages.language import language, names
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.compiling import compiled_parts
@@ -23,8 +22,9 @@ from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.compilation.languages.language import language, names
 from prism_bench.io.workers.jail import jail_maker
+from prism_bench.spec.card import CardParameter, LaunchCard
+from prism_bench.spec.case import Case, Device
 from tests.built_in import CATALOGUE
 from tests.extensions.judge.fake_device import FakeDevice
 

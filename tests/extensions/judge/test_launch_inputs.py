@@ -10,7 +10,6 @@ import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.referee.client import RunnerClient
@@ -19,8 +18,9 @@ from prism_bench.extensions.judge.referee.launch_inputs import launch_inputs, re
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.session import Contestant
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.spec.inputs import BLOCK, Fill, InputArray, ONE_BY_ONE, Runs, draw, uniform
 from prism_bench.run.verification import compare_outputs, passed
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import BLOCK, ONE_BY_ONE, Fill, InputArray, Runs, draw, uniform
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import near_runner
 from tests.extensions.judge.fake_device import FakeDevice

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, SpecError
@@ -26,8 +25,9 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import MODES
 from prism_bench.extensions.judge.verdict import JudgeVerdict
-from prism_bench.run.verification import verify
 from prism_bench.io.workers.jail import jail_maker
+from prism_bench.run.verification import verify
+from prism_bench.spec.case import Case
 from tests.extensions.judge.lenient_trial import LenientTrial, SharedCell, shared_cell
 from tests.extensions.judge.museum_entries import Entry, entries
 

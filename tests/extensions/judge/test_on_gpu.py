@@ -12,8 +12,8 @@ from prism_bench.errors import ProfilerError
 from prism_bench.extensions.judge.host_state import EVIDENCE
 from prism_bench.extensions.judge.referee.watch import TOOL
 from prism_bench.extensions.judge.verdict import JudgeVerdict
-from prism_bench.spec.inputs import BLOCK, InputArray, ONE_BY_ONE, Runs
 from prism_bench.profilers.tools import find
+from prism_bench.spec.inputs import BLOCK, ONE_BY_ONE, InputArray, Runs
 from tests.extensions.judge.museum_entries import Entry, entries
 
 HERE = Path(__file__).parent

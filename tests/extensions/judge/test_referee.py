@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.spec.case import Case, Device
 from prism_bench.compilation.elf import ElfEntry
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.referee import machine
@@ -21,8 +20,9 @@ from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
 from prism_bench.extensions.judge.referee.machine import MachineState, quarantine_file
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
-from prism_bench.spec.kernel import Launch, TensorMap
 from prism_bench.monitor.reading import DeviceReading, Process
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.kernel import Launch, TensorMap
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FakeDevice

@@ -11,10 +11,8 @@ from random import Random
 import msgspec
 import pytest
 
-from prism_bench.spec.array_types import AnyArray
 from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.listing import edge_cases
 from prism_bench.extensions.judge.cell import JailCell
@@ -29,6 +27,8 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import InOut, KernelSpec
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import fake_device, near_runner

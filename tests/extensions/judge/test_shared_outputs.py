@@ -7,10 +7,10 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.spec.case import Case
 from prism_bench.extensions.judge.referee import session as session_module
 from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan
 from prism_bench.extensions.judge.referee.shared_outputs import copied_outputs
+from prism_bench.spec.case import Case
 from tests.extensions.judge import near_runner
 from tests.extensions.judge.fake_device import FakeDevice
 from tests.extensions.judge.near_runner import RULES, judged

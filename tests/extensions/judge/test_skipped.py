@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import discover
 from prism_bench.compilation import compile_source
 from prism_bench.emulator import LaunchReport
@@ -22,6 +21,7 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgeVerdict
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec
 
 HERE = Path(__file__).parent

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import UsageError
 from prism_bench.extensions.judge.referee import machine, session
 from prism_bench.extensions.judge.referee.client import RunnerClient
@@ -20,8 +19,9 @@ from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion,
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
 from prism_bench.extensions.judge.referee.turns import WAITING, DeviceTurns, PhaseClock
-from prism_bench.spec.inputs import InputArray
 from prism_bench.io.workers.frames import Frame
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import InputArray
 from tests.extensions.judge import near_runner
 from tests.extensions.judge.fake_device import FakeDevice
 from tests.extensions.judge.near_runner import RULES, NearRunner

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.spec.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import ProfilerError
 from prism_bench.extensions.judge import on_gpu
@@ -18,9 +17,10 @@ from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.spec.kernel import KernelSpec
 from prism_bench.profilers import tools
 from prism_bench.profilers.sanitizer import CHECKS
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.near_runner import session

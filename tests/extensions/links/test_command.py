@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.backends.null import SCRIPT
+from prism_bench.record import store
 from tests.extensions.planted_programs import record, trace
 
 RUN = ("links", "-b", "null", "--processes", "1", "--json")

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from prism_bench.spec.case import Device
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.links.emulated_group import SMALL, EmulatedCall, EmulatedGroup
 from prism_bench.extensions.links.fused import MEET, SOURCE, TILES, fused_launch
 from prism_bench.extensions.links.operations import OPERATIONS, GroupCase, case_of
+from prism_bench.spec.case import Device
 
 PRODUCT = OPERATIONS["matmul_all_reduce"]
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.cli import options
-from prism_bench.record import store
 from prism_bench.extensions.memory import trace as traces
 from prism_bench.extensions.memory.synthetic import random_trace
+from prism_bench.record import store
 from tests.extensions.planted_programs import program, record, trace
 
 

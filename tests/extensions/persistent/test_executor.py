@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from prism_bench.errors import BackendUnavailable, ItemFailed, QueueFull, UsageError
-from prism_bench.extensions.persistent import FORMS, LAUNCHES, PERSISTENT, Executor, Settings
+from prism_bench.extensions.persistent import FORMS, LAUNCHES, PERSISTENT, Executor, QueueSettings
 from tests.extensions.persistent.toys import BROKEN, COMPLAINING, DOUBLED, ENDLESS, SERVED, TURNED, N
 
 ZERO, ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
@@ -21,7 +21,7 @@ def opened(request):
     """A function that opens an executor on each backend in turn."""
 
     def open_one(programs, form=PERSISTENT, **settings):
-        executor = Executor(programs, request.param, Settings(form=form, source=SERVED, **settings))
+        executor = Executor(programs, request.param, QueueSettings(form=form, source=SERVED, **settings))
         assert (form, None) == (executor.form, executor.reason)
         return executor
 
@@ -180,7 +180,7 @@ def test_the_queue_kernel_runs_again_after_an_endless_item(opened):
 
 def test_a_queue_kernel_that_stands_still_is_noticed_by_its_pulse():
     """On a GPU the kernel's pulse goes on when its process is stopped; on the emulator they are one."""
-    with Executor({"empty": None}, "emulator", Settings(timeout=0.5)) as executor:
+    with Executor({"empty": None}, "emulator", QueueSettings(timeout=0.5)) as executor:
         os.kill(executor.pid, signal.SIGSTOP)
         assert until_an_incident(executor).reason.startswith("its pulse has stopped for")
         executor.submit("empty").result(REPLACED)

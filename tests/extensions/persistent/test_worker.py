@@ -4,7 +4,6 @@ import socket
 
 import pytest
 
-from prism_bench.spec.case import Device
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.persistent.board import Board
 from prism_bench.extensions.persistent.layout import NO_SUCH_PROGRAM, STOP_PROGRAM, message
@@ -14,6 +13,7 @@ from prism_bench.extensions.persistent.program import CHAINS, Program, served
 from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
 from prism_bench.extensions.persistent.worker import LaunchingServer, Worker
 from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.spec.case import Device
 
 
 class OldMachine(Machine):

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.spec.case import Device
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.pipelines import KNOWN, pipelines
 from prism_bench.extensions.pipelines.lanes import lanes
 from prism_bench.extensions.pipelines.pipeline import Stage, placed, together
+from prism_bench.spec.case import Device
 from prism_bench.spec.workload import Workload
 from tests.built_in import CATALOGUE
 from tests.extensions.pipelines.toys import TOY, chain, stage

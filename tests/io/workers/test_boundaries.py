@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 SOURCES = [path for top in ("prism_bench", "suites", "scripts") for path in sorted((ROOT / top).rglob("*.py"))]
 PICKLING = ("pickle", "_pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "multiprocessing.connection")
 CONNECTIONS = ("Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client")  # of multiprocessing: they unpickle

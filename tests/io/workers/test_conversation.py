@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
+from prism_bench.io.workers.conversation import Conversation
+from prism_bench.io.workers.process import WorkerDied
 from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings
 from prism_bench.workflows.trials import Bench
-from prism_bench.io.workers.conversation import Conversation
-from prism_bench.io.workers.process import WorkerDied
 
-TOYS = discover(Path(__file__).parent.parent / "toys")
+TOYS = discover(Path(__file__).parents[2] / "toys")
 TASK = "double[n=1000]"
 
 

@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
-
-from prism_bench.record import store
-from prism_bench.backends.null import SCRIPT
-from prism_bench.errors import ResultsError
 from lab.claims import own_making, together
 from lab.claims.own import main
 from lab.claims.own_files import answer_file, claim_files, listed
+
+from prism_bench.backends.null import SCRIPT
+from prism_bench.errors import ResultsError
+from prism_bench.record import store
 from tests.extensions.claims.planted import plant, record
 
 LIST = '[[claim]]\nname = "tripled"\nkernel = "triple"\nbaseline = "triple:naive"\ncase = "S0"\n'

@@ -3,11 +3,12 @@
 import shutil
 from pathlib import Path
 
-from prism_bench.catalogue import discover
 from lab.inventory.inventory import inventory, totals
+
+from prism_bench.catalogue import discover
 from prism_bench.record.measurement import Measurement
-from prism_bench.run.session import result_of
 from prism_bench.record.run_record import RunRecord
+from prism_bench.run.session import result_of
 from tests.built_in import CATALOGUE
 
 TOYS = Path(__file__).parents[2] / "toys"

@@ -10,17 +10,17 @@ import time
 from pathlib import Path
 
 import pytest
-
-from prism_bench.errors import BackendUnavailable, UsageError
 from lab.judge import dealt_study, fairness, ranking
 from lab.judge.dealt_study import DealtStudy, chosen_gpus
 from lab.judge.fairness import JudgedForm
 from lab.judge.ranking import RankedPair
+
+from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.workflows.csv_table import write_table
 from tests.extensions.judge import dealt_items, museum_on_gpu
 from tests.extensions.judge.museum_table import MuseumRow
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "extensions" / "judge"
 TASKS, FOLDER = HERE / "tasks", HERE / "ranking"
 
 

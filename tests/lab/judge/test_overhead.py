@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-
 from lab.judge import overhead
 from lab.judge.overhead import main
 from lab.judge.sized_trial import SizedJudge
+
 from prism_bench.extensions.judge.verdict import JudgedTime, JudgeVerdict
 from prism_bench.io.strict_json import json_text
 

@@ -1,8 +1,8 @@
 """Published rules of choice, and what they would have cost."""
 
 import pytest
-
 from lab.published.choices import POLICIES, batch_of, window_of
+
 from prism_bench.workflows.tuning.crossover import CrossoverRow, costs
 
 ERRORS = {"fp32": 1e-6, "tf32": 4e-4, "f16": 5e-4, "wmma": 5e-4}

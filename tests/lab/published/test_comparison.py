@@ -2,9 +2,10 @@
 
 import json
 
-from prism_bench.analysis.reading import read
 from lab.published.comparison import comparison_of, published_json, summaries
 from lab.published.view import published_view
+
+from prism_bench.analysis.reading import read
 from prism_bench.cli.options import plain_console
 from prism_bench.report.json_view import view
 from prism_bench.workflows.tuning.crossover import CrossoverRow

@@ -9,7 +9,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.record.formats import read_foreign
-from prism_bench.record.formats.asv_out import write
+from prism_bench.report.asv.results import write
 from tests.record.formats.results import (
     BENCHMARKS,
     ROWS,

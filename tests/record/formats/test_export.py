@@ -12,10 +12,10 @@ from asv.results import Results
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.record.formats import read_foreign, tables
 from prism_bench.record.formats.asv_names import METRICS
-from prism_bench.record.formats.asv_out import write
+from prism_bench.report.asv.results import write
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 
-HOUSE = Path(__file__).resolve().parents[2]
+HOUSE = Path(__file__).resolve().parents[3]
 
 
 def test_asv_takes_what_is_written(tmp_path):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.record import store
 from prism_bench.record.formats import read_foreign
 from prism_bench.record.run_record import decode, encode
 from tests.record.formats.results import (

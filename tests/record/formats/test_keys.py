@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.errors import ResultsError
+from prism_bench.record import store
 from prism_bench.record.formats import read_foreign
 from prism_bench.record.formats.foreign import StatedFacts
 from tests.record.formats.results import BENCHMARKS, asv, axes, google_benchmark, nvbench, repetition, summary, written

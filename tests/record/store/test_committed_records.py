@@ -9,7 +9,7 @@ import pytest
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord, encode
 
-REPORTS = Path(__file__).resolve().parents[2] / "reports"
+REPORTS = Path(__file__).resolve().parents[3] / "reports"
 # Of all that the reader gave before there was a schema (2026-11-22): `digest_of` at the commit before it.
 DIGESTS = {
     "memory/async/nvidia-h200/20261122T061900Z-a0baace6.json.gz": "508cbdc39550322e",

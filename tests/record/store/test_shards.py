@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import raw_source
 from prism_bench.analysis.gate.against_history import trend_part
 from prism_bench.analysis.trend import trend, windows
 from prism_bench.analysis.trend.tested import WindowTest
 from prism_bench.analysis.trend.windows import courses
 from prism_bench.errors import ResultsError
-from prism_bench.report.terminal.trend import trend_json
+from prism_bench.extensions.ci.keeping import Checkout, keep, opened
+from prism_bench.extensions.ci.keeping.base import Base
+from prism_bench.extensions.ci.raw_samples import KeptRaw
+from prism_bench.record import raw_source
 from prism_bench.record.store import all_points, parquet, read, read_history, records_in, save, shards
 from prism_bench.record.store.decimals import counted, seconds, shown, units_of
 from prism_bench.record.store.shards import ShardFolder
-from prism_bench.record.store.upkeep import add_record, compact, migrate, removable, verify
-from prism_bench.extensions.ci.keeping import Checkout, keep, opened
-from prism_bench.extensions.ci.keeping.base import Base
-from prism_bench.extensions.ci.raw_samples import KeptRaw, prune
+from prism_bench.record.store.upkeep import add_record, compact, migrate, prune, removable, verify
+from prism_bench.report.terminal.trend import trend_json
 from tests.report.synthetic import case_result, record_of
 
 pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-gpu-bench[parquet]'")
@@ -224,7 +224,7 @@ def test_damaged_findings_of_a_window_are_found_again(runs, tmp_path, damaged):
 @pytest.mark.parametrize("command", ["trend", "check", "digest"])
 def test_a_command_that_makes_no_table_does_not_import_pandas(runs, command):
     migrate(runs)
-    of_toys = [] if command == "trend" else ["--catalogue", str(Path(__file__).parent.parent / "tunable")]
+    of_toys = [] if command == "trend" else ["--catalogue", str(Path(__file__).parents[2] / "tunable")]
     words = [sys.executable, "-X", "importtime", "-m", "prism_bench", command, "--runs", str(runs), *of_toys]
     found = subprocess.run(words, capture_output=True, text=True)
     assert found.returncode in (0, 1, 3), found.stderr[-2000:]

@@ -9,7 +9,6 @@ import pytest
 from prism_bench.analysis.bounds.roofline import unmeasured_peaks
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.spec.budget import Budget
 from prism_bench.measure.limits import Limits
 from prism_bench.report.site.answers import (
     budgets_answer,
@@ -23,6 +22,7 @@ from prism_bench.report.site.answers import (
 )
 from prism_bench.report.site.page import MENU
 from prism_bench.report.site.pages.trend import _aside
+from prism_bench.spec.budget import Budget
 from tests.analysis.measured_pairs import records
 from tests.report.site.browser import opened
 from tests.report.site.pages import nights, read, site_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.record import store
 from prism_bench.catalogue import discover
+from prism_bench.record import store
 from tests.report.site.browser import OVERLAPS, opened, window
 from tests.report.site.pages import site_of
 

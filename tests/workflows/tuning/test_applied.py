@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.spec.case import Device
 from prism_bench.catalogue import discover
+from prism_bench.spec.case import Device
 from prism_bench.workflows.tuning.applied import TuningMachine, applied, untuned
 from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
 from prism_bench.workflows.tuning.launched import launched
 from tests.workflows.tuning.choices import TOOLS, choice
 
-CATALOGUE = discover(Path(__file__).parent.parent / "tunable")
+CATALOGUE = discover(Path(__file__).parents[2] / "tunable")
 FACTS = {"device": "NVIDIA H200", "software": TOOLS}
 HERE = TuningMachine("h200", FACTS, "cuda", Device())
 SOURCE = launched(CATALOGUE.kernel("tripled"))

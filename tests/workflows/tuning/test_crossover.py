@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.workflows.tuning.crossover import ALWAYS, CASTS, CrossoverRow, FORMS, Picked, costs, pick
+from prism_bench.workflows.tuning.crossover import ALWAYS, CASTS, FORMS, CrossoverRow, Picked, costs, pick
 from tests.built_in import CATALOGUE
 
 ERRORS = {"fp32": 1e-6, "tf32": 4e-4, "f16": 5e-4, "wmma": 5e-4}

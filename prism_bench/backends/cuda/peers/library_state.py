@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from prism_bench.backends.cuda.peers.library_flags import ATTRIBUTES, FUNCTIONS, GlobalFlag, OTHERS, first_change
+from prism_bench.backends.cuda.peers.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS, GlobalFlag, first_change
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.libraries import LIBRARIES
 

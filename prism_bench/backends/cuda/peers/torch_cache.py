@@ -10,8 +10,8 @@ from typing import Any
 
 from prism_bench.io.files import writable_cache
 from prism_bench.io.locks import lock
-from prism_bench.spec.peer import Form
 from prism_bench.monitor.visible_gpu import cache_of_gpu
+from prism_bench.spec.peer import Form
 
 _FORMS = "TORCHINDUCTOR_CACHE_DIR"  # what Inductor keeps of each form is in a folder of the form
 _TRITON = "TRITON_CACHE_DIR"

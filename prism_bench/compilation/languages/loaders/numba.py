@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.spec.card import CardParameter, Kind, LaunchCard
 from prism_bench.compilation.elf import elf_entries
-from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
-from prism_bench.spec.instance import Instance, Passed
 from prism_bench.compilation.languages.language import (
     DeviceLaunch,
     InterpretedLaunch,
@@ -27,6 +24,9 @@ from prism_bench.compilation.languages.language import (
     OwnLaunch,
     with_globals,
 )
+from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
+from prism_bench.spec.card import CardParameter, Kind, LaunchCard
+from prism_bench.spec.instance import Instance, Passed
 from prism_bench.spec.libraries import Library
 from prism_bench.units import count_text
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.spec.card import CardParameter, LaunchCard
 from prism_bench.compilation.elf import elf_entries
-from prism_bench.errors import CompilationFailed, SpecError
-from prism_bench.spec.instance import Constant, Instance, Passed
 from prism_bench.compilation.languages.language import DeviceLaunch, Language, MachineCode, OwnLaunch
+from prism_bench.errors import CompilationFailed, SpecError
+from prism_bench.spec.card import CardParameter, LaunchCard
+from prism_bench.spec.instance import Constant, Instance, Passed
 from prism_bench.spec.libraries import Library
 
 _DIVISIBLE = "divisible"

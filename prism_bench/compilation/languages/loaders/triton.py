@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.spec.card import CardParameter, Kind, LaunchCard
-from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
-from prism_bench.spec.instance import Constant, Instance, Passed
 from prism_bench.compilation.languages.host_tensor import HostTensor
 from prism_bench.compilation.languages.language import DeviceLaunch, InterpretedLaunch, Language, MachineCode, OwnLaunch
+from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
+from prism_bench.spec.card import CardParameter, Kind, LaunchCard
+from prism_bench.spec.instance import Constant, Instance, Passed
 from prism_bench.spec.libraries import Library
 
 _TYPES = {

@@ -19,10 +19,6 @@ from zlib import crc32
 
 import numpy as np
 
-from prism_bench.spec.card import CardParameter, Kind, LaunchCard
-from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
-from prism_bench.io.files import cache_folder
-from prism_bench.spec.instance import Instance, Passed
 from prism_bench.compilation.languages.language import (
     DeviceLaunch,
     InterpretedLaunch,
@@ -31,6 +27,10 @@ from prism_bench.compilation.languages.language import (
     OwnLaunch,
     with_globals,
 )
+from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
+from prism_bench.io.files import cache_folder
+from prism_bench.spec.card import CardParameter, Kind, LaunchCard
+from prism_bench.spec.instance import Instance, Passed
 from prism_bench.spec.libraries import Library
 from prism_bench.units import count_text
 

@@ -1,15 +1,16 @@
 """Deliver what is new to every destination, and remember it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prism_bench.extensions.ci.alerts import ledger as ledgers
-from prism_bench.record.alert import Alert
-from prism_bench.extensions.ci.alerts.forms import FORMS
-from prism_bench.extensions.ci.alerts.webhook import Destination, post
 from prism_bench.errors import ResultsError
+from prism_bench.extensions.ci.alerts import ledger as ledgers
+from prism_bench.extensions.ci.alerts.forms import FORMS
+from prism_bench.extensions.ci.alerts.webhook import Destination, destinations, post
+from prism_bench.record.alert import Alert, Occasion
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,15 @@ class Outcome:
         return f"alerts: {self.place}: {self.sent} sent, {self.known} known before"
 
 
-@dataclass(frozen=True)
-class Occasion:
-    """Who looked (`source`), what a message is headed with, and the state in which each subject was found."""
+def deliver(
+    alerts: Sequence[Alert], occasion: Occasion, path: Path, *, send: bool = True
+) -> tuple[bool, list[Outcome]]:
+    """Tell the webhooks of the environment; return whether it names one, and the outcomes.
 
-    source: str
-    heading: str
-    states: Mapping[str | None, str]
+    Without `send` only the ledger at `path` learns which alerts are over.
+    """
+    to = destinations(os.environ)
+    return bool(to), tell(alerts, occasion, path, to if send else ())
 
 
 def tell(

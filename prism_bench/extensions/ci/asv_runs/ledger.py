@@ -7,8 +7,8 @@ from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import write_atomically
-from prism_bench.record.run_record import RunRecord
 from prism_bench.io.strict_json import json_line
+from prism_bench.record.run_record import RunRecord
 
 _TOOLS = ("driver", "nvrtc", "numpy")
 

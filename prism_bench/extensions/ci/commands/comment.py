@@ -9,8 +9,6 @@ import typer
 from prism_bench.cli import options
 from prism_bench.io import project
 
-NAME = "comment"
-
 
 @dataclass(frozen=True)
 class PullRequestKeys:

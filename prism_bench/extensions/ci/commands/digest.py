@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prism_bench.cli import options
 from prism_bench.catalogue import Catalogue
+from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.units import parsed_since
 
 if TYPE_CHECKING:
-    from prism_bench.report.site.context import SiteContext
     from prism_bench.record.store.history import HistoryProblem
+    from prism_bench.report.site.context import SiteContext
 
-NAME = "digest"
 
 
 def command(
@@ -33,7 +33,6 @@ def command(
     Ends with 2 where the newest record of a machine cannot be used.
     """
     from prism_bench.extensions.ci import digest as forms
-    from prism_bench.extensions.ci.digest.contents import parsed_since
 
     today = datetime.now(UTC).date()
     day = parsed_since(since, today)
@@ -53,8 +52,8 @@ def command(
 
 def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
     """Return the context of each machine, and the newest files that could not be used."""
-    from prism_bench.record import store
     from prism_bench.io.cycles import no_collection
+    from prism_bench.record import store
     from prism_bench.report.site.context import contexts
     from prism_bench.report.site.newest import newest_of_each
     from prism_bench.report.site.places import Places

@@ -11,7 +11,6 @@ from prism_bench.cli import options
 if TYPE_CHECKING:
     from prism_bench.extensions.ci.keeping import Checkout, HistoryTarget
 
-NAME = "history"
 
 
 class Action(StrEnum):

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.io import project
-from prism_bench.cli import run
-from prism_bench.errors import UsageError
+from prism_bench.cli import options, run
 from prism_bench.cli.options import pairs
+from prism_bench.errors import UsageError
+from prism_bench.io import project
 from prism_bench.io.workers.child import environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from prism_bench.catalogue import Catalogue
-    from prism_bench.extensions.ci.nightly.run import NightlyOutput, NightlyResult
     from prism_bench.extensions.ci.nightly import NightlyKeys, NightlyPlan
+    from prism_bench.extensions.ci.nightly.run import NightlyOutput, NightlyResult
 
-NAME = "nightly"
 CONTEXT = {"ignore_unknown_options": True}  # options of `run` are among the words
 _CHOSEN_HERE = ("part", "output")  # options of `run`
 _CHOSEN_AGAIN = ("cases", "filter", "processes", "peers", "json", "runs")  # by what measures undecided cases again
@@ -60,10 +58,10 @@ def command(
     Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
     the exit code of the run counts.
     """
-    from prism_bench.extensions.ci.nightly.run import nightly
     from prism_bench.extensions.ci.keeping import history_target
     from prism_bench.extensions.ci.keeping.configured import root
     from prism_bench.extensions.ci.nightly import NightlyPlan
+    from prism_bench.extensions.ci.nightly.run import nightly
 
     keys = _keys()
     given = tuple(words or keys.run)

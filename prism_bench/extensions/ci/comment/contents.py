@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from prism_bench.io.documents import as_kind, json_of
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import as_kind, json_of
 
 LARGEST = 20_000_000  # bytes of a comparison's file: one of 100,000 cases is smaller
 MOST_CASES = 100_000

@@ -1,18 +1,18 @@
 """What a digest shows, as plain values; its forms add nothing to it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.analysis.trend.walk import CONFIRMED
-from prism_bench.spec.case import Case
-from prism_bench.spec.metric import timed_on
 from prism_bench.report.gate.words import headline
 from prism_bench.report.machine import backend_name, machine_name
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.pages.budgets import NEAR
+from prism_bench.spec.case import Case
+from prism_bench.spec.metric import timed_on
 from prism_bench.spec.workload import LABELS
 
 
@@ -101,14 +101,3 @@ def _ending(context: SiteContext, today: date) -> Iterator[dict[str, Any]]:
             yield {"case": one.case, "metric": metric_words(one.budget.metric), "expires": expires.isoformat(),
                    "limit": value_text(one.budget.metric, one.budget.limit), "owner": one.budget.owner,
                    "expired": expires <= today}  # fmt: skip
-
-
-def parsed_since(text: str, today: date) -> date | None:
-    """Return the day that `2026-11-14`, `7d` or `2w` mean; None for any other text."""
-    number, unit = text[:-1], text[-1:]
-    if number.isdecimal() and unit in ("d", "w") and int(number) < 10_000:
-        return today - timedelta(days=int(number) * {"d": 1, "w": 7}[unit])
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from prism_bench.errors import ForgeError
-from prism_bench.extensions.ci.forges.github import OpenApi, PAGES, PER_PAGE
+from prism_bench.extensions.ci.forges.github import PAGES, PER_PAGE, OpenApi
 from prism_bench.extensions.ci.forges.requests import ApiAnswer
 
 _TOKEN = "set GITLAB_TOKEN, a masked variable with a project access token of scope api and role Reporter"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from prism_bench.io.files import Schema, write_atomically
 from prism_bench.extensions.ci.keeping.names import is_kept, is_merged
+from prism_bench.io.files import Schema, write_atomically
 
 _SCHEMA = Schema("what was common with a history", 1, "prism-bench history fetch")
 

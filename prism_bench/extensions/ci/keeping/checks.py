@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from prism_bench.record import store
-from prism_bench.extensions.ci.alerts import ledger as alert_ledger
-from prism_bench.io.documents import json_of
 from prism_bench.errors import PrismBenchError
-from prism_bench.record.store.parquet import parts_of
+from prism_bench.extensions.ci.alerts import ledger as alert_ledger
 from prism_bench.extensions.ci.asv_runs import ledger as asv_ledger
 from prism_bench.extensions.ci.keeping.names import ALERTS, ASV, LEDGERS, RECORDS, is_shard
 from prism_bench.extensions.ci.keeping.targets import HistoryTarget, sound_contents
+from prism_bench.io.documents import json_of
+from prism_bench.record import store
+from prism_bench.record.store.parquet import parts_of
 
 _READERS = {
     RECORDS: store.read,

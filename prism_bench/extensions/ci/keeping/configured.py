@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prism_bench.io import project
 from prism_bench.extensions.ci.keeping.base import Base
 from prism_bench.extensions.ci.keeping.history import Checkout
 from prism_bench.extensions.ci.keeping.targets import BRANCH, DEFAULT, HistoryTarget, opened
+from prism_bench.io import project
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import HistoryMoved
-from prism_bench.io.files import write_atomically
-from prism_bench.record.store.history import listed
-from prism_bench.record.store.shards import ShardFolder
 from prism_bench.extensions.ci.keeping.base import Base
 from prism_bench.extensions.ci.keeping.checks import content_problems
 from prism_bench.extensions.ci.keeping.differences import Action, Digests, Remote, action, families, resolved
@@ -34,6 +31,9 @@ from prism_bench.extensions.ci.keeping.names import (
     require_records,
 )
 from prism_bench.extensions.ci.keeping.targets import Content, HistoryState, HistoryTarget
+from prism_bench.io.files import write_atomically
+from prism_bench.record.store.history import listed
+from prism_bench.record.store.shards import ShardFolder
 
 TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer after every try
 

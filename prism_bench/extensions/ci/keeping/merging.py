@@ -3,8 +3,8 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from prism_bench.extensions.ci.alerts import ledger as alert_ledger
 from prism_bench.errors import ResultsError
+from prism_bench.extensions.ci.alerts import ledger as alert_ledger
 from prism_bench.extensions.ci.keeping.names import LEDGERS
 
 

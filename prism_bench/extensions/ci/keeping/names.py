@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io.files import confined
+from prism_bench.io.temporaries import ENDING
 from prism_bench.record.store.records import in_order, numbered
 from prism_bench.record.store.shards import ENDING as SHARD
-from prism_bench.io.temporaries import ENDING
 
 RECORDS, LEDGERS, ASV, ALERTS = PLACES = ("runs", "nights", "asv-nights", "alerts")
 

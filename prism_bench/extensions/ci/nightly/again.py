@@ -10,16 +10,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.io import interrupts
-from prism_bench.record import store
 from prism_bench.analysis.compare.comparable import LAUNCHED
 from prism_bench.analysis.compare.verdict import nightly_looks
-from prism_bench.run.record_builder import combined
-from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.record.store.upkeep import add_record
 from prism_bench.extensions.ci.nightly.child import NightlyChild, started
 from prism_bench.extensions.ci.nightly.measuring import NightlyMeasurement, Report, lost_parts, watched, worst_code
 from prism_bench.extensions.ci.nightly.plan import NightlyPlan
+from prism_bench.io import interrupts
+from prism_bench.record import store
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.store.upkeep import add_record
+from prism_bench.run.record_builder import combined
 from prism_bench.units import count_text
 
 MOST_SECONDS = 1800.0  # after which no further round begins

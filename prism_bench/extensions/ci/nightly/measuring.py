@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench.io import interrupts
-from prism_bench.record import store
 from prism_bench.errors import PrismBenchError
-from prism_bench.run import merge
-from prism_bench.record.store.upkeep import add_record
 from prism_bench.extensions.ci.nightly.child import NightlyChild, started
 from prism_bench.extensions.ci.nightly.plan import NightlyPlan
+from prism_bench.io import interrupts
+from prism_bench.record import store
+from prism_bench.record.store.upkeep import add_record
+from prism_bench.run import merge
 
 _LOOK_SECONDS = 0.2
 _LARGEST = 3  # exit codes above it, and those of signals, are not those of a run: they count as 2

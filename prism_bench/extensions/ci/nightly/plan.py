@@ -8,8 +8,8 @@ from pathlib import Path
 
 from prism_bench.analysis.compare.verdict import START
 from prism_bench.errors import UsageError
-from prism_bench.monitor.devices import VISIBLE
 from prism_bench.io.project import relative
+from prism_bench.monitor.devices import VISIBLE
 
 _RECORD = "RECORD"  # the path of the record, which has its name when it is measured
 

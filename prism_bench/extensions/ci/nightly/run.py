@@ -8,17 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench.record import store
 from prism_bench.analysis.gate.against_last import NAME as LAST
 from prism_bench.analysis.gate.checks import Gate
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.report.gate import delivery
-from prism_bench.report.gate.files import write_files
-from prism_bench.report.site import build_site
-from prism_bench.record.run_record import RunRecord
 from prism_bench.extensions.ci.asv_runs import hand_over, project_at
-from prism_bench.workflows.judging import judged
 from prism_bench.extensions.ci.keeping import checkout_of, fetch, history_target, keep
 from prism_bench.extensions.ci.nightly import (
     NightlyMeasurement,
@@ -29,7 +23,13 @@ from prism_bench.extensions.ci.nightly import (
     measured_again,
     new_logs,
 )
+from prism_bench.record import store
+from prism_bench.record.run_record import RunRecord
+from prism_bench.report.gate import delivery
+from prism_bench.report.gate.files import write_files
+from prism_bench.report.site import build_site
 from prism_bench.units import count_text
+from prism_bench.workflows.judging import judged
 
 FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
 

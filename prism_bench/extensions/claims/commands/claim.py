@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
-from prism_bench.errors import UsageError, unknown
 from prism_bench.cli.options import pairs
+from prism_bench.errors import UsageError, unknown
+from prism_bench.io import interrupts
 
 if TYPE_CHECKING:
     from prism_bench.extensions.claims.document import Claim
     from prism_bench.extensions.claims.sources import ClaimRequest
 
-NAME = "claim"
 REFERENCES = "numpy_reference"
 DEFAULT_OUTPUT = Path("claim.json")
 _OPERAND = "a record, a kernel or kernel:variant, a folder or a commit"
@@ -115,9 +114,9 @@ def _of_files(a: str, b: str | None, request: "ClaimRequest") -> "Claim":
 def _measured(
     words: tuple[str, str | None], request: "ClaimRequest", backend: str | None, *, processes: int, json: bool
 ) -> "Claim":
+    from prism_bench.cli.options.progress import progress_bar
     from prism_bench.extensions.claims.measuring import ClaimEffort
     from prism_bench.extensions.claims.sources import of_builds, of_kernel
-    from prism_bench.cli.options.progress import progress_bar
 
     opened, (a, b) = options.choose_backend(backend, quiet=json), words
     if opened.name == REFERENCES:

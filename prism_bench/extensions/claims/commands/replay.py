@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
 from prism_bench.cli.options import pairs
+from prism_bench.io import interrupts
 
-NAME = "replay"
 _TrustOption = Annotated[
     bool, typer.Option("--trust-source", help="Run code that the catalogue here does not have, without a jail.")
 ]
@@ -36,6 +35,7 @@ def command(
     Without the GPU that it needs, its outputs are verified on the emulator, and the answer names what stays open.
     Ends with 0 where it is reproduced, 1 where it is not or in part, 3 where that cannot be decided here.
     """
+    from prism_bench.cli.options.progress import progress_bar
     from prism_bench.extensions.claims.checks import checked
     from prism_bench.extensions.claims.document import canonical
     from prism_bench.extensions.claims.fetching import fetched, is_address
@@ -45,7 +45,6 @@ def command(
     from prism_bench.extensions.claims.signing import require_signature
     from prism_bench.extensions.claims.views import replay_json, replay_view
     from prism_bench.io.files import write_atomically
-    from prism_bench.cli.options.progress import progress_bar
 
     require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
     content = fetched(claim)

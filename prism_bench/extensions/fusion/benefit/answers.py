@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.spec.case import Case
 from prism_bench.extension import installed
+from prism_bench.spec.case import Case
 
 if TYPE_CHECKING:
     from prism_bench.extensions.persistent.record import ItemSpread, ItemTimes, LatencyRecord

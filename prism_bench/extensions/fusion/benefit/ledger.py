@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from prism_bench.analysis.bounds.profile_table import Counted
 from prism_bench.analysis.summary import cache_bytes, limits_of
-from prism_bench.spec.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError, unknown
 from prism_bench.extensions.fusion.benefit.answers import STAGE as SERVED
@@ -28,10 +27,11 @@ from prism_bench.extensions.fusion.benefit.saving import (
     saving,
     speedup,
 )
-from prism_bench.spec.kernel import Chain, KernelSpec
 from prism_bench.record.run_record import RunRecord
-from prism_bench.workflows.traffic import CaseTraffic
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.kernel import Chain, KernelSpec
 from prism_bench.spec.workload import LABELS
+from prism_bench.workflows.traffic import CaseTraffic
 
 if TYPE_CHECKING:
     from prism_bench.extensions.persistent.record import LatencyRecord

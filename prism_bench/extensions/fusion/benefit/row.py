@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from prism_bench.analysis.bounds.bound import dram_bytes, value
 from prism_bench.analysis.summary import number
-from prism_bench.spec.case import Case
 from prism_bench.extensions.fusion.benefit.figure import Figure, absent
 from prism_bench.extensions.fusion.benefit.plan import Planned
 from prism_bench.extensions.fusion.benefit.saving import CLOCKS, Saving, Speedup, Timed, timed
 from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.case import Case
 from prism_bench.workflows.traffic import CaseTraffic
 
 _TRACERS = ("cupti", "nsys")

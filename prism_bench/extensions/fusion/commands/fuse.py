@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from prism_bench.extensions.fusion.declarations import Declaration
     from prism_bench.extensions.fusion.keeping import GeneratedFile
 
-NAME = "fuse"
 
 
 def command(

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.io import project
 from prism_bench.cli.options.limits import CASE_SECONDS, limited
+from prism_bench.io import project
 
 if TYPE_CHECKING:
     from prism_bench.analysis.bounds.profile_table import Counted
     from prism_bench.extensions.fusion.benefit import ChainLedger
-    from prism_bench.spec.kernel import Chain, KernelSpec
     from prism_bench.record.run_record import RunRecord
+    from prism_bench.spec.kernel import Chain, KernelSpec
     from prism_bench.workflows.traffic import CaseTraffic
 
-NAME = "fusion"
 ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
 
 
@@ -97,8 +96,8 @@ def _stored(folder: Path) -> Path:
 
 def _counters(path: Path | None) -> "Mapping[str, Counted]":
     """Return those of the record that is named, or the newest of every case."""
-    from prism_bench.record import store
     from prism_bench.analysis.bounds.profile_table import newest_counted
+    from prism_bench.record import store
 
     return newest_counted([(path, store.read(path))] if path else store.readable(_stored(PROFILES)))
 

@@ -7,8 +7,6 @@ import typer
 from prism_bench.cli import options
 from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
 
-NAME = "overlap"
-RENAMED = {"--beside": "--filter"}
 CHUNK = {True: "vector_add[n=4194304]", False: "vector_add[n=100000]"}  # on a GPU, elsewhere
 BESIDE = ("active_inference_chain:full[length=100,m=100,n=900]", "transfer_entropy_chain:full[n=200]")
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from prism_bench.extensions.fusion.selection import HostArray, PrecisionChoice, Question
     from prism_bench.spec.kernel import KernelSpec
 
-NAME = "precision"
 
 
 _ProgramsArgument = Annotated[

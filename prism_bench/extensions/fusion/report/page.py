@@ -10,13 +10,13 @@ from prism_bench.extensions.fusion.benefit.answers import read_times
 from prism_bench.extensions.fusion.report.json_view import fusion_json
 from prism_bench.extensions.fusion.report.waterfall import waterfall
 from prism_bench.extensions.fusion.report.words import LEGEND, quantity_text, signed, verdict
-from prism_bench.spec.kernel import Chain, KernelSpec
 from prism_bench.report.cells import times_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counters
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.units import count_text
+from prism_bench.spec.kernel import Chain, KernelSpec
 from prism_bench.spec.workload import LABELS
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.extensions.persistent.record import LatencyRecord

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from prism_bench.extensions.init.sources.found import Guess
 from prism_bench.compilation.host_source.syntax import Node, Tree, nodes_of, walk
+from prism_bench.extensions.init.sources.found import Guess
 
 _COMPARISONS = ("<", "<=", ">", ">=", "!=")
 _Access = tuple[int, bool, bool]  # where it takes place, reads, writes

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from prism_bench.compilation.host_source.syntax import Node, Tree, first_defect, function_name, line_of, nodes_of
 from prism_bench.extensions.init.sources.buffer_use import BufferUse, buffer_use
 from prism_bench.extensions.init.sources.c_types import dtype_of
 from prism_bench.extensions.init.sources.found import (
@@ -13,7 +14,6 @@ from prism_bench.extensions.init.sources.found import (
     TemplateParameter,
     Unread,
 )
-from prism_bench.compilation.host_source.syntax import Node, Tree, first_defect, line_of, nodes_of
 
 _CONTAINERS = (
     "translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "preproc_if",
@@ -56,18 +56,6 @@ def kernels_of(tree: Tree) -> tuple[list[tuple[FoundKernel, Node]], list[Unread]
             else:
                 found.append((kernel, declared.node))
     return found, unread + _generated(tree)
-
-
-def function_name(node: Node, tree: Tree) -> str | None:
-    """Return the name of a function definition or declaration; None where a macro makes it."""
-    for declarator in nodes_of(node, "function_declarator"):
-        name = declarator.child_by_field_name("declarator")
-        if name is not None and name.type == "template_function":
-            name = name.child_by_field_name("name")
-        if name is not None and name.type in ("identifier", "field_identifier", "qualified_identifier"):
-            return tree.text(name)
-        return None
-    return None
 
 
 def _generated(tree: Tree) -> list[Unread]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prism_bench.extensions.init.sources.c_types import dtype_of
 from prism_bench.compilation.host_source.syntax import Node, Tree
+from prism_bench.extensions.init.sources.c_types import dtype_of
 from prism_bench.units import count_text
 
 _OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%", "<<": "<<", ">>": ">>"}

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from prism_bench.extensions.init.sources.cuda_kernels import function_name
+from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
 from prism_bench.extensions.init.sources.found import FoundLaunch, Guess, Unread
 from prism_bench.extensions.init.sources.host_expressions import HostNames, NotSimple
-from prism_bench.compilation.host_source.syntax import Node, Tree, line_of, nodes_of
 
 _BY_CALL = re.compile(r"\bcu(?:da)?Launch(?:Cooperative)?Kernel\w*\s*\(")
 _NUMBER = re.compile(r"#[ \t]*define[ \t]+(\w+)[ \t]+\(?(\d+)[uU]?\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from prism_bench.compilation.host_source.syntax import Macro, Tree, macros_of, parse
 from prism_bench.errors import UsageError
 from prism_bench.extensions.init.sources.cuda_kernels import kernels_of
 from prism_bench.extensions.init.sources.found import FoundKernel, Scan, Unread
 from prism_bench.extensions.init.sources.launches import WrittenLaunch, read_launch, written_launches
-from prism_bench.compilation.host_source.syntax import Macro, Tree, macros_of, parse
 from prism_bench.extensions.init.sources.torch_operators import operators_of
 from prism_bench.extensions.init.sources.triton_kernels import scan_python
 

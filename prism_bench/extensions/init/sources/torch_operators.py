@@ -4,9 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from prism_bench.extensions.init.sources.cuda_kernels import function_name
+from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
 from prism_bench.extensions.init.sources.found import FoundOperator, Unread
-from prism_bench.compilation.host_source.syntax import Node, Tree, line_of, nodes_of
 
 _MACROS = ("TORCH_LIBRARY", "TORCH_LIBRARY_FRAGMENT")
 _NAME = re.compile(r"\s*(?:(\w+)::)?([\w.]+)\s*(\(.*->.*)?$", re.DOTALL)

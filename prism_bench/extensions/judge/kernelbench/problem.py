@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prism_bench.spec.arguments import In, Out, Size
 from prism_bench.errors import SpecError, VerificationFailed
 from prism_bench.extensions.judge.kernelbench.messages import (
     ANSWERS,
@@ -24,15 +23,16 @@ from prism_bench.extensions.judge.kernelbench.messages import (
     ProblemAnswer,
     ProblemQuestion,
 )
-from prism_bench.spec.inputs import BLOCK, Fill
-from prism_bench.spec.kernel import KernelSpec, Launch
-from prism_bench.spec.tolerance import Tolerance
-from prism_bench.units import count_text
 from prism_bench.io.workers.frames import Frame, FrameError
 from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
 from prism_bench.io.workers.jail import Jail
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.arguments import In, Out, Size
+from prism_bench.spec.inputs import BLOCK, Fill
+from prism_bench.spec.kernel import KernelSpec, Launch
+from prism_bench.spec.tolerance import Tolerance
 from prism_bench.spec.workload import Workload
+from prism_bench.units import count_text
 
 SECONDS = 120.0  # for PyTorch's import, or one call of a model
 LARGEST = 4 << 30  # bytes of all arrays of a problem

@@ -30,10 +30,10 @@ from prism_bench.extensions.judge.referee.messages import (
     ShareAnswer,
     ShareQuestion,
 )
-from prism_bench.spec.inputs import InputArray
 from prism_bench.io.workers.frames import Frame, FrameError
-from prism_bench.io.workers.handle import FrameWorker, START_SECONDS, WorkerEnvironment
+from prism_bench.io.workers.handle import START_SECONDS, FrameWorker, WorkerEnvironment
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.inputs import InputArray
 
 RUNNER = f"{__package__}.runner"
 CUDA_DEVICE = f"{__package__}.cuda_device:open_device"

@@ -6,14 +6,14 @@ from math import prod
 
 import numpy as np
 
-from prism_bench.spec.arguments import Array, InOut, Scratch
 from prism_bench.backends.cuda.carded import block_of, card_values, launch_facts, scratch_bytes
-from prism_bench.spec.card import LaunchCard
-from prism_bench.spec.case import Case, Device
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
 from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, PlannedParameter, Role, StepPlan
+from prism_bench.spec.arguments import Array, InOut, Scratch
+from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import Launch, TensorMap, Zero
 from prism_bench.spec.parts import CUDA
 

@@ -8,7 +8,6 @@ from time import sleep
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
 from prism_bench.extensions.judge.referee.digests import differing
@@ -18,9 +17,10 @@ from prism_bench.extensions.judge.referee.refereed import RefereedCase, Refereed
 from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.shared_outputs import copied_outputs
 from prism_bench.extensions.judge.referee.turns import DeviceTurns
-from prism_bench.spec.inputs import InputArray
 from prism_bench.measure.limits import Limits
 from prism_bench.measure.plausibility import judge as plausible
+from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec.inputs import InputArray
 from prism_bench.units import rate_text, time_text
 
 CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enqueue them

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.extensions.judge.referee.messages import CasePlan
-from prism_bench.spec.inputs import InputArray
 from prism_bench.measure.plausibility import LaunchWork
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.inputs import InputArray
 
 
 @dataclass(frozen=True)

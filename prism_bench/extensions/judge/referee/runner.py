@@ -32,11 +32,11 @@ from prism_bench.extensions.judge.referee.messages import (
     ShareAnswer,
     ShareQuestion,
 )
-from prism_bench.spec.inputs import InputArray, Runs
 from prism_bench.io.workers.channel import FrameChannel
 from prism_bench.io.workers.child import end_with
 from prism_bench.io.workers.frames import Frame
 from prism_bench.io.workers.refusal import Refusal
+from prism_bench.spec.inputs import InputArray, Runs
 
 LEFTOVER_SECONDS = 1e-3  # that a device may seem to work on where nothing is left: a late wake-up of the host
 TRIES = 3  # of a launch that a stalled host spoiled, with the same inputs and all memory as it was at first

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 from prism_bench.extensions.judge.host_state import folder_prefix
 from prism_bench.extensions.judge.referee.client import RUNNER, RunnerProcess
+from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
 from prism_bench.profilers.sanitizer import command_to_file
 from prism_bench.profilers.tools import VARIABLES, Tool
-from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
 
 WATCHED_DEVICE = f"{__package__}.cuda_device:open_watched_device"
 LARGEST_LOG = 8 << 20  # bytes that are read: names of kernels are the stranger's, and as long as that likes

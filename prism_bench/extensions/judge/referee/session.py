@@ -9,9 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.backends import Backend
-from prism_bench.spec.case import Case, Device
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.form import named
 from prism_bench.extensions.judge.hidden import HIDDEN
@@ -34,9 +32,11 @@ from prism_bench.extensions.judge.referee.rules import RefereeRules
 from prism_bench.extensions.judge.referee.turns import DeviceTurns, PhaseClock
 from prism_bench.extensions.judge.referee.watch import LaunchWatch, WatchFindings
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
-from prism_bench.spec.inputs import InputArray
 from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.run.verification import compare_outputs, compared_in, complaint, passed
+from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import InputArray
 
 WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 BEYOND = "sizes beyond S0"

@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
-from prism_bench.errors import ResultsError, UsageError, unknown
 from prism_bench.cli.options import pairs
 from prism_bench.cli.options.limits import TimeoutOption
 from prism_bench.cli.options.progress import progress_bar
+from prism_bench.errors import ResultsError, UsageError, unknown
+from prism_bench.io import interrupts
 from prism_bench.io.saving import Saver
 
 if TYPE_CHECKING:
     from prism_bench.report.terminal.policies import Asked
     from prism_bench.workflows.tuning.measured import Measured
 
-NAME = "select"
 
 
 _PoliciesArgument = Annotated[

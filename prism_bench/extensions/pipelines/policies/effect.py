@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from prism_bench.spec.case import Case
 from prism_bench.extensions.pipelines.scene import centres, heated
+from prism_bench.spec.case import Case
 from prism_bench.workflows.tuning.measured import Window
 
 USUAL = 16  # the window that others are compared with

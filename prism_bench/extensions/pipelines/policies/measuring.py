@@ -7,14 +7,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prism_bench.record import identity
-from prism_bench.io import interrupts
-from prism_bench.spec.case import Case
 from prism_bench.extensions.pipelines.policies.effect import entropies, window_row
+from prism_bench.io import interrupts
+from prism_bench.record import identity
 from prism_bench.run import Progress
+from prism_bench.spec.case import Case
 from prism_bench.workflows.trials import Bench, Trial, Trials, timed_in_turn
 from prism_bench.workflows.tuning.choice import toolchain_of
-from prism_bench.workflows.tuning.crossover import CASTS, CrossoverRow, FORMS, HALVES, SHAPES
+from prism_bench.workflows.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, CrossoverRow
 from prism_bench.workflows.tuning.measured import Batch, Measured, Window, path_for, write_measured
 
 PARTS = ("matmul", "windows", "batches")

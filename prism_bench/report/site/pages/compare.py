@@ -8,14 +8,14 @@ from typing import Any
 from prism_bench.analysis.boards.factors import BoardFactor
 from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
-from prism_bench.spec.metric import ELSEWHERE, MEASURED, STAND_INS, is_host_time
+from prism_bench.record.store.points import Facts
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.answers import compare_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.terminal.comparison import comparison_json
-from prism_bench.record.store.points import Facts
+from prism_bench.spec.metric import ELSEWHERE, MEASURED, STAND_INS, is_host_time
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
 _UNKNOWN = {

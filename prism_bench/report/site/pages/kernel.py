@@ -12,7 +12,7 @@ from prism_bench.analysis.bounds.why import Why, why, with_near
 from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
 from prism_bench.io.files import family_of
-from prism_bench.spec.kernel import KernelSpec
+from prism_bench.record.run_record import CaseResult
 from prism_bench.report.code_difference import changes_of
 from prism_bench.report.peers import how_text
 from prism_bench.report.site.against import name_of
@@ -26,7 +26,7 @@ from prism_bench.report.site.resources import resources
 from prism_bench.report.site.shown import ORIGINS, ShownCase
 from prism_bench.report.terminal.case_table import table_of
 from prism_bench.report.verification import checks_of
-from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import LABELS
 
 

@@ -8,13 +8,13 @@ from prism_bench.analysis import rivals
 from prism_bench.analysis.reading import middle
 from prism_bench.analysis.speedup import compared
 from prism_bench.analysis.summary import number
+from prism_bench.record.run_record import CaseResult
 from prism_bench.report.peers import headline_text
 from prism_bench.report.site.answers import speedup_answer
 from prism_bench.report.site.attention import case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import peer_links
-from prism_bench.record.run_record import CaseResult
 
 _NUMBERS = ("cold_time", "end_to_end_time", "cpu", "cpu_ratio", "cpu_ratio_end_to_end", "best_peer_time", "peer_ratio")
 _PICTURED = ("case", "implementation", "label", "cold_time", "best_peer_time")

@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, TypeVar
 
-from prism_bench.io.documents import as_kind, json_of
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import as_kind, json_of
 from prism_bench.report.site.answers import tuning_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.extensions.ci.alerts import Alert, Destination, tell
 from prism_bench.extensions.ci.alerts.forms import plain, slack
-from prism_bench.extensions.ci.alerts.tell import Occasion
+from prism_bench.extensions.ci.alerts.tell import tell
+from prism_bench.extensions.ci.alerts.webhook import Destination
+from prism_bench.record.alert import Alert, Occasion
 
 SLOW = Alert(
     "check", "box", "missed", "softmax[rows=32]", "bad", "cold time is 9 us", ("cold_time",), "sass1", 1.5, "run it"

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.record import store
-from prism_bench.spec.budget import Budget
 from prism_bench.extensions.ci.digest import digest, html, markdown
-from prism_bench.extensions.ci.digest.contents import parsed_since
+from prism_bench.record import store
 from prism_bench.report.site.context import contexts
 from prism_bench.report.site.newest import newest_of_each
 from prism_bench.report.site.places import Places
+from prism_bench.spec.budget import Budget
+from prism_bench.units import parsed_since
 from tests.report.site.pages import Page, nights
 from tests.report.synthetic import case_result, gpu_record, record_of
 

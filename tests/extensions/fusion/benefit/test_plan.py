@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from prism_bench import InOut, Launch, Scratch, Size, Zero
-from prism_bench.spec.case import Case, Device
 from prism_bench.extensions.fusion.benefit.plan import planned
+from prism_bench.spec.case import Case, Device
 from tests.extensions.fusion.benefit.toy_chain import SPEC, TOY, N
 
 

@@ -1,38 +1,40 @@
-"""Options of commands that measure on many GPUs, and how such a fleet is opened and shown."""
+"""What `--fleet` opens for a command: the boards of a fleet, where it runs, compares or tunes, with its progress."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import typer
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.io import interrupts
 from prism_bench.cli import options
 from prism_bench.cli.options.progress import line_seconds
+from prism_bench.io import interrupts
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from prism_bench.extensions.fleet import BoardState, Fleet, FleetBoard, FleetProgress
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.cli.options.announcement import DescribedBackend, EarlierRecords
+    from prism_bench.cli.options.places import PairPlan
+    from prism_bench.extensions.fleet.board import FleetBoard
+    from prism_bench.extensions.fleet.catalogue_run import FleetProgress
+    from prism_bench.extensions.fleet.dispatch import BoardState
+    from prism_bench.extensions.fleet.fleet import Fleet
+    from prism_bench.io.saving import Saver
+    from prism_bench.record.run_record import RunRecord
+    from prism_bench.run import Settings
+    from prism_bench.spec.case import Case
+    from prism_bench.workflows.pairs import Records
+    from prism_bench.workflows.trials import Bench
+    from prism_bench.workflows.tuning_session import TuningPlan, TuningResult
 
-FleetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--fleet",
-        metavar="SPEC",
-        help="Share the kernels among many GPUs: local, tcp://HOST:PORT, slurm:JOBS or ssh:HOST,HOST.",
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, max=1024, help="Use so many workers of this host; default: one for each GPU."),
-]
+
 FIRST_SECONDS = 2.0  # of plain lines: so that whoever starts it sees that it works
 
 
@@ -41,7 +43,9 @@ def opened_fleet(
     fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
 ) -> "Iterator[tuple[Fleet, list[FleetBoard]]]":
     """Yield the fleet that the words name and its boards; print what they are, and which workers measure nothing."""
-    from prism_bench.extensions.fleet import boards_of, opened, parse
+    from prism_bench.extensions.fleet.describe import boards_of
+    from prism_bench.extensions.fleet.fleet import opened
+    from prism_bench.extensions.fleet.spec import parse
 
     say, spec = options.remark if quiet else options.line, parse(fleet, workers)
     options.remark(f"fleet {fleet}: waits for its workers")
@@ -55,6 +59,73 @@ def opened_fleet(
         for remark in remarks:
             options.remark(remark, "yellow")
         yield found, boards
+
+
+@dataclass(frozen=True)
+class FleetPlace:
+    """The boards of an open fleet, and the backend as the first of them describes it."""
+
+    fleet: "Fleet"
+    opened: "Sequence[FleetBoard]"
+    backend: "DescribedBackend"
+
+    @property
+    def boards(self) -> int:
+        """How many boards measure."""
+        return len(self.opened)
+
+    def run(
+        self, catalogue: "Catalogue", cases: "Sequence[Case]", settings: "Settings", lanes: int | None,
+        earlier: "EarlierRecords", keep: "Callable[[RunRecord], object]",
+    ) -> "RunRecord":  # fmt: skip
+        """Measure the cases on all boards; return one record."""
+        from prism_bench.extensions.fleet.catalogue_run import FleetRun
+
+        job = FleetRun(self.fleet, self.opened, catalogue, self.backend.name, cases, settings, lanes, earlier)
+        with fleet_progress() as report:
+            return job.run(report, keep)
+
+    def compare(self, plan: "PairPlan") -> "tuple[Records, Saver[Records, object]]":
+        """Measure both sides of the plan; return the records and what keeps them."""
+        from prism_bench.extensions.fleet.pairs import PairWork, measure_pairs
+        from prism_bench.workflows.pairs import record_saver
+
+        work = PairWork(plan.sides.builds, plan.effort, plan.growth.looks, plan.judge)
+        with fleet_progress() as report:
+            records = measure_pairs(self.fleet, self.opened, work, report)
+        _remark(work.given_up)
+        save = record_saver(plan.effort)
+        save.finish(records)
+        return records, save
+
+    def tune(
+        self, bench: "Bench", plan: "TuningPlan", cases: "Sequence[Case]", noise: "Path",
+        save: "Callable[[TuningResult], object]",
+    ) -> "TuningResult":  # fmt: skip
+        """Tune the cases; `noise` is the folder of noise floors, `save` gets interim results."""
+        from prism_bench.extensions.fleet.tuning import TuningWork, tune_on
+
+        work = TuningWork(bench, plan, cases, noise, save)
+        with fleet_progress() as report:
+            result = tune_on(self.fleet, self.opened, work, report)
+        _remark(work.given_up)
+        return result
+
+
+@contextmanager
+def opened_place(
+    fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
+) -> Iterator[FleetPlace]:
+    """Yield the fleet that the words name, once it measures with `backend`; print what its boards are."""
+    from prism_bench.extensions.fleet.board import BoardBackend
+
+    with opened_fleet(fleet, workers, backend, catalogue, quiet=quiet) as (workplace, boards):
+        yield FleetPlace(workplace, boards, BoardBackend(backend, boards[0]))
+
+
+def _remark(given_up: "Sequence[str]") -> None:
+    for reason in given_up:
+        options.remark(reason, "yellow")
 
 
 @contextmanager
