@@ -12,7 +12,7 @@ from pathlib import Path
 import prism_bench.run.worker  # noqa: F401 - what it imports is what is compiled
 
 PACKAGE = Path(prism_bench.__file__).parent
-_ABOVE = tuple("alerts analysis api cli extensions fleet forges options pytest_plugin report scaffold studies".split())
+_ABOVE = ("analysis", "api", "cli", "extensions", "pytest_plugin", "report", "workflows")
 _HEADER = 16  # bytes before a compiled module's code: a number of the version, flags, and what the source is known by
 _CHECKED = (0b11).to_bytes(4, "little")  # by a hash of the source, which is compared at each import
 _LOADED = tuple(Path(str(one.__file__)) for name, one in sys.modules.items() if name.partition(".")[0] == "prism_bench")

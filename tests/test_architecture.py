@@ -15,64 +15,41 @@ PACKAGE = HOUSE / "prism_bench"
 SOURCES = sorted(path for top in ("prism_bench", "suites", "tests") for path in (HOUSE / top).rglob("*.py"))
 OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts]
 
-# A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
-NOUNS = """
-    evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    case_sizes correctness host_plan card instance called spec_modules spec_views mangling toolchain cycles naming
-    project precision scene extension moved identity entry strict_json domain originals documents record_schema
-    record_ranges record_check foreign_files array_types launch rule spec_parts variant raw_source boards deviation
-    interrupts saving temporaries locks regimes libraries peer peer_cache notebook record_samples result_views extras
-    visible_gpu installation""".split()
+# A package imports from its own floor and from lower ones, and no file imports in a circle.
 FLOORS = [
-    ["errors", "units"],
-    NOUNS,
-    ["alerts", "forges", "workers", "sources"],
-    ["compilation"],
-    ["languages"],
-    ["catalogue", "measure", "monitor", "profilers", "emulator", "store"],
-    ["backends", "exchange"],
-    ["run", "tuning", "doctor"],
-    ["fleet", "scaffold"],
-    ["analysis"],
-    ["studies", "api"],
-    ["report"],
-    ["options"],
-    ["extensions"],
-    ["cli", "suites", "pytest_plugin"],
+    ["errors", "units", "extension", "display", "spec", "record", "io"],
+    ["catalogue", "compilation", "emulator", "backends", "measure", "monitor", "profilers"],
+    ["run", "analysis", "workflows", "api"],
+    ["report", "cli", "doctor", "pytest_plugin", "extensions"],
 ]
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-# A backend is the thin layer between a case and one of these two.
-STANDS_ON = {("backends", "emulator"), ("backends", "compilation")}
-# The facade and the entry point are doors, not rooms: `import prism_bench` is held to account by what it loads.
-DOORS = ("__init__", "__main__")
+FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
+# The facade and the entry point are on no floor: `import prism_bench` is held to account by what it loads.
+DOORS = ("prism_bench", "prism_bench.__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "array_types", "precision", "scene", "store", "case_sizes", "correctness", "inputs",
-              "languages", "deviation", "regimes", "backends", "emulator", "run", "workers", "tuning", "extensions",
-              "profilers", "analysis", "studies", "api", "report", "pytest_plugin"],
+    "numpy": ["spec", "record", "io/workers", "catalogue/edge_inputs", "compilation/languages", "backends", "emulator",
+              "run", "workflows", "extensions", "profilers", "analysis", "api", "report", "pytest_plugin"],
     "scipy": [],
-    "cupy": ["backends/cuda", "compilation/bindings", "extensions/memory", "studies/crosscheck"],
+    "cupy": ["backends/cuda", "compilation/bindings", "extensions/memory"],
     "cupyx": ["backends/cuda"], "torch": ["backends/cuda"],
-    "cuda": ["compilation/bindings", "studies/crosscheck"],
+    "cuda": ["compilation/bindings"],
     "pynvml": ["backends/cuda", "monitor"], "elftools": ["compilation"],
-    "cupti": ["profilers/cupti", "studies/crosscheck"], "ncu_report": ["profilers/ncu_report"],
-    "pandas": ["store", "analysis", "exchange", "extensions"],
-    "orjson": ["store", "report"],
-    "msgspec": ["documents", "record_schema", "record_check", "workers", "emulator", "languages", "extensions",
-                "report/comment"],
-    "matplotlib": ["report", "extensions", "result_views"],
-    "tree_sitter": ["sources/syntax"], "tree_sitter_cuda": ["sources/syntax"],
-    "jinja2": ["scaffold", "report", "sources/skeleton"], "markupsafe": ["report"],
-    "typer": ["cli", "options", "extensions"],
-    "rich": ["cli", "options", "extensions", "report/terminal", "api/progress"],
+    "cupti": ["profilers/cupti"], "ncu_report": ["profilers/ncu_report"],
+    "pandas": ["record/store", "record/formats", "analysis", "extensions"],
+    "orjson": ["record/store", "report"],
+    "msgspec": ["io", "record", "emulator", "compilation/languages", "extensions"],
+    "matplotlib": ["report", "extensions", "record/result_views"],
+    "tree_sitter": ["compilation/host_source"], "tree_sitter_cuda": ["compilation/host_source"],
+    "jinja2": ["report", "extensions"], "markupsafe": ["report"],
+    "typer": ["cli", "extensions"],
+    "rich": ["cli", "extensions", "report/terminal", "api/progress"],
     "pytest": ["pytest_plugin"],
     "rmm": ["extensions/memory/allocators"],
-    "kernel_tuner": ["tuning/strategies"],
-    "triton": ["languages/loaders/triton"],
-    "asv": ["suites", "report/asv", "studies"],
-    "otava": ["studies"], "git_bayesect": ["studies"],
-    "distributed": ["fleet"], "prometheus_client": ["monitor"], "fsspec": ["studies/keeping"],
+    "kernel_tuner": ["workflows/tuning/strategies"],
+    "triton": ["compilation/languages/loaders/triton"],
+    "asv": ["suites", "report/asv", "extensions/ci/asv_runs"],
+    "distributed": ["extensions/fleet"], "prometheus_client": ["monitor"], "fsspec": ["extensions/ci/keeping"],
 }  # fmt: skip
 
 LONGEST_FUNCTION, LONGEST_FILE = 60, 900
@@ -107,35 +84,75 @@ def _target(path: Path, node: ast.ImportFrom) -> Path:
     return package / (node.module or "").replace(".", "/")
 
 
-def _room_of(name: str) -> str | None:
-    """The room of ours that an imported name lives in; None for anything else."""
-    parts = name.split(".")
-    if parts[0] == "suites":
-        return "suites"
-    if parts[0] != "prism_bench" or len(parts) == 1:
-        return None
-    return parts[1] if parts[1] in FLOOR else None
+def _modules() -> dict[str, Path]:
+    """Every file of the package on a floor, by its dotted name."""
+    names = ((path, path.relative_to(HOUSE).with_suffix("").parts) for path in PACKAGE.rglob("*.py"))
+    modules = {".".join(parts[:-1] if parts[-1] == "__init__" else parts): path for path, parts in names}
+    return {name: path for name, path in modules.items() if name not in DOORS}
 
 
-def _may_know(room: str, other: str) -> bool:
-    one_room = room == other or {room, other} <= set(NOUNS) or {room, other} <= set(FLOORS[0])
-    return one_room or FLOOR[other] < FLOOR[room] or (room, other) in STANDS_ON
+def _edges(modules: dict[str, Path]) -> dict[str, dict[str, int]]:
+    """For each module the others that it imports, anywhere in the file, with the line of the first import."""
+    edges: dict[str, dict[str, int]] = {name: {} for name in modules}
+    for name, path in modules.items():
+        for line, imported in _imports(path):
+            target = imported if imported in modules else imported.rpartition(".")[0]
+            if target in modules and target != name:
+                edges[name].setdefault(target, line)
+    return edges
 
 
-def test_every_room_has_a_floor():
-    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    assert rooms - set(DOORS) <= set(FLOOR), "a new room needs a floor in architecture and here"
+def _circles(edges: dict[str, dict[str, int]]) -> list[list[str]]:
+    """Groups of modules that reach each other, by Tarjan's algorithm."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_modules: list[str] = []
+    circles: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        order[name] = lowest[name] = len(order)
+        open_modules.append(name)
+        for other in edges[name]:
+            if other not in order:
+                visit(other)
+            if other in open_modules:
+                lowest[name] = min(lowest[name], lowest[other])
+        if lowest[name] == order[name]:
+            place = open_modules.index(name)
+            circles.append(sorted(open_modules[place:]))
+            del open_modules[place:]
+
+    for name in edges:
+        if name not in order:
+            visit(name)
+    return [circle for circle in circles if len(circle) > 1]
 
 
-def test_no_room_looks_up():
-    seen = 0
-    for path in OURS:
-        room = _place(path).split("/")[0]
-        for line, name in _imports(path) if room not in DOORS else ():
-            other = _room_of(name)
-            seen += other is not None
-            assert other is None or _may_know(room, other), f"{path}:{line}: {room} may not know {other}"
-    assert seen > 100, "the imports were not read"
+def _package_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def test_every_package_has_a_floor():
+    packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert set(FLOOR) == packages - {"__init__", "__main__"}, "a new package needs a floor, on the page and here"
+
+
+def test_no_file_imports_from_a_higher_floor():
+    edges = _edges(_modules())
+    assert sum(map(len, edges.values())) > 1000, "the imports were not read"
+    for name, imported in edges.items():
+        for other, line in imported.items():
+            above = FLOOR[_package_of(other)] > FLOOR[_package_of(name)]
+            assert not above, f"{name}, line {line}: {other} is on a higher floor"
+
+
+def test_no_file_imports_in_a_circle():
+    assert [] == _circles(_edges(_modules()))
+
+
+def test_a_circle_is_found():
+    edges = {"a": {"b": 1}, "b": {"c": 1, "d": 1}, "c": {"a": 1}, "d": {}}
+    assert [["a", "b", "c"]] == _circles(edges)
 
 
 def test_extensions_do_not_need_each_other():
@@ -151,7 +168,8 @@ def test_extensions_do_not_need_each_other():
     assert seen > 50, "the imports were not read"
     for path in OURS:
         if home not in path.parents:
-            for line, name in _imports(path, at_top=_place(path) in DOORS):  # type checkers know public functions
+            is_door = _place(path) in ("__init__", "__main__")  # type checkers know public functions
+            for line, name in _imports(path, at_top=is_door):
                 assert not name.startswith("prism_bench.extensions."), f"{path}:{line}: the core knows no extension"
 
 

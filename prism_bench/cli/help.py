@@ -11,7 +11,7 @@ from prism_bench.io import project
 # The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Everyday": ("init", "run", "compare", "check", "report", "doctor"),
-    "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile"),
+    "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile", "ledger"),
     "History": (
         "trend",
         "bisect",

@@ -70,7 +70,7 @@ def test_the_rest_works_without(copy, name):
     for path in [*needing(copy / "kernels", name)]:
         path.unlink(missing_ok=True)
     (deleted,) = [one for one in installed() if one.name == name]
-    commands = [module.NAME for module in deleted.command_modules()]
+    commands = list(deleted.commands)
     pages = [page.name for page in deleted.pages]
     lines = (
         (0, "--help"),
