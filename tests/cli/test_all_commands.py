@@ -8,14 +8,14 @@ import pytest
 import typer.main
 
 from prism_bench.cli import app
-from prism_bench.cli.help import EXTENSIONS, GROUPS, with_new_names
+from prism_bench.cli.help import EXTENSIONS, GROUPS
 from scripts.plain_words import private_words
 
 COMMANDS = typer.main.get_command(app).commands
 # Commands that choose cases, chains, programs, pipelines or policies: by position and by --filter alike.
 CHOOSING = (
     "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "noise", "ledger", "fuse",
-    "fusion", "overlap", "pipeline", "precision", "select", "inventory", "links",
+    "fusion", "overlap", "pipeline", "precision", "select", "links",
 )  # fmt: skip
 # These show one record, which is their position; --filter chooses its cases.
 FILTERING = ("show", "export")
@@ -125,22 +125,3 @@ def test_show_and_compare_choose_cases_of_records(shell, toys):
     assert "triple[" in found
     assert "double" not in found
     assert "did you mean triple" in shell("show", "a.json.gz", "--filter", "tripel", *toys).err
-
-
-@pytest.mark.parametrize(
-    ("command", "old", "new"),
-    [("noise", "--limit-seconds", "--time-limit"), ("compare", "--keep", "--records"),
-     ("profile", "--case-seconds", "--timeout"), ("tune", "--dry-run", "--no-keep")],
-)  # fmt: skip
-def test_old_names_are_accepted_announced_and_hidden(shell, command, old, new):
-    found = shell(command, old, "x")
-    assert f"prism-bench: {old} is now {new}; the old name goes in 0.3\n" in found.err
-    assert "No such option" not in found.err
-    assert old not in shell(command, "--help").out
-    assert new in shell(command, "--help").out
-
-
-def test_old_names_keep_their_values_and_end_at_the_dashes(capsys):
-    words = ["--old=1", "--old", "2", "x", "--", "--old"]
-    assert ["--new=1", "--new", "2", "x", "--", "--old"] == with_new_names(words, {"--old": "--new"})
-    assert 1 == capsys.readouterr().err.count("--old is now --new")

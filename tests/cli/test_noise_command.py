@@ -65,6 +65,6 @@ def test_what_was_cut_short_is_kept_and_ends_with_2(shell, toys, measured):
     assert {("k[n=100]", "cold_time")} == set(read_noise(Path("reports/noise/nvidia-h200.json")).floors)
 
 
-@pytest.mark.parametrize("words", [("--processes", "0"), ("--limit-seconds", "0")])
+@pytest.mark.parametrize("words", [("--processes", "0"), ("--time-limit", "0")])
 def test_impossible_options_are_refused(shell, toys, words):
     assert 2 == shell("noise", *toys, "--backend", "null", *words).code

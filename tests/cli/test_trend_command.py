@@ -83,15 +83,6 @@ def test_what_is_too_small_or_too_old_is_no_bad_finding(shell, nights):
         assert (2, True) == (found.code, "must be between" in found.err)
 
 
-def test_the_former_name_of_least_is_in_percent(shell, nights):
-    nights()
-    found = shell("trend", "--smallest", "15")
-    assert (0, True) == (found.code, "--smallest 15 is now --least 0.15; the old name goes in 0.3" in found.err)
-    for wrong in ("0", "-1", "nan", "100"):
-        found = shell("trend", "--smallest", wrong)
-        assert (2, True) == (found.code, "must be between" in found.err)
-
-
 def test_the_noise_floor_of_the_machine_withholds_a_step(shell, nights, tmp_path):
     nights()
     floor = Floor(1e-3, 0.05, 0.0, 8, 5, 0.2, 0, 20, "2026-01-01T00:00:00")

@@ -92,7 +92,7 @@ def test_a_strategy_tries_as_many_as_the_budget_allows(tune):
 
 def test_time_that_runs_out_leaves_cases_untuned_and_ends_with_2(tune, monkeypatch):
     monkeypatch.setattr("prism_bench.workflows.tuning_session.SEARCH_SHARE", 0.0)
-    found = tune({}, "tripled", "-l", "S0", "-l", "S1", "--limit-seconds", "100")
+    found = tune({}, "tripled", "-l", "S0", "-l", "S1", "--time-limit", "100")
     assert 2 == found.code
     assert "not tuned, for lack of time: tripled[n=1000], tripled[n=100000]" in found.out
 

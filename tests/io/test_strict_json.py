@@ -15,10 +15,10 @@ HOUSE = Path(__file__).resolve().parents[2]
 # damaged files, and data for the site's own scripts, whose numbers orjson makes null.
 OWN_WAYS = {
     "strict_json.py": "json.dumps", "fusion/literals.py": "json.dumps", "analysis/gate/baselines.py": "json.dumps",
-    "exchange/asv_out.py": "json.dumps", "files.py": "json.dumps", "store/parquet.py": "orjson.dumps",
+    "report/asv/results.py": "json.dumps", "files.py": "json.dumps", "store/parquet.py": "orjson.dumps",
     "report/site/page.py": "orjson.dumps", "report/site/sides.py": "orjson.dumps",
-    "report/site/series_data.py": "orjson.dumps", "studies/bending.py": "json.dumps",
-    "studies/record_mutations.py": "json.dumps", "studies/record_fuzz.py": "json.dumps",
+    "report/site/series_data.py": "orjson.dumps", "lab/bending.py": "json.dumps",
+    "lab/record_mutations.py": "json.dumps", "lab/record_fuzz.py": "json.dumps",
 }  # fmt: skip
 
 

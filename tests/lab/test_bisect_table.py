@@ -8,11 +8,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from lab import bisect_methods
+from lab import REPOSITORY, bisect_methods
 from lab.bisect_methods import ENDS, METHODS, SEVERAL, SIDE, GeneratedHistory, version
 from lab.bisect_table import COLUMNS, COMMITS, SLOWDOWNS, BisectCell, cells, row
-
-from prism_bench.workflows import REPOSITORY
 
 STORED = REPOSITORY / "reports" / "judgement" / "bisect.csv"
 HERE = [pytest.param(name, marks=pytest.mark.skipif(not version(name), reason=f"no {name}")) for name in METHODS]

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from lab import REPOSITORY
 from lab.own_repository import bisecting, pull_request, ten_minutes
 from lab.own_repository.histories import ITERATIONS, PlantedHistory, added_iterations, iterations_of_all, plant
 from lab.own_repository.trial import TrialCommand, TrialRepository
@@ -12,7 +13,6 @@ from lab.planted import delayed_text
 from docs.measured import NOTHING, measured_part
 from prism_bench.backends.null import SCRIPT
 from prism_bench.errors import ResultsError
-from prism_bench.workflows import REPOSITORY
 from prism_bench.workflows.csv_table import write_table
 
 TOYS = REPOSITORY / "tests" / "toys"

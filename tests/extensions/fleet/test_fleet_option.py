@@ -11,7 +11,7 @@ from rich.console import Console
 from prism_bench.cli import options
 from prism_bench.cli.options.progress import SECONDS
 from prism_bench.extensions.fleet import cluster
-from prism_bench.extensions.fleet import options as fleet
+from prism_bench.extensions.fleet import place as fleet
 from prism_bench.extensions.fleet.catalogue_run import FleetProgress
 from prism_bench.extensions.fleet.dispatch import BoardState
 from prism_bench.io.installation import pip_install

@@ -9,7 +9,6 @@ from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import discover
 from prism_bench.compilation import compile_source, sass_hash, source_hash
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError
-from prism_bench.extensions import fusion
 from prism_bench.extensions.fusion import Map, keeping, names
 from prism_bench.extensions.fusion.declarations import Declaration, declarations
 from prism_bench.extensions.fusion.source import fused_program
@@ -185,11 +184,3 @@ def test_a_program_where_programs_were_before_is_told_where_it_goes(tmp_path):
     path.write_text("")
     with pytest.raises(SpecError, match=r"a program is declared in .*family/mine.py, a spec file that ends with"):
         declarations(tmp_path)
-
-
-@pytest.mark.parametrize(("former", "name"), [("Program", "FusionProgram"), ("Shared", "SharedName")])
-def test_names_of_version_0_1_are_announced_as_deprecated(former, name):
-    with pytest.deprecated_call(match=f"{former} is now {name}; the old name goes in 0.3"):
-        assert getattr(fusion, name) is getattr(fusion, former)
-    with pytest.raises(AttributeError, match="no attribute 'Programme'"):
-        _ = fusion.Programme

@@ -75,7 +75,7 @@ def test_counting_nothing_is_a_mistake(shell):
 
 
 def test_the_time_that_recording_takes_counts(shell, tmp_path, measured):
-    assert 0 == shell("memory", "--keep", tmp_path, "--allocator", "size_class", "--limit-seconds", "100").code
+    assert 0 == shell("memory", "--records", tmp_path, "--allocator", "size_class", "--time-limit", "100").code
     recording, contest = measured
     assert recording.limit is None
     assert 50 < contest.limit < 100
