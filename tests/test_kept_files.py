@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +17,21 @@ from prism_bench.extensions.ci.alerts import ledger
 from prism_bench.workflows.tuning import kept, measured
 
 REPORTS = Path(__file__).resolve().parent.parent / "reports"
+CEILING = 12_000_000  # bytes of all committed files below reports/
 ALERTS = {
     "version": 1,
     "entries": {"f": {"source": "check", "kind": "speed", "subject": "k", "message": "slow",
                       "told": {"slack": {"when": "2026-01-01", "state": "bad", "severity": "error"}}}},
 }  # fmt: skip
+
+
+def test_committed_reports_stay_small():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPORTS, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    paths = [REPORTS / name for name in filter(None, listed.stdout.split("\0"))]
+    assert paths
+    assert CEILING >= sum(path.stat().st_size for path in paths if path.is_file())
 
 
 def plain_of(pattern: str) -> dict:

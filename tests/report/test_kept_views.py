@@ -96,7 +96,7 @@ def test_it_shows_the_same_numbers(path, monkeypatch):
 
 
 def test_the_fastest_process_counts_for_unstable_peers_and_changes_nothing_else(monkeypatch):
-    record = few_edges("reports/runs/nvidia-h200/20261122T095434Z-aad8442a.json.gz")
+    record = few_edges("reports/runs/nvidia-h200/20261123T070904Z-f63d9242.json.gz")
     after = view(record, CATALOGUE)
     monkeypatch.setattr(rivals, "UNSTABLE", math.inf)
     before = view(record, CATALOGUE)

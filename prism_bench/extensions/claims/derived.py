@@ -34,7 +34,7 @@ from prism_bench.report.cells import times_text
 
 CONFIDENCE = 0.95
 # Boards and hosts of one kind differ by a share of a time and by seconds of a launch, as standard deviations. Chosen so
-# that the intervals of pairs of committed records of H200s meet as often as they state: see the test of boards.
+# that the intervals of pairs of records of H200s meet as often as they state; the test of boards holds the kept pair.
 BOARD_SHARE, BOARD_SECONDS = 0.004, 0.5e-6
 _NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 OWN = "prism-bench"  # as a claim's origin; otherwise it is the tool whose results were imported

@@ -20,12 +20,11 @@ DIGESTS = {
     "profiles/nvidia-h200/20261122T004120Z-0051c064.json.gz": "e98772f14f36a848",
     "profiles/nvidia-h200/20261122T101333Z-aad8442a.json.gz": "0d36dbc2aa2d5e52",
     "profiles/nvidia-h200/20261122T101414Z-aad8442a.json.gz": "de3c8808baf06906",
-    "rounds/nvidia-h200/20261121T213035Z-ea5af38c.json.gz": "35ebbbb7752c7459",
-    "rounds/nvidia-h200/20261121T215131Z-aca8bf9e.json.gz": "3ace5f6c482503da",
     "rounds/nvidia-h200/20261121T222851Z-df039a57.json.gz": "15d8470ceed6ce00",
     "runs/nvidia-h200/20261120T232125Z-fd4cb4b0.json.gz": "58cbfd760e29d64b",
-    "runs/nvidia-h200/20261122T072915Z-9f50f96a.json.gz": "fb5fcf45ac2ea431",
-    "runs/nvidia-h200/20261122T095434Z-aad8442a.json.gz": "51180ddceb8a1b45",
+    # Read through the schema on 2026-11-29; they have parts and boards.
+    "runs/nvidia-h100-80gb-hbm3/20261123T072436Z-f63d9242.json.gz": "e3be155ad0aaeb0b",
+    "runs/nvidia-h200/20261123T070904Z-f63d9242.json.gz": "659a99370fb010d9",
 }
 
 
