@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from html import escape
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.generated import navigation, pages
-from docs.screenshots import screenshots, without_missing
-from prism_bench.report.site.search import FILE as SITE_INDEX
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))  # for `lab`
+
+from docs.generated import navigation, pages  # noqa: E402
+from docs.screenshots import screenshots, without_missing  # noqa: E402
+from prism_bench.report.site.search import FILE as SITE_INDEX  # noqa: E402
 
 _FAR, _NEAR = "https://unpkg.com/iframe-worker/shim", "assets/worker.js"
 _REPORTS = Path(__file__).resolve().parent.parent / "reports"

@@ -5,8 +5,6 @@ the emulator the forms run without tensor cores, with the same rounding of their
 which form to launch for which shape.
 """
 
-from lab.published.choices import by_smallest_dimension, by_volume
-
 from prism_bench.backends import open_backend
 from prism_bench.backends.base import Backend
 from prism_bench.catalogue import discover
@@ -38,8 +36,6 @@ def main() -> None:
         entries = verify(backend, case)
         worst = max(float(entry["norm_error"]) for entry in entries)
         print(f"{form:5} {case.name}: {'right' if passed(entries) else 'WRONG'}, error {worst:.1e}")
-    rules = by_volume(512, 512, 512), by_smallest_dimension(512, 512, 512)
-    print(f"two published rules say of 512 x 512 x 512: {rules[0]}, and {rules[1]}")
 
 
 if __name__ == "__main__":

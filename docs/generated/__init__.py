@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from docs.generated import attacks, catalogue, commands, examples, metrics, names, python, troubleshooting
+from docs.generated import (
+    attacks,
+    catalogue,
+    commands,
+    examples,
+    metrics,
+    names,
+    published,
+    python,
+    troubleshooting,
+)
 
 __all__ = ["navigation", "pages"]
 
@@ -17,6 +27,7 @@ def pages() -> dict[str, str]:
         "reference/examples.md": examples.page(),
         "reference/troubleshooting.md": troubleshooting.page(),
         "reference/attacks.md": attacks.page(),
+        published.PATH: published.page(),
         "reference/names.md": names.page(),
     }
 
@@ -32,5 +43,6 @@ def navigation() -> list[dict[str, Any]]:
         {"Metrics": "reference/metrics.md"},
         {"Python": "reference/python.md"},
         {"Attacks on a judge": "reference/attacks.md"},
+        {"Published figures": published.PATH},
         {"Index": "reference/names.md"},
     ]

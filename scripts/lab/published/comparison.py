@@ -1,14 +1,20 @@
 """All that is published about a record, compared with its values and with the policies measured on its machine."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
 from lab.published.choices import BatchChoice, batch_choices, costs_of, window_choices
-from lab.published.figures import METRIC, FigureVerdict, figures_of, quoted
-from lab.published.rules import RuleVerdict, remarks, rules_for, verdicts_by_case
+from lab.published.figures import FigureVerdict, figures_of
+from lab.published.rules import RuleVerdict, rules_for, verdicts
+from prism_bench.analysis.bounds.profile_table import newest_counted
 from prism_bench.analysis.reading import Reading
+from prism_bench.catalogue import Catalogue
+from prism_bench.extensions.fusion.benefit import ComparedRow, Sources, chains_of, compared, ledgers
+from prism_bench.record import store
+from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.workload import LABELS
 from prism_bench.workflows.tuning.crossover import CrossoverCost
 from prism_bench.workflows.tuning.measured import Measured, Window, path_for, read_measured
 
@@ -19,13 +25,8 @@ class PublishedComparison:
 
     reading: Reading
     figures: Sequence[FigureVerdict]
-    rules: Mapping[str, Sequence[RuleVerdict]]
+    verdicts: Sequence[RuleVerdict]
     measured: Measured | None
-
-    @property
-    def verdicts(self) -> list[RuleVerdict]:
-        """Every rule on every case."""
-        return [one for verdicts in self.rules.values() for one in verdicts]
 
     @property
     def costs(self) -> list[CrossoverCost]:
@@ -48,25 +49,14 @@ def comparison_of(reading: Reading, tuning: Path) -> PublishedComparison:
 
     A ResultsError where the policies or the rules of the device's file of budgets cannot be read.
     """
-    rules = verdicts_by_case(reading, rules_for(reading.promises))
     measured = read_measured(path_for(str(reading.record.machine.get("id")), tuning))
-    return PublishedComparison(reading, figures_of(reading), rules, measured)
+    return PublishedComparison(reading, figures_of(reading), verdicts(reading, rules_for(reading.promises)), measured)
 
 
-class FigurePlain(TypedDict):
-    """A published figure and our times, in seconds."""
-
-    case: str
-    kernel: str
-    workload: str
-    mean: tuple[float, float]
-    rate: tuple[float, float]
-    budget: float | None
-    source: str
-    clock: str
-    end_to_end: float | None
-    cold: float | None
-    verdict: str | None
+def compared_chains(record: RunRecord, catalogue: Catalogue, profiles: Path) -> tuple[ComparedRow, ...]:
+    """Compare the fusion plan's table with the chains of a record, and with its machine's counters in `profiles`."""
+    counters = newest_counted(store.readable(profiles, str(record.machine.get("id"))))
+    return compared(ledgers(chains_of(catalogue), LABELS, Sources(record, counters=counters)))
 
 
 class Summary(TypedDict):
@@ -80,68 +70,16 @@ class Summary(TypedDict):
     unmeasured: int
 
 
-def figures_plain(figures: Sequence[FigureVerdict]) -> list[FigurePlain]:
-    """Return the figures as plain values."""
-    return [
-        {
-            "case": one.case, "kernel": one.published.kernel, "workload": one.published.workload,
-            "mean": (one.published.low, one.published.high), "rate": one.published.rate,
-            "budget": one.published.budget, "source": one.published.source, "clock": one.published.clock,
-            "end_to_end": one.end_to_end, "cold": one.cold, "verdict": one.verdict,
-        }
-        for one in figures
-    ]  # fmt: skip
-
-
 def summaries(verdicts: Iterable[RuleVerdict]) -> list[Summary]:
     """Return the counts of each rule; the comparison with the baseline has one line for each metric."""
-    found: dict[tuple[str, str], list[RuleVerdict]] = {}
-    for one in verdicts:
-        found.setdefault((one.rule, one.metric), []).append(one)
+    by_rule: dict[tuple[str, str], list[RuleVerdict]] = {}
+    for verdict in verdicts:
+        by_rule.setdefault((verdict.rule, verdict.metric), []).append(verdict)
     return [
         {
-            "rule": rule, "metric": metric, "limit": own[0].limit, "kept": sum(one.kept is True for one in own),
-            "broken": sum(one.kept is False for one in own), "unmeasured": sum(one.kept is None for one in own),
+            "rule": rule, "metric": metric, "limit": cases[0].limit, "kept": sum(case.kept is True for case in cases),
+            "broken": sum(case.kept is False for case in cases),
+            "unmeasured": sum(case.kept is None for case in cases),
         }
-        for (rule, metric), own in found.items()
+        for (rule, metric), cases in by_rule.items()
     ]  # fmt: skip
-
-
-def published_json(compared: PublishedComparison) -> dict[str, object]:
-    """Return all of it as plain values, in SI units.
-
-    `cases` has for each case the quoted budget, judged by our end-to-end time, and the guide's rules of thumb (`kept`
-    is null where unmeasured). `findings` are what the guide calls slow, unsteady or an outlier. `choices` are what
-    the published rules cost by the measured policies.
-    """
-    record = compared.reading.record
-    return {
-        "machine": record.machine.get("id"), "created": record.created, "commit": record.commit,
-        "backend": record.backend, "source": quoted()["source"], "clock": quoted()["clock"],
-        "figures": figures_plain(compared.figures), "rules": summaries(compared.verdicts),
-        "cases": [
-            {"name": case.name, "budgets": _budgets(compared, case.name), "guide": _rules(compared, case.name)}
-            for case in record.cases
-        ],
-        "findings": [vars(one) for one in remarks(compared.verdicts)],
-        "choices": {
-            "policies": [asdict(one) for one in compared.costs],
-            "windows": [asdict(one) for one in compared.windows],
-            "targets": [asdict(one) for one in compared.batches],
-        },
-    }  # fmt: skip
-
-
-def _budgets(compared: PublishedComparison, case: str) -> list[dict[str, object]]:
-    return [
-        {"from": one.published.source, "metric": METRIC, "at_most": one.published.budget, "at_least": None,
-         "value": one.end_to_end, "verdict": one.verdict}
-        for one in compared.figures if one.case == case and one.verdict
-    ]  # fmt: skip
-
-
-def _rules(compared: PublishedComparison, case: str) -> list[dict[str, object]]:
-    return [
-        {key: value for key, value in vars(one).items() if key not in ("case", "words")}
-        for one in compared.rules.get(case, ())
-    ]

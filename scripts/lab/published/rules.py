@@ -3,7 +3,7 @@
 Its figures are in `published.toml`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, stdev
@@ -127,16 +127,14 @@ def _samples(measurement: Measurement | None) -> Sequence[float]:
     return list(measurement.samples) if measurement and measurement.valid else []
 
 
-def verdicts_by_case(reading: Reading, rules: PublishedRules) -> Mapping[str, list[RuleVerdict]]:
-    """Return every rule by case, the comparison with the baseline after those about samples."""
-    found: dict[str, list[RuleVerdict]] = {}
-    for one in rule_verdicts(reading.record, rules):
-        found.setdefault(one.case, []).append(one)
-    for slow in reading.slowdowns:
-        verdict = RuleVerdict(slow.case, slow.metric, "degraded", "median over the baseline's", slow.ratio,
-                              slow.limit * slow.shared, slow.kept)  # fmt: skip
-        found.setdefault(slow.case, []).append(verdict)
-    return found
+def verdicts(reading: Reading, rules: PublishedRules) -> list[RuleVerdict]:
+    """Return every rule on every case, the comparison with the baseline after those about samples."""
+    against_baseline = [
+        RuleVerdict(slow.case, slow.metric, "degraded", "median over the baseline's", slow.ratio,
+                    slow.limit * slow.shared, slow.kept)
+        for slow in reading.slowdowns
+    ]  # fmt: skip
+    return rule_verdicts(reading.record, rules) + against_baseline
 
 
 def remarks(verdicts: Sequence[RuleVerdict]) -> list[Finding]:

@@ -44,7 +44,7 @@ def test_the_answer_is_the_first_thing_under_the_heading(page, site):
         opened(page, site, name)
         answers[name] = page.evaluate(FIRST)
     silent = {name for name, words in answers.items() if not words}
-    assert {"budgets", "tuning", "fusion", "memory", "published"} >= silent, "the made-up records have none of these"
+    assert {"budgets", "tuning", "fusion", "memory"} >= silent, "the made-up records have none of these"
     sentences = list(filter(None, answers.values()))
     assert all(words[0] == words[0].upper() and words.endswith(".") for words in sentences), answers
 
