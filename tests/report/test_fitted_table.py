@@ -4,14 +4,11 @@ import io
 from pathlib import Path
 
 import pytest
-from lab.inventory.inventory import inventory
-from lab.inventory.view import items_table
 from rich.console import Console
 
 from prism_bench.record import store
 from prism_bench.report.terminal.fitted_table import FittedColumn, fitted
 from prism_bench.report.terminal.profile import profile_rows, profile_table
-from tests.built_in import CATALOGUE
 
 PROFILES = Path(__file__).resolve().parents[2] / "reports" / "profiles" / "nvidia-h200"
 WIDTHS = (80, 120, 200)
@@ -45,12 +42,3 @@ def test_a_profile_names_kernel_bottleneck_and_time_at_any_width(width):
     assert all(word in shown[1] for word in ("kernel", "label", "bound", "duration"))
     assert len(lines) <= len(shown) - 2
     assert all(any(line.startswith(row["case"].split("[")[0][:7]) for line in shown) for row in lines)
-
-
-def test_an_inventory_names_kernel_verified_and_gaps_at_any_width():
-    table = items_table(inventory(CATALOGUE, None), None)
-    for width in WIDTHS:
-        shown = printed(table, width)
-        assert max(map(len, shown)) <= width
-        assert all(word in shown[1] for word in ("kernel", "verified", "timed", "gaps")), width
-        assert any(line.startswith("softmax ") for line in shown), width

@@ -41,13 +41,15 @@ def cases_json(cases: Sequence[Case]) -> list[dict[str, object]]:
     ]
 
 
-def kernels_table(cases: Sequence[Case]) -> Table:
-    """Return a line for each kernel, by family: its variants, the labels of its cases, the most bytes, its peers."""
+def kernels_table(cases: Sequence[Case]) -> Group:
+    """Return a line for each kernel, by family: its variants, the labels of its cases, the most bytes, its peers.
+
+    The last line counts kernels, variants, languages, cases and edges.
+    """
     by_kernel: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         by_kernel.setdefault((case.spec.family, case.spec.name), []).append(case)
-    count = _title(len(by_kernel), len(cases))
-    table = Table(title=count, title_justify="left", caption="a kernel's name, or --all, lists cases")
+    table = Table(caption="a kernel's name, or --all, lists cases")
     for name in ("kernel", "variants", "cases", "bytes", "peers"):
         folded = name in ("variants", "peers")
         table.add_column(name, justify="right" if name == "bytes" else "left", no_wrap=not folded)
@@ -62,13 +64,23 @@ def kernels_table(cases: Sequence[Case]) -> Table:
         peers = dict.fromkeys(peer for case in own for peer in case.spec.peers)
         most = bytes_text(max(case.sizes.bytes_moved for case in own))
         table.add_row(f"  {kernel}", " ".join(variants), " ".join(labels), most, " ".join(peers))
-    return table
+    return Group(table, Text(_totals(list(by_kernel.values()))))
+
+
+def _totals(kernels: Sequence[Sequence[Case]]) -> str:
+    """Return how many kernels, variants, languages, cases and edges there are; `kernels` are the cases of each."""
+    variants = sum(len({case.variant for case in cases if case.variant}) for cases in kernels)
+    languages = {case.spec.written_in for cases in kernels for case in cases}
+    edges = sum(len(cases[0].spec.edges) + len(cases[0].spec.golden) for cases in kernels)
+    counts = [(len(kernels), "kernel"), (variants, "variant"), (len(languages), "language"),
+              (sum(map(len, kernels)), "case"), (edges, "edge")]  # fmt: skip
+    return ", ".join(count_text(count, noun) for count, noun in counts)
 
 
 def cases_table(cases: Sequence[Case]) -> FittedTable:
     """Return the cases, sorted by family, kernel and label; a long name loses its middle, then columns go."""
     ordered = sorted(cases, key=lambda case: (case.spec.family, case.kernel, case.label))
-    title = _title(len({case.spec.name for case in cases}), len(cases))
+    title = f"{count_text(len({case.spec.name for case in cases}), 'kernel')}, {count_text(len(cases), 'case')}"
 
     def make(dropped: Collection[str], longest: int) -> Table:
         table = Table(title=title, title_justify="left")
@@ -91,10 +103,6 @@ def cases_table(cases: Sequence[Case]) -> FittedTable:
     return FittedTable(
         make, {name: name for name in _DISPENSABLE}, max((len(case.kernel) for case in cases), default=0)
     )
-
-
-def _title(kernels: int, cases: int) -> str:
-    return f"{count_text(kernels, 'kernel')}, {count_text(cases, 'case')}"
 
 
 def traffic_view(rows: Sequence[CaseTraffic]) -> RenderableType:

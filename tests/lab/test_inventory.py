@@ -1,9 +1,13 @@
 """What is defined, launched, verified and timed is counted from sources, cases and a record, and gaps are named."""
 
+import io
+import json
 import shutil
 from pathlib import Path
 
-from lab.inventory.inventory import inventory, totals
+import pytest
+from lab.inventory import inventory, items_table, main, totals
+from rich.console import Console
 
 from prism_bench.catalogue import discover
 from prism_bench.record.measurement import Measurement
@@ -11,7 +15,7 @@ from prism_bench.record.run_record import RunRecord
 from prism_bench.run.session import result_of
 from tests.built_in import CATALOGUE
 
-TOYS = Path(__file__).parents[2] / "toys"
+TOYS = Path(__file__).parents[1] / "toys"
 
 
 def record_of(catalogue, status="ok", timed=("S0",)):
@@ -68,3 +72,47 @@ def test_the_built_in_catalogue_has_its_61_and_six_kernels_and_nothing_unused():
     counts = totals(inventory(CATALOGUE))
     assert counts["kernels"] >= 67
     assert 0 == counts["definitions unused"]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_a_table_names_kernel_verified_and_gaps_at_any_width(width):
+    stream = io.StringIO()
+    Console(file=stream, width=width, legacy_windows=False).print(items_table(inventory(CATALOGUE), None))
+    shown = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert max(map(len, shown)) <= width
+    assert all(word in shown[1] for word in ("kernel", "verified", "timed", "gaps"))
+    assert any(line.startswith("softmax ") for line in shown)
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """A function that runs the script on the toys without records; it returns exit code, output and errors."""
+
+    def run(*words):
+        code = main(["--catalogue", str(TOYS), "--runs", str(tmp_path), *words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_what_is_here_stands_beside_what_the_documents_say(run):
+    code, out, _ = run()
+    assert 0 == code
+    for words in ("double", "no record", "170", "GPU optimisation master plan", "definitions unused"):
+        assert words in out
+
+
+def test_json_names_definitions_and_gaps(run):
+    found = json.loads(run("--json")[1])
+    assert {"documents": "61", "source": "infrastructure status report", "here": 2} == found["claims"]["kernels"]
+    double = next(one for one in found["kernels"] if one["kernel"] == "double")
+    assert (["doubled", "doubled_by_adding"], [], []) == (double["definitions"], double["unused"], double["gaps"])
+
+
+def test_kernels_are_chosen_and_an_unknown_one_is_refused(run):
+    assert ["double"] == [one["kernel"] for one in json.loads(run("double", "--json")[1])["kernels"]]
+    assert (2, "", "inventory: unknown kernel or family 'dubble'; did you mean double?\n") == run("dubble")
+
+
+def test_a_record_that_is_not_there_ends_with_2(run):
+    assert (2, "", "inventory: nowhere.json.gz: no such record\n") == run("--record", "nowhere.json.gz")

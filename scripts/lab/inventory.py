@@ -1,13 +1,25 @@
-"""The inventory: what the catalogue defines, what of it is launched, verified and timed, and what is unused."""
+"""What the catalogue defines, launches, verifies and times, next to the claims of the design documents.
 
+Ends with 1 where a definition is unused, or a kernel of the record is not verified or not timed.
+"""
+
+import argparse
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from prism_bench.catalogue import Catalogue
-from prism_bench.errors import unknown
+from rich.table import Table
+from rich.text import Text
+
+from lab import REPOSITORY
+from prism_bench.catalogue import Catalogue, discover
+from prism_bench.cli import options
+from prism_bench.errors import PrismBenchError, unknown
+from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.report.terminal.fitted_table import FittedColumn, FittedTable, Row, fitted
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.units import count_text
@@ -24,6 +36,12 @@ CLAIMS = {
 _DEFINITION = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\s*\(")
 _NAME = re.compile(r"\w+")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COLUMNS = (
+    FittedColumn("kernel"), FittedColumn("family", goes=5), FittedColumn("definitions", numbers=True, goes=2),
+    FittedColumn("instances", numbers=True, goes=3), FittedColumn("variants", numbers=True, goes=4),
+    FittedColumn("verified", numbers=True), FittedColumn("timed"), FittedColumn("replaces", goes=1),
+    FittedColumn("gaps"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,3 +151,57 @@ def _has_time(results: Iterable[CaseResult], label: str) -> bool:
     """Return whether the kernel itself, not a variant, has a trusted time at that label."""
     found = [result.measurement("cold_time") for result in results if result.label == label and not result.variant]
     return any(one is not None and one.valid and one.samples for one in found)
+
+
+def items_table(items: Sequence[InventoryItem], record: Path | None) -> FittedTable:
+    """Return a row for each kernel, with its gaps."""
+    rows: list[Row] = []
+    for item in items:
+        verified = f"{item.verified}/{item.checks}" if item.checks else "-"
+        counts = (str(len(item.definitions)), str(len(item.launched)), str(len(item.variants)), verified)
+        words = (" ".join(item.timed) or "-", " ".join(item.replaces), Text("; ".join(item.gaps), style="yellow"))
+        rows.append(((item.kernel, item.family, *counts, *words), None))
+    return fitted(f"verified and timed: {record or 'no record'}", _COLUMNS, rows)
+
+
+def claims_table(counts: Mapping[str, int]) -> Table:
+    """Return the documents' figures next to those of the catalogue."""
+    table = Table(title="figures of the documents and of the catalogue", title_justify="left")
+    for name in ("", "documents", "here", "source"):
+        table.add_column(name, justify="right" if name in ("documents", "here") else "left")
+    for name, (quoted, source) in CLAIMS.items():
+        table.add_row(name, quoted, str(counts[name]), source)
+    return table
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the inventory; return 1 where something is unused, unverified or untimed, 2 on an unreadable file."""
+    parser = argparse.ArgumentParser(prog="inventory", description=__doc__)
+    parser.add_argument("kernels", nargs="*", help="kernels or families; all unless named")
+    parser.add_argument("--record", type=Path, help="read this run record; the newest one unless named")
+    parser.add_argument("--runs", type=Path, default=REPOSITORY / "reports" / "runs")
+    parser.add_argument("--catalogue", type=Path, default=REPOSITORY / "kernels")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    chosen = parser.parse_args(words)
+    try:
+        return _print_inventory(chosen)
+    except PrismBenchError as error:
+        print(f"inventory: {error}", file=sys.stderr)
+        return 2
+
+
+def _print_inventory(chosen: argparse.Namespace) -> int:
+    path = chosen.record or next(reversed(store.records_in(chosen.runs)), None)
+    catalogue = discover(chosen.catalogue)
+    for problem in catalogue.problems:
+        print(f"catalogue: {problem}", file=sys.stderr)
+    everything = inventory(catalogue, store.read(path) if path else None)
+    counts, items = totals(everything), chosen_items(everything, chosen.kernels)
+    if chosen.json:
+        kernels = [asdict(item) | {"unused": item.unused, "gaps": item.gaps} for item in items]
+        claims = {name: {"documents": quoted, "source": source, "here": counts[name]}
+                  for name, (quoted, source) in CLAIMS.items()}  # fmt: skip
+        options.print_json({"record": str(path) if path else None, "claims": claims, "kernels": kernels})
+    else:
+        options.out().print(items_table(items, path), claims_table(counts))
+    return 1 if catalogue.problems or any(item.gaps for item in items) else 0

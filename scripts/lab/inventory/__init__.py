@@ -1,1 +1,0 @@
-"""The inventory: what the catalogue defines, launches, verifies and times."""
