@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prism_bench import display
 from prism_bench.errors import ResultsError
 from prism_bench.record.evidence import Energy, Evidence
-from prism_bench.record.result_views import measurement_html, measurement_line
+from prism_bench.units import rate_text, share_text, time_text
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,18 @@ class Measurement:
         clocks = [clock for process in self.clocks for clock in process if clock]
         return median(clocks) if clocks else None
 
-    __repr__ = measurement_line
-    _repr_html_ = measurement_html
+    def __repr__(self) -> str:
+        """Return one line: `<Measurement kernel cold_time: 12.3 us (n=72)>`."""
+        return f"<{type(self).__name__} {self}>"
+
+    def _repr_html_(self) -> str:
+        """Return the line of the measurement over a picture of its samples, one line of dots per process."""
+        groups = [(f"process {number}", process) for number, process in enumerate(self.processes, 1)]
+        samples = self.samples
+        ends = (time_text(min(samples)), time_text(max(samples))) if samples else None
+        return display.view(str(self), display.dots(groups, ends))
 
     def __str__(self) -> str:
-        from prism_bench.units import rate_text, share_text, time_text
-
         if self.median is None:
             return f"{self.subject} {self.metric}: not measured ({self.reason})"
         text = f"{self.subject} {self.metric}: {time_text(self.median)}"

@@ -53,19 +53,23 @@ Only measured values are stored. Samples are counts of a decimal unit, so that y
 """
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import compress
 from typing import Any, get_args
 
+from prism_bench import display
+from prism_bench.errors import UsageError
 from prism_bench.io.cycles import no_collection
+from prism_bench.io.extras import extras_named
 from prism_bench.record.boards import uuids_of
 from prism_bench.record.check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.record.identity import Owner, environment_of
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.ranges import impossible
-from prism_bench.record.result_views import case_html, case_line, record_html, record_line, record_plot
 from prism_bench.record.samples import packed, whole
 from prism_bench.record.schema import (
     SCHEMA,
@@ -80,6 +84,7 @@ from prism_bench.record.schema import (
 )
 from prism_bench.spec.metric import STAND_INS, StandIn
 from prism_bench.spec.peer import PeerFacts
+from prism_bench.units import count_text, time_text
 
 # Tables of JSON whose keys a newer version may add to: `record_schema` lists those that readers rely on.
 JsonTable = dict[str, Any]
@@ -88,6 +93,8 @@ IMPORTED = "imported"  # family and label of a case that another tool measured
 TESTED = "pytest"  # family of a case that a test timed: its name is the test's node id
 STATUSES = get_args(Status)
 EDGES = ("edge", "golden")  # labels of cases that are verified alone
+PLOTTED = 30  # cases of one plot at most: more rows cannot be read
+_PEER = "peer:"
 
 
 @dataclass(frozen=True)
@@ -139,8 +146,20 @@ class CaseResult:
         wanted = metric, subject
         return next((one for one in self.measurements if (one.metric, one.subject) == wanted), None)
 
-    __repr__ = case_line
-    _repr_html_ = case_html
+    def __repr__(self) -> str:
+        """Return one line: `<CaseResult softmax[rows=32,cols=1000] ok, 5.31 us>`."""
+        seconds = _main_seconds(self)
+        return f"<CaseResult {self.name} {self.status}{f', {time_text(seconds)}' if seconds else ''}>"
+
+    def _repr_html_(self) -> str:
+        """Return the case's status, bars of its main time and its peers', and a table of what else was measured."""
+        metric = self.main_metric
+        raced = [one for one in self.measurements if one.metric == metric and one.median]
+        rows = [(one.subject.removeprefix(_PEER), one.median or 0.0, time_text(one.median)) for one in raced]
+        others = [[one.metric, time_text(one.median), one.reason or ""] for one in self.measurements
+                  if one.subject == "kernel"]  # fmt: skip
+        heading = f"{self.name}: {self.status}" + (f" ({self.reason})" if self.reason else "")
+        return display.view(heading, display.bars(rows), display.table(["metric", "median", "reason"], others))
 
 
 @dataclass(frozen=True)
@@ -218,9 +237,39 @@ class RunRecord:
         """Return the result of the case called `name`, or None."""
         return next((case for case in self.cases if case.name == name), None)
 
-    __repr__ = record_line
-    _repr_html_ = record_html
-    plot = record_plot
+    def __repr__(self) -> str:
+        """Return one line: `<RunRecord 279 cases, NVIDIA H200, cuda, 2026-11-22T23:05:46, commit 2034ef74>`."""
+        device = self.machine.get("name") or "unknown machine"
+        commit = f", commit {self.commit[:8]}" if self.commit else ""
+        return f"<RunRecord {count_text(len(self.cases), 'case')}, {device}, {self.backend}, {self.created}{commit}>"
+
+    def _repr_html_(self) -> str:
+        """Return how many cases have each status, the main times of every label, and the cases that are not ok."""
+        counted = Counter(case.status for case in self.cases)
+        heading = ", ".join(f"{count} {status}" for status, count in counted.most_common()) or "no cases"
+        groups = [(label, self._main_times(label)) for label in sorted({case.label for case in self.cases})]
+        every = [value for _, values in groups for value in values]
+        ends = (time_text(min(every)), time_text(max(every))) if every else None
+        bad = [[case.name, case.status, case.reason or ""] for case in self.cases
+               if case.status not in ("ok", "skipped")]  # fmt: skip
+        table = display.table(["case", "status", "reason"], bad)
+        return display.view(f"{repr(self)[1:-1]}: {heading}", display.dots(groups, ends), table)
+
+    def _main_times(self, label: str) -> list[float]:
+        return [seconds for case in self.cases if case.label == label and (seconds := _main_seconds(case))]
+
+    def plot(self, pattern: str = "*", label: str | None = None) -> Any:
+        """Return a Matplotlib figure of the main time of each case and of its peers, the slowest case first.
+
+        `pattern` selects cases by name or kernel, as a shell does; `label` is S0, S1 or S2. At most 30 cases are drawn,
+        and the title has their number. Raise a UsageError where no case with a time fits.
+        """
+        cases = [case for case in self.cases if _main_seconds(case) and (label is None or case.label == label)
+                 and (fnmatchcase(case.kernel, pattern) or fnmatchcase(case.name, pattern))]  # fmt: skip
+        if not cases:
+            wanted = f"'{pattern}'" + (f" at {label}" if label else "")
+            raise UsageError(f"no case with a time fits {wanted}; the record has {count_text(len(self.cases), 'case')}")
+        return _figure(sorted(cases, key=lambda case: _main_seconds(case) or 0.0, reverse=True))
 
 
 def encode(record: RunRecord) -> JsonTable:
@@ -336,3 +385,33 @@ def _evidence(file: EvidenceFile) -> Evidence:
 
 def _energy(file: EnergyFile | None) -> Energy | None:
     return Energy(**{name: getattr(file, name) for name in Energy.__dataclass_fields__}) if file else None
+
+
+def _figure(cases: Sequence[CaseResult]) -> Any:
+    with extras_named():
+        from matplotlib.figure import Figure
+
+    shown = cases[:PLOTTED]
+    figure = Figure(figsize=(9, 1.2 + 0.28 * len(shown)), layout="constrained")
+    axes: Any = figure.add_subplot()
+    for row, case in enumerate(shown):
+        axes.plot([_main_seconds(case) or 0.0], [row], "o", color="C0", label="kernel" if row == 0 else None)
+        peers = _peer_times(case)
+        axes.plot(peers, [row] * len(peers), "|", color="C1", markersize=10, label="peers" if row == 0 else None)
+    axes.set(xscale="log", xlabel="seconds", yticks=range(len(shown)), yticklabels=[case.name for case in shown])
+    axes.invert_yaxis()
+    axes.legend()
+    number = count_text(len(cases), "case")
+    axes.set_title(f"{len(shown)} of {number}" if len(shown) < len(cases) else number)
+    return figure
+
+
+def _peer_times(case: CaseResult) -> list[float]:
+    metric = case.main_metric
+    peers = (one for one in case.measurements if one.metric == metric and one.subject.startswith(_PEER) and one.valid)
+    return [one.median for one in peers if one.median]
+
+
+def _main_seconds(case: CaseResult) -> float | None:
+    found = case.measurement(case.main_metric)
+    return found.median if found and found.valid else None

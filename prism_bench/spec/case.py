@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from prism_bench import display
 from prism_bench.errors import SpecError
 from prism_bench.spec import byname
 from prism_bench.spec.case_sizes import CaseSizes
@@ -12,8 +13,8 @@ from prism_bench.spec.host_plan import Device, HostPlan
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Golden, KernelSpec
 from prism_bench.spec.tune import written
-from prism_bench.spec.views import case_view_html, case_view_line
 from prism_bench.spec.workload import Edge, Workload
+from prism_bench.units import bytes_text, rate_text
 
 __all__ = ["Case", "Device", "edges_task"]
 
@@ -140,8 +141,28 @@ class Case:
                 different.setdefault(_launched(one, device), one)
         return list(different.values())
 
-    __repr__ = case_view_line
-    _repr_html_ = case_view_html
+    def __repr__(self) -> str:
+        """Return one line: `<Case softmax[rows=32,cols=1000] S0>`, with the configuration where one was chosen."""
+        return f"<Case {self.task} {self.label}>"
+
+    def _repr_html_(self) -> str:
+        """Return bars of the bytes of each buffer, and a table of what a launch moves and computes."""
+        sizes = self.sizes
+        buffers = [
+            (f"{array.name} {array.dtype} [{', '.join(map(str, sizes.shape(array.name)))}]",
+             float(sizes.nbytes(array.name)), bytes_text(sizes.nbytes(array.name)))
+            for array in self.spec.arrays
+        ]  # fmt: skip
+        rows = [["moves at least", bytes_text(sizes.bytes_moved)]]
+        if sizes.flops:
+            rows.append(["computes", rate_text(sizes.flops, "FLOP")])
+            rows.append(["operations per byte", f"{sizes.flops / sizes.bytes_moved:.3g}" if sizes.bytes_moved else "-"])
+        if self.spec.peers:
+            rows.append(["peers", ", ".join(self.spec.peers)])
+        if self.tunable:
+            rows.append(["tunable", ", ".join(self.tunable)])
+        heading = f"{self.name}: {self.label} of {self.spec.family}"
+        return display.view(heading, display.bars(buffers), display.table(["launch", ""], rows))
 
 
 def _launched(case: Case, device: Device) -> tuple[object, ...]:

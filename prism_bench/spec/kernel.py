@@ -23,8 +23,8 @@ from prism_bench.spec.rule import Rule
 from prism_bench.spec.tolerance import Tolerance
 from prism_bench.spec.tune import Tune
 from prism_bench.spec.variant import STAGES, Chain, Variant
-from prism_bench.spec.views import spec_line
 from prism_bench.spec.workload import LABELS, Edge
+from prism_bench.units import count_text
 
 __all__ = [
     "STAGES", "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Peer", "Requirement",
@@ -60,7 +60,11 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
 
     variant_of: "KernelSpec | None" = field(default=None, compare=False, kw_only=True)
 
-    __repr__ = spec_line
+    def __repr__(self) -> str:
+        """Return one line: `<KernelSpec softmax (basic), 3 workloads, variants naive, online>`."""
+        variants = f", variants {', '.join(self.variants)}" if self.variants else ""
+        workloads = count_text(len(self.workloads), "workload")
+        return f"<KernelSpec {self.name or self.entry} ({self.family}), {workloads}{variants}>"
 
     def __post_init__(self) -> None:
         names = [argument.name for argument in self.arguments]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from prism_bench import display
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.build_identity import new_compilers
 from prism_bench.analysis.compare.across import crossed, shifts_of
@@ -22,11 +23,7 @@ from prism_bench.analysis.compare.comparable import (
     require_comparable,
     software_changes,
 )
-from prism_bench.analysis.compare.compared_case import UNMEASURED, ComparedCase, ComparedVerdict
-from prism_bench.analysis.compare.comparison_views import (
-    comparison_html,
-    comparison_line,
-)
+from prism_bench.analysis.compare.compared_case import UNMEASURED, ComparedCase, ComparedVerdict, ratio_intervals
 from prism_bench.analysis.compare.control import Control, control_findings, with_changed
 from prism_bench.analysis.compare.earlier_runs import Known
 from prism_bench.analysis.compare.estimate import larger
@@ -46,10 +43,11 @@ from prism_bench.analysis.rivals import clock_of
 from prism_bench.measure.limits import valid
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import ELSEWHERE, MEASURED
-from prism_bench.units import share_text
+from prism_bench.units import share_text, time_text
 
 _Cases = tuple[CaseResult, CaseResult]
 _Row = tuple[ComparedCase, _Cases]
+_SHOWN_ORDER: tuple[ComparedVerdict, ...] = ("slower", "faster", "inconclusive", "same", "not compared", UNMEASURED)
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +88,29 @@ class RecordComparison:
         counted = {word: words.count(word) for word in get_args(ComparedVerdict)}
         return {word: count for word, count in counted.items() if count or self.selection or word != UNMEASURED}
 
-    __repr__ = comparison_line
-    _repr_html_ = comparison_html
+    def _summary(self) -> str:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts().items() if count)
+        return f"{self.names[1]} against {self.names[0]}: {counts or 'no cases'}"
+
+    def __repr__(self) -> str:
+        """Return one line: `<RecordComparison B against A: 2 slower, 1 faster, 276 same>`."""
+        return f"<RecordComparison {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        """Return how many cases have each verdict, the intervals of those that moved, and a table of them.
+
+        Where none moved, those that are inconclusive are shown, then the rest.
+        """
+
+        def place(case: ComparedCase) -> tuple[int, float]:
+            return _SHOWN_ORDER.index(case.verdict), -abs(case.judgement.estimate.log if case.judgement else 0.0)
+
+        cases = sorted(self.cases, key=place)
+        shown = [case for case in cases if case.verdict in CHANGED] or cases
+        rows = [[case.case, case.verdict, *map(time_text, case.seconds),
+                 "; ".join(filter(None, (case.machine_words, case.reason)))] for case in shown]  # fmt: skip
+        table = display.table(["case", "verdict", *self.names, "reason"], rows)
+        return display.view(self._summary(), display.intervals(ratio_intervals(shown)), table)
 
 
 def by_name(case: CaseResult) -> str:

@@ -1,23 +1,29 @@
-"""Series of points: one case's metric over the runs of a machine, without what evidence shows cannot be trusted."""
+"""Series of points: one case's metric over the runs of a machine, without what evidence shows cannot be trusted.
+
+Where several boards of one kind measured the runs, each run is divided by its board's factor. The factors are learned
+from the window's own records, so that what a window finds depends on nothing else. A step at which other boards take
+over counts only beyond what their factors may be off by; where they are not known, that is what boards which nobody
+compared may differ by.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import prod
-from typing import TYPE_CHECKING, Any
+from math import exp, prod, sqrt
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
+from prism_bench.analysis.boards.factors import BoardFactor, BoardModel
+from prism_bench.analysis.boards.observed import observed, several_boards
 from prism_bench.analysis.trend.runs import Floats, filtered
 from prism_bench.analysis.trend.step import Key
 from prism_bench.record.identity import Owner
 from prism_bench.record.store.history import History
 from prism_bench.spec.metric import DERIVED, MEASURED
-
-if TYPE_CHECKING:
-    from prism_bench.analysis.trend.board_levels import BoardLevels
+from prism_bench.units import share_text
 
 CLOCK_RUNS = 15  # runs whose median clock is the usual one: a state that lasts longer than half of them is no visit
 CLOCK_SHARE = 0.02  # off the usual clock by more, a time shows nothing about the code
@@ -36,13 +42,38 @@ class Course:
     values: Floats
 
 
+@dataclass(frozen=True)
+class BoardLevels:
+    """The factors of a series' boards against its most frequent one, by the board's number among `names`."""
+
+    names: Sequence[str]
+    factors: Mapping[int, BoardFactor]
+
+    def reach(self, before: Sequence[int], after: Sequence[int]) -> float:
+        """Return by how much, in log time, a step between these runs' boards may be due to them."""
+        moved = self._moved(before, after)
+        return sqrt(sum((share * self.factors[board].reach) ** 2 for board, share in moved.items()))
+
+    def words(self, before: Sequence[int], after: Sequence[int]) -> str:
+        """Return what is not known of the boards that took over."""
+        moved = self._moved(before, after)
+        board = max(moved, key=lambda one: abs(moved[one]) * self.factors[one].reach)
+        why = self.factors[board].reason or f"it may be off by {share_text(self.factors[board].reach)}"
+        return f"board {self.names[board]} measured other runs than before; its factor is not known well enough: {why}"
+
+    def _moved(self, before: Sequence[int], after: Sequence[int]) -> dict[int, float]:
+        """Return by how much each board's share of the runs grew."""
+        return {board: list(after).count(board) / len(after) - list(before).count(board) / len(before)
+                for board in {*before, *after}}  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class CaseSeries(Course):
     """The course of a key with what may have moved it.
 
     `clocks` are in hertz, 0 where none was read; `codes` number the machine codes, `builds` what they were made of, and
     by which compiler; `boards` number the GPUs. `aside` are the runs that were set aside, by reason. `levels` are the
-    factors of several boards, by which the values are divided (see `board_levels`).
+    factors of several boards, by which the values are divided.
     """
 
     clocks: Floats
@@ -50,7 +81,7 @@ class CaseSeries(Course):
     builds: Ints
     boards: Ints
     aside: dict[str, int]
-    levels: "BoardLevels | None" = None
+    levels: BoardLevels | None = None
 
     @property
     def logs(self) -> Floats:
@@ -174,6 +205,31 @@ def _usual(clocks: Floats) -> Floats:
         return numpy.full(len(clocks), numpy.median(clocks))
     middle = filtered(clocks, CLOCK_RUNS, "reflect")[half:-half]
     return numpy.pad(middle, half, mode="edge")
+
+
+def levelled(history: History, every: Iterable[CaseSeries], names: Sequence[str]) -> Iterator[CaseSeries]:
+    """Yield the series, those of several boards divided by the boards' factors; the history is of one window.
+
+    `names` are those of the boards that the series number.
+    """
+    series = list(every)
+    if not several_boards(history.records):
+        yield from series
+        return
+    metrics = {one.key.metric for one in series if len(set(one.boards.tolist())) > 1}
+    models = {metric: BoardModel(observed(history, metric)) for metric in metrics}
+    for one in series:
+        several = len(set(one.boards.tolist())) > 1
+        yield _levelled(one, models[one.key.metric], names) if several else one
+
+
+def _levelled(series: CaseSeries, model: BoardModel, names: Sequence[str]) -> CaseSeries:
+    numbers, counts = numpy.unique(series.boards, return_counts=True)
+    usual = int(numbers[counts.argmax()])
+    case = series.key.case if series.key.subject == "kernel" else ""  # what a library does there is the usual factor
+    factors = {board: model.factor(case, names[usual], names[board]) for board in map(int, numbers)}
+    ratios = numpy.array([exp(factors[board].log) for board in series.boards.tolist()])
+    return replace(series, values=series.values / ratios, levels=BoardLevels(names, factors))
 
 
 def higher_is_better(metric: str) -> bool:

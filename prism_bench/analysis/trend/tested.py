@@ -7,11 +7,10 @@ from math import log, log1p
 
 import numpy
 
-from prism_bench.analysis.trend.board_levels import levelled
 from prism_bench.analysis.trend.causes import Causes, Change
 from prism_bench.analysis.trend.detection import level_changes
 from prism_bench.analysis.trend.runs import middle
-from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints, higher_is_better, series_of
+from prism_bench.analysis.trend.series import CaseSeries, SeriesPoints, higher_is_better, levelled, series_of
 from prism_bench.analysis.trend.step import Key, Step
 from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.analysis.trend.windows import RecordWindow

@@ -55,6 +55,11 @@ def test_where_nothing_moved_the_rest_is_shown():
     assert 1 == html.count("<circle") and "no valid times in A" in html
 
 
+def test_a_view_takes_cases_of_the_same_machine_code():
+    unmeasured = ComparedCase("norm[n=8]", "cold_time", "same machine code")
+    assert "norm[n=8]" in comparison(SAME, unmeasured)._repr_html_()
+
+
 def test_a_view_stays_small():
     html = comparison(*(replace(SLOWER, case=f"kernel{number}[n=8]") for number in range(400)))._repr_html_()
     assert "400 slower" in html and "and 390 more" in html and len(html) < 12_000

@@ -1,11 +1,17 @@
-"""The history that the project's configuration names, in the table `history`."""
+"""The history at an address, and the one that the project's configuration names in the table `history`."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prism_bench.errors import UsageError
 from prism_bench.extensions.ci.keeping.base import Base
+from prism_bench.extensions.ci.keeping.branch import Branch
+from prism_bench.extensions.ci.keeping.bucket import Bucket
 from prism_bench.extensions.ci.keeping.history import Checkout
-from prism_bench.extensions.ci.keeping.targets import BRANCH, DEFAULT, HistoryTarget, opened
+from prism_bench.extensions.ci.keeping.storage import FolderStorage, url_storage
+from prism_bench.extensions.ci.keeping.targets import BRANCH, DEFAULT, HistoryTarget
 from prism_bench.io import project
 
 
@@ -15,6 +21,20 @@ class HistoryKeys:
 
     to: str | None = None
     options: dict[str, object] = field(default_factory=dict[str, object])
+
+
+def opened(address: str, folder: Path, options: Mapping[str, object] | None = None) -> HistoryTarget:
+    """Return the target of an address: `branch:NAME` of the repository around `folder`, an fsspec URL, or a folder.
+
+    `options` go to fsspec. Raise a UsageError for an address that is none, or a package that is missing.
+    """
+    if address.startswith(BRANCH):
+        return Branch(address.removeprefix(BRANCH), folder)
+    if re.match(r"[a-z][a-z0-9+.-]+://", address):
+        return Bucket(url_storage(address, options or {}))
+    if re.match(r"[a-z0-9]{2,}:", address):
+        raise UsageError(f"--to {address}: write branch:NAME, a folder, or a URL such as s3://bucket/prefix")
+    return Bucket(FolderStorage(folder / address))
 
 
 def root() -> Path:

@@ -1,12 +1,11 @@
-"""Where a history is kept: the interface, and the address that opens one."""
+"""Where a history is kept: what every such place offers."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.errors import ResultsError
 
 BRANCH = "branch:"
 DEFAULT = f"{BRANCH}prism-bench-history"
@@ -69,21 +68,3 @@ def sound_contents(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> I
     for (name, digest), data in zip(files, target.contents(files), strict=True):
         damaged = isinstance(data, bytes) and target.digest(data) != digest
         yield ResultsError(f"{name}: its content is not what was kept") if damaged else data
-
-
-def opened(address: str, folder: Path, options: Mapping[str, object] | None = None) -> HistoryTarget:
-    """Return the target of an address: `branch:NAME` of the repository around `folder`, an fsspec URL, or a folder.
-
-    `options` go to fsspec. Raise a UsageError for an address that is none, or a package that is missing.
-    """
-    from prism_bench.extensions.ci.keeping.branch import Branch
-    from prism_bench.extensions.ci.keeping.bucket import Bucket
-    from prism_bench.extensions.ci.keeping.storage import FolderStorage, url_storage
-
-    if address.startswith(BRANCH):
-        return Branch(address.removeprefix(BRANCH), folder)
-    if re.match(r"[a-z][a-z0-9+.-]+://", address):
-        return Bucket(url_storage(address, options or {}))
-    if re.match(r"[a-z0-9]{2,}:", address):
-        raise UsageError(f"--to {address}: write branch:NAME, a folder, or a URL such as s3://bucket/prefix")
-    return Bucket(FolderStorage(folder / address))
