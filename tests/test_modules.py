@@ -19,7 +19,7 @@ NEED_GPU_PACKAGES = {
 
 # Modules of the standard library that Windows lacks, and the program that confines itself by one of them on Linux.
 POSIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "readline", "curses")
-LINUX_PROGRAMS = {"prism_bench.io.workers.confined"}
+LINUX_PROGRAMS = {"prism_bench.extensions.judge.jail.confined"}
 
 
 def test_every_module_is_imported_without_what_windows_lacks():

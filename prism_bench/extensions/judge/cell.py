@@ -10,6 +10,7 @@ import numpy as np
 
 from prism_bench.emulator.build import prepared
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, UsageError, VerificationFailed
+from prism_bench.extensions.judge.jail.jail import Jail
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.messages import (
     ANSWERS,
@@ -28,7 +29,6 @@ from prism_bench.extensions.judge.messages import (
 from prism_bench.extensions.judge.submission import LARGEST_CUBIN
 from prism_bench.io.workers.frames import Frame, FrameError
 from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
-from prism_bench.io.workers.jail import Jail
 from prism_bench.io.workers.refusal import Refusal
 from prism_bench.spec.instance import Instance
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from prism_bench.compilation.readable import why_unreadable
 from prism_bench.compilation.symbols import entry_symbols, undefined_symbols
 from prism_bench.extensions.judge.precision_census import below
+from prism_bench.extensions.judge.readable import why_unreadable
 from prism_bench.extensions.judge.submission import LARGEST_CUBIN
 from prism_bench.extensions.judge.verdict import Objection
 from prism_bench.spec.parts import ArithmeticPrecision

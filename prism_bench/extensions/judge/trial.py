@@ -23,6 +23,7 @@ from prism_bench.extensions.judge.form import form_objections, precision_objecti
 from prism_bench.extensions.judge.hidden import HIDDEN, drawn_secret, hidden_cases, is_no_size
 from prism_bench.extensions.judge.host_state import EVIDENCE, HostState
 from prism_bench.extensions.judge.identity import headers_hash
+from prism_bench.extensions.judge.jail.jail import jail_maker
 from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
 from prism_bench.extensions.judge.judged_code import judged_code
 from prism_bench.extensions.judge.judged_spec import check_scratch, judged_spec
@@ -36,7 +37,6 @@ from prism_bench.extensions.judge.skipped import SkippedCases
 from prism_bench.extensions.judge.submission import Submission, identity_of
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
-from prism_bench.io.workers.jail import jail_maker
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.parts import CUDA

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from prism_bench.extensions.pipelines.overlap import Overlap, overlap
 from prism_bench.extensions.pipelines.prepared import Prepared
-from prism_bench.profilers.overlap import Overlap, overlap
 from prism_bench.profilers.timeline import Timeline
 from prism_bench.record.run_record import JsonTable
 

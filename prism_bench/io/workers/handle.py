@@ -10,13 +10,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack
 
 from prism_bench.io.workers.channel import FrameChannel
 from prism_bench.io.workers.child import MOST_WORDS, ending, environment
-from prism_bench.io.workers.jail import Jail
 
 START_SECONDS = 180.0  # until a worker's first message
+
+
+class Confinement(Protocol):
+    """A jail that a worker starts in."""
+
+    def variables(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """Return all environment variables in the jail, from those that the worker needs."""
+        ...
+
+    def command(self, module: str, arguments: Sequence[str]) -> list[str]:
+        """Return the command that runs a Python module in the jail."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class WorkerEnvironment:
     root: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     explain: Callable[[str], object | None] = lambda text: None
-    jail: Jail | None = None
+    jail: Confinement | None = None
     starter: tuple[str, ...] = ()
 
     def view(self) -> dict[str, str]:

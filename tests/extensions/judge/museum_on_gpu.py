@@ -25,6 +25,7 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, unknown
 from prism_bench.extensions.judge import form
+from prism_bench.extensions.judge.jail.jail import jail_maker
 from prism_bench.extensions.judge.limits import CellLimits
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
@@ -37,7 +38,6 @@ from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
 from prism_bench.io.interrupts import guarded
-from prism_bench.io.workers.jail import jail_maker
 from prism_bench.monitor.devices import VISIBLE
 from prism_bench.spec.case import Case
 from prism_bench.workflows.csv_table import write_table

@@ -13,6 +13,7 @@ from prism_bench.compilation.languages.language import language, names
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.compiling import compiled_parts
+from prism_bench.extensions.judge.jail.jail import jail_maker
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.referee.arena import Arena
@@ -22,7 +23,6 @@ from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.io.workers.jail import jail_maker
 from prism_bench.spec.card import CardParameter, LaunchCard
 from prism_bench.spec.case import Case, Device
 from tests.built_in import CATALOGUE

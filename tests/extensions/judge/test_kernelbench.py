@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.extensions.judge.jail.jail import jail_maker
 from prism_bench.extensions.judge.kernelbench.judged import judge_problem, main
 from prism_bench.extensions.judge.kernelbench.problem import KernelBenchProblem
-from prism_bench.io.workers.jail import jail_maker
 
 TORCH = """
 import numpy as np

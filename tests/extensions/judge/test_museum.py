@@ -20,12 +20,12 @@ from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.extensions.judge import form, judged_spec
 from prism_bench.extensions.judge.defences import DEFENCES
+from prism_bench.extensions.judge.jail.jail import jail_maker
 from prism_bench.extensions.judge.limits import USUAL, CellLimits
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import MODES
 from prism_bench.extensions.judge.verdict import JudgeVerdict
-from prism_bench.io.workers.jail import jail_maker
 from prism_bench.run.verification import verify
 from prism_bench.spec.case import Case
 from tests.extensions.judge.lenient_trial import LenientTrial, SharedCell, shared_cell

@@ -7,8 +7,8 @@ import pytest
 
 import prism_bench
 from prism_bench.backends.cuda.backend import open_backend
-from prism_bench.backends.cuda.device_bytes import DeviceBytes
 from prism_bench.errors import ProfilerError
+from prism_bench.extensions.judge.device_bytes import DeviceBytes
 from prism_bench.extensions.judge.host_state import EVIDENCE
 from prism_bench.extensions.judge.referee.watch import TOOL
 from prism_bench.extensions.judge.verdict import JudgeVerdict

@@ -26,9 +26,9 @@ POOLS = {
 # Who may start a process that goes on while the caller does something else.
 STARTS = {
     "prism_bench/io/workers/handle.py": "every worker",
-    "prism_bench/io/workers/namespaces.py": "what a jail holds, by a worker that becomes it",
-    "prism_bench/io/workers/confined.py": "a jailed worker's own program, in its place",
-    "prism_bench/io/workers/logged.py": "parts of a nightly run, whole commands whose records and logs are read",
+    "prism_bench/extensions/judge/jail/namespaces.py": "what a jail holds, by a worker that becomes it",
+    "prism_bench/extensions/judge/jail/confined.py": "a jailed worker's own program, in its place",
+    "prism_bench/extensions/ci/logged.py": "parts of a nightly run, whole commands whose records and logs are read",
     "prism_bench/profilers/tools.py": "profilers, which are other programs and start ours themselves",
     "scripts/lab/persistent_study.py": "the tests of the executor, killed at a time limit",
     "scripts/lab/store_at_scale.py": "whole commands, each of whose memory is measured",

@@ -17,10 +17,10 @@ from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.form import form_objections
+from prism_bench.extensions.judge.jail.jail import jail_maker
 from prism_bench.extensions.judge.judged_spec import judged_spec
 from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.io.workers.jail import jail_maker
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec, Launch, Zero
 from tests.built_in import CATALOGUE

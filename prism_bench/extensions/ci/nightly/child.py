@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prism_bench.extensions.ci.logged import logged_process
 from prism_bench.io.workers.child import environment
-from prism_bench.io.workers.logged import logged_process
 from prism_bench.monitor.devices import VISIBLE
 
 _GRACE_SECONDS = 120.0  # for a part that keeps what it measured

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prism_bench.errors import SpecError, VerificationFailed
+from prism_bench.extensions.judge.jail.jail import Jail
 from prism_bench.extensions.judge.kernelbench.messages import (
     ANSWERS,
     DrawnAnswer,
@@ -25,7 +26,6 @@ from prism_bench.extensions.judge.kernelbench.messages import (
 )
 from prism_bench.io.workers.frames import Frame, FrameError
 from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
-from prism_bench.io.workers.jail import Jail
 from prism_bench.io.workers.refusal import Refusal
 from prism_bench.spec.arguments import In, Out, Size
 from prism_bench.spec.inputs import BLOCK, Fill

@@ -10,12 +10,12 @@ import numpy as np
 
 from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.backend import open_backend as open_cuda
-from prism_bench.backends.cuda.device_bytes import DeviceBytes
 from prism_bench.backends.cuda.harness import StreamNotHeld
 from prism_bench.backends.cuda.overlap import FIRST_CAPABILITY, LaunchExtents, clustered_call, overlapping_call
 from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.compilation.symbols import variable_symbols
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
+from prism_bench.extensions.judge.device_bytes import DeviceBytes
 from prism_bench.extensions.judge.referee.device import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.spec.inputs import InputArray

@@ -2,8 +2,8 @@
 
 It has own user, mount, network, process and IPC namespaces, a read-only root with the folders that it names, an
 empty /tmp, limits of memory, processor time, processes and files, and a seccomp filter.
-`prism_bench.io.workers.namespaces` makes the namespaces, or bubblewrap where the system lets only that;
-`prism_bench.io.workers.confined` does the rest.
+`prism_bench.extensions.judge.jail.namespaces` makes the namespaces, or bubblewrap where the system lets only that;
+`prism_bench.extensions.judge.jail.confined` does the rest.
 """
 
 import os
@@ -119,7 +119,7 @@ def jail_maker() -> Maker:
 def _complaint(maker: Maker) -> str | None:
     """Return why a trial failed; None where it did not."""
     jail = Jail.over()
-    command = jail.command("prism_bench.io.workers.jail", (), maker)
+    command = jail.command("prism_bench.extensions.judge.jail.jail", (), maker)
     variables = jail.variables({"PYTHONPATH": environment()["PYTHONPATH"]})
     try:
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=_PROBE_SECONDS)

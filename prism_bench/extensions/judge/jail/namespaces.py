@@ -1,8 +1,9 @@
 """Outer stage of a jail: own namespaces, a root of read-only folders, no network, nobody's user.
 
-Started as `python -m prism_bench.io.workers.namespaces JAIL COMMAND...`. This process stays outside, waits, and ends as
-the command ended. Between them is the first process of the process namespace, with which all ends that the command
-leaves behind; the command is not that one itself, since a namespace's first process ignores its own signals.
+Started as `python -m prism_bench.extensions.judge.jail.namespaces JAIL COMMAND...`. This process stays outside,
+waits, and ends as the command ended. Between them is the first process of the process namespace, with which all ends
+that the command leaves behind; the command is not that one itself, since a namespace's first process ignores its own
+signals.
 """
 
 import ctypes
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from prism_bench.io.workers.jail import DEVICES, NOBODY, Jail, be_killed_first
+from prism_bench.extensions.judge.jail.jail import DEVICES, NOBODY, Jail, be_killed_first
 
 _NEW_NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000  # mount, uts, ipc, pid, net
 _NEW_USER = 0x10000000

@@ -14,11 +14,11 @@ from typing import get_args
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.workers import jail as jails
+from prism_bench.extensions.judge.jail import jail as jails
+from prism_bench.extensions.judge.jail.jail import Jail, Maker, jail_maker
+from prism_bench.extensions.judge.jail.seccomp import REFUSED, refused_numbers
 from prism_bench.io.workers.child import MOST_WORDS, environment
 from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
-from prism_bench.io.workers.jail import Jail, Maker, jail_maker
-from prism_bench.io.workers.seccomp import REFUSED, refused_numbers
 
 FOLDER = Path(__file__).parent
 

@@ -1,14 +1,15 @@
 """Inner stage of a jail: limits of what the process may take, and the seccomp filter; then the worker's own program.
 
-Started as `python -m prism_bench.io.workers.confined JAIL MODULE ARGUMENTS...`, already in the jail's namespaces.
+Started as `python -m prism_bench.extensions.judge.jail.confined JAIL MODULE ARGUMENTS...`, already in the jail's
+namespaces.
 """
 
 import os
 import resource
 import sys
 
-from prism_bench.io.workers.jail import Jail, be_killed_first
-from prism_bench.io.workers.seccomp import refuse_system_calls
+from prism_bench.extensions.judge.jail.jail import Jail, be_killed_first
+from prism_bench.extensions.judge.jail.seccomp import refuse_system_calls
 
 
 def main(text: str, module: str, *arguments: str) -> None:
