@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.changed import SINCE, changed_since, unreached, users
 from tests.forked_workers import forked
 from tests.wheel import installed_wheel
 
@@ -108,14 +109,22 @@ def pytest_collection_modifyitems(config, items):
     """
     items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
     if not config.getoption("--thorough"):
-        left = [item for item in items if item.get_closest_marker("thorough")]
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        folders = _left_out(Path(__file__).parent / "extensions")
+        left = [item for item in items if item.get_closest_marker("thorough") or folders & {*item.path.parents}]
+        known = {*left}
+        items[:] = [item for item in items if item not in known]
         config.hook.pytest_deselected(items=left)
     needing = [item for item in items if item.get_closest_marker("gpu")]
     missing = _what_is_missing() if needing else None
     if missing:
         for item in needing:
             item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def _left_out(extensions):
+    """The folders of tests of extensions that no change since a commit, which the environment names, can reach."""
+    changed = changed_since(os.environ[SINCE]) if os.environ.get(SINCE) else None
+    return set() if changed is None else {extensions / name for name in unreached(users(), changed)}
 
 
 def pytest_collection_finish():
