@@ -20,8 +20,8 @@ from prism_bench.workflows.csv_table import write_table
 from tests.extensions.judge import dealt_items, museum_on_gpu
 from tests.extensions.judge.museum_table import MuseumRow
 
-HERE = Path(__file__).parents[2] / "extensions" / "judge"
-TASKS, FOLDER = HERE / "tasks", HERE / "ranking"
+ROOT = Path(__file__).parents[3]
+TASKS, FOLDER = ROOT / "tests" / "extensions" / "judge" / "tasks", Path(__file__).with_name("ranking")
 
 
 def study(folder: Path, *words: str) -> DealtStudy:
@@ -64,7 +64,7 @@ guarded(lambda: study(Path(sys.argv[1]), "--pause", "60").run(["a", "b"], ["0"],
 
 
 def test_a_signal_ends_all_processes_and_their_tables_stay(tmp_path: Path) -> None:
-    variables = {**os.environ, "PYTHONPATH": str(HERE.parents[2])}
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")])}
     with subprocess.Popen([sys.executable, "-c", _DEALING, str(tmp_path)], env=variables) as process:
         end = time.monotonic() + 60
         while len(study(tmp_path).tables()) < 2:
