@@ -27,10 +27,7 @@ from prism_bench import (
     Workload,
     reduction,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, Tolerance
 
 from ..include.active_inference_peers import jax_chain, torch_chain
 from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of

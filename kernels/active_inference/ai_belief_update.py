@@ -3,9 +3,7 @@
 from typing import Any
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Scalar, Size, Variant, Workload, reduction
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec import AnyArray, Array, ArrayModule, Tolerance
 
 from ..include.gaussian import STATES, edges, spreads
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Size, Workload, exact
-from prism_bench.spec.arguments import Array, Scalar
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact
+from prism_bench.spec import AnyArray, Array, ArrayModule
 
 from ..include.map_arrays import NUMBERS, in_double, project_blocks
 

@@ -1,7 +1,7 @@
 """An error weighted by the observations' precisions, element by element: one rounding, so exact."""
 
-from prism_bench import Budget, In, KernelSpec, Out, Size, exact
-from prism_bench.spec.arguments import Array, Scalar
+from prism_bench import Budget, In, KernelSpec, Out, Scalar, Size, exact
+from prism_bench.spec import Array
 
 from ..include.gaussian import OBSERVATIONS, edges, spreads
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map

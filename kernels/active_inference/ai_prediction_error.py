@@ -1,8 +1,7 @@
 """The error of a prediction, e = o - g, or weighted by the observations' precisions, precision (o - g)."""
 
-from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Variant, Workload, elementwise
-from prism_bench.spec.arguments import Array, Scalar
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench import Budget, Golden, In, KernelSpec, Out, Scalar, Size, Variant, Workload, elementwise
+from prism_bench.spec import Array, Tolerance
 
 from ..include.gaussian import OBSERVATIONS, edges, spreads
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map

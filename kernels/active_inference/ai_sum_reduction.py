@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
-from prism_bench.spec.arguments import Array, Scalar
-from prism_bench.spec.peer import Peer
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench import Budget, Golden, In, KernelSpec, Out, Scalar, Size, Workload, reduction
+from prism_bench.spec import Array, Peer, Tolerance
 
 from ..include import cub_peers
 from ..include.gaussian import STATES, edges

@@ -1,8 +1,7 @@
 """The velocity of a belief, (now - before) / dt: a difference and a quotient, each rounded once."""
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Scalar, Size, Workload, elementwise
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec import Array, Tolerance
 
 from ..include.gaussian import STATES, edges
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map

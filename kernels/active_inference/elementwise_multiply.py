@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import Peer
 
 from ..include import cub_peers
 from ..include.vector_load import map_tune, spread

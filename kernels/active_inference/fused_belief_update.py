@@ -8,7 +8,7 @@ from typing import Any
 
 from prism_bench import Workload
 from prism_bench.extensions.fusion import ByHand, ColumnSums, FusionProgram, Input, Map, ProgramForm, fuse, names
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 from ..include.gaussian import spreads
 

@@ -4,10 +4,18 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Workload
-from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, fuse, names
-from prism_bench.extensions.fusion.functions import divergence, log_likelihood
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.peer import Peer
+from prism_bench.extensions.fusion import (
+    ByHand,
+    FusionProgram,
+    Input,
+    Map,
+    Reduce,
+    divergence,
+    fuse,
+    log_likelihood,
+    names,
+)
+from prism_bench.spec import AnyArray, Peer
 
 from ..include.gaussian import spreads
 from ..include.xla_peers import by_xla

@@ -4,10 +4,8 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Workload
-from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Reduce, fuse, names
-from prism_bench.extensions.fusion.functions import divergence
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.peer import Peer
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Reduce, divergence, fuse, names
+from prism_bench.spec import AnyArray, Peer
 
 from ..include import cub_peers
 from ..include.gaussian import spreads

@@ -25,8 +25,7 @@ from prism_bench import (
     normalising,
     uniform,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import nonnegative
+from prism_bench.spec import AnyArray, ArrayModule, nonnegative
 
 from ..include.batch_norm import (
     DERIVED,

@@ -25,10 +25,7 @@ from prism_bench import (
     normwise,
     product,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, real
 
 from ..include import lt_products, tensor_tile
 from ..include.gemm_tile import PRODUCT_RULE, TILES, Whole, on_tiles

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 from ..include.vector_load import map_tune, spread
 

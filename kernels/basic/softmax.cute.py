@@ -10,7 +10,7 @@ import cutlass
 import cutlass.cute as cute
 
 from prism_bench import Launch, Rule, Tune, Variant, Workload, Zero
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from ..include.cute_rows import WARP, added, block_reduced, higher, load_items, store_items, warp_reduced
 

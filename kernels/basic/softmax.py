@@ -27,9 +27,7 @@ from prism_bench import (
     Zero,
     normalising,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 from ..include.strong_peers import liger_softmax, quack_softmax
 

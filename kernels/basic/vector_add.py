@@ -3,8 +3,7 @@
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Peer
 
 from ..include import cub_peers
 from ..include.vector_load import map_tune, spread

@@ -4,7 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, Chain, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, Zero, exact
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 # A call of 1000 elements moves 12 kB, far less than a launch costs, so launches limit it: `full` has one for all calls.
 MOST = 100

@@ -33,9 +33,7 @@ from prism_bench import (
     absolute,
     reduction,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, real
 
 KINDS = ("sigmoid", "nmda", "backpropagating", "saturating", "sigma_pi", "nmda_compat")
 SIGMOID = {

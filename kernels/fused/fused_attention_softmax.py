@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, KernelSpec, Workload, normwise
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.attention import (
     RULES,

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, In, InOut, KernelSpec, Out, Rule, Variant, normalising
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.batch_norm import (
     DERIVED,

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, KernelSpec, Variant, Workload, reduction
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Peer
 
 from ..include.convolution import (
     DERIVED_ONE,

@@ -25,9 +25,7 @@ from prism_bench import (
     Zero,
     normalising,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 # Memory-bound: a vector longer than a block holds is read twice, so its bytes are 12 an element; what of its end is
 # still in the L2 cache at the second read is the only saving.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, Workload, normalising
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.layer_norm import (
     ARGUMENTS,

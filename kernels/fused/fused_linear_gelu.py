@@ -30,9 +30,7 @@ from prism_bench import (
     normwise,
     product,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 from ..include import lt_products
 from ..include.fused_product import functor_for, linear_of_thirds

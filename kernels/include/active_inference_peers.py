@@ -4,7 +4,7 @@ import math
 from types import ModuleType
 from typing import Any
 
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 LN_2_PI = math.log(2 * math.pi)
 

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import In, Launch, Out, Rule, Scalar, Size, TensorMap, normal
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, real
 
 # Width of a head, rounded up: 16s of queries per warp and keys per step that its registers hold, the fastest first.
 SHAPES = {64: ((2, 64), (1, 64), (2, 32), (1, 32)), 128: ((2, 32), (1, 32), (1, 16)), 256: ((1, 32),)}

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, Variant, Workload, normwise
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Peer
 
 from .attention import arguments, launcher, launcher_fp32, row_closed
 from .bfloat import BFLOATS

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Scalar, Size, Workload, uniform
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import nonnegative
+from prism_bench.spec import AnyArray, ArrayModule, nonnegative
 
 from .columns import column_grid
 

@@ -1,8 +1,7 @@
 """Bits of bfloat16 and of e4m3, which travel as unsigned integers: NumPy has no such types."""
 
-from prism_bench.extensions.fusion.precision import PRECISIONS, widened
-from prism_bench.spec.domain import as_drawn
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
+from prism_bench.extensions.fusion import PRECISIONS, widened
+from prism_bench.spec import ONE_BY_ONE, Fill, as_drawn
 
 BFLOATS = Fill(
     lambda rng, count, axes: rng.normal(size=count).astype("float32").view("uint32") >> 16,

@@ -5,8 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, In, Launch, Out, Rule, Size, Variant, Workload, reduction
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
+from prism_bench.spec import AnyArray, ArrayModule, Device
 
 # One channel: input rows that a warp fetches at once, and how often in a tile.
 BURST, BURSTS_OF_A_TILE = 10, {3: 1, 5: 2, 7: 2}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_bench import Launch, Requirement, Rule, Tune, Variant, Workload, normwise
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from .convolution import EDGES, RULES, channels, images, launch_of, launch_tf32, magnitude_channels
 from .tensor_tile import WARPGROUPS

@@ -16,10 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.cuda.peers.cache import kept_build
-from prism_bench.compilation import nvrtc_version
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.libraries import LIBRARIES
+from prism_bench.spec import LIBRARIES, AnyArray, kept_build, nvrtc_version
 
 
 def workspace_bound(algorithm: Callable[..., Any], **arguments: Any) -> Callable[[], None]:

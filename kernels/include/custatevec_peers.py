@@ -15,7 +15,7 @@ from weakref import finalize
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 COMPLEX_FLOAT, ROW_MAJOR, FLOAT_PRODUCTS = 4, 1, 4  # CUDA_C_32F, CUSTATEVEC_MATRIX_LAYOUT_ROW, CUSTATEVEC_COMPUTE_32F
 LIBRARY = "libcustatevec.so.1"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 
 def nearest_neighbours(

@@ -5,9 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from prism_bench import Budget, In, Launch, Out, Size, Variant, Workload, normal, normwise
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
+from prism_bench.spec import Array, Device, real
 
 from .bfloat import BFLOATS, FLOAT8S
 from .gemm_tile import Whole, on_tiles

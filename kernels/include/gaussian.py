@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Workload
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import positive
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, positive
 
 LEAST = 1e-10
 spreads = Fill(

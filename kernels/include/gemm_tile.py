@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from prism_bench import Launch, Rule
 from prism_bench.errors import SpecError
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 # Rows, columns, threads, and the share of the FMA rate that each keeps busy.
 TILES = {

@@ -11,12 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Edge, Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import nonnegative
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill, constant
+from prism_bench import (
+    Edge,
+    Golden,
+    In,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    constant,
+    reduction,
+)
+from prism_bench.spec import ONE_BY_ONE, AnyArray, Array, ArrayModule, Device, Fill, nonnegative
 
 EMPTY_AND_LARGE = {"joint": constant(0), "x_margin": constant(2**24), "y_margin": constant(2**24)}
 MOST_BLOCKS, AHEAD = 512, 4  # blocks that share a table; rows that a thread loads at a time

@@ -1,6 +1,6 @@
 """The reductions of grid_reduce.cuh in float64."""
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 
 def reduced(terms: AnyArray, how: str, xp: ArrayModule) -> AnyArray:

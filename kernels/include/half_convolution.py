@@ -8,8 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import In, Launch, Out, Rule, Size, TensorMap, Variant, normwise
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
+from prism_bench.spec import AnyArray, ArrayModule, Device
 
 from .convolution import (
     PARAMETERS,

@@ -4,8 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import In, Out, Rule, Size, Workload
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Peer
 
 from . import lt_products
 from .poor_ways import NARROW

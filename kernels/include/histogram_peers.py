@@ -3,7 +3,7 @@
 from types import ModuleType
 from typing import Any
 
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 from . import cub_peers
 

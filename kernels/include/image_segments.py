@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import whole
-from prism_bench.spec.inputs import Fill, Runs, integers
+from prism_bench import Golden, In, Launch, Rule, Workload, exact_except, integers
+from prism_bench.spec import AnyArray, ArrayModule, Device, Fill, Runs, whole
 
 from .convolution import correlated_one
 from .label_vote import labels_of, neighbours, vote

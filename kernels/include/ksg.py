@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Launch, Rule, Scalar, Scratch, Size, Zero
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from .neighbours import apart, group_of, kth_smallest, pairs, slabs, splits_of, warps
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Launch
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 HEIGHT = 8  # rows of a thread
 

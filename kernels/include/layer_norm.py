@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Size, Tune, Workload
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 # Bound by memory: 8 bytes an element at the copy rate; gamma and beta come from the caches.
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from prism_bench import Launch, Zero
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from .columns import column_grid
 from .gemv import launches as products

@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from . import activations
 

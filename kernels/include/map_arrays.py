@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Launch, Scratch, Variant
-from prism_bench.spec.arguments import Array, Scalar
-from prism_bench.spec.case import Device
+from prism_bench import Launch, Scalar, Scratch, Variant
+from prism_bench.spec import Array, Device
 
 from .vector_load import map_tune
 

@@ -5,8 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Launch, normal
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import real
+from prism_bench.spec import AnyArray, ArrayModule, real
 
 SAMPLES = replace(normal(), domain=real().with_finite_numbers())  # an infinite one has no distance to another
 

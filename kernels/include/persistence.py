@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 
 def order_of(x: AnyArray) -> AnyArray:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
+from prism_bench.spec import AnyArray, ArrayModule, Device
 
 from .persistence import deaths, on_host, reference
 

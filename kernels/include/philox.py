@@ -1,6 +1,6 @@
 """Philox 4x32-10 of philox.cuh for references (Salmon and others 2011): counter and key give the same words."""
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 
 def philox(counter: AnyArray, seed: AnyArray, xp: ArrayModule) -> list[AnyArray]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from prism_bench import Launch, Rule, Scratch, Zero
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from .gemm_tile import on_tiles
 from .resident_gates import MOST_INPUTS

@@ -1,7 +1,7 @@
 """Launches of resident_gates.cuh: sequences of a recurrent cell whose weights stay in one block."""
 
 from prism_bench import Launch, Rule
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 UNITS, MOST_INPUTS = 128, 256
 BUSY_ROUNDS = 16  # samples that a multiprocessor takes one after the other before tiles of many samples pay

@@ -1,7 +1,7 @@
 """How many blocks share the rows that row_sums.cuh, or the arrays that vector_load.cuh, goes through to add them up."""
 
 from prism_bench import Launch, Rule, Tune
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 MOST_BLOCKS = 8192  # for which specs have scratch
 

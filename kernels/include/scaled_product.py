@@ -4,9 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, In, Launch, Out, Variant, Workload, normwise, uniform
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 from .bfloat import FLOAT8S, wide
 from .half_product import SIZES

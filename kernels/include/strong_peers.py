@@ -6,7 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import Peer
 
 NO_MASK = "takes no mask that is added to the scores"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 SLAB = 1 << 14  # rows of a matrix of distances that exist at a time
 MOST_EAGER = 1 << 16  # points; beyond them a call takes about a second

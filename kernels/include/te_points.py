@@ -3,9 +3,7 @@
 from types import ModuleType
 
 from prism_bench import In, Launch, Rule, Workload, uniform
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import nonnegative
+from prism_bench.spec import AnyArray, ArrayModule, Device, nonnegative
 
 from .neighbours import SAMPLES, apart, kth_smallest, slabs
 

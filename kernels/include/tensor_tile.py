@@ -9,7 +9,7 @@ from typing import Any
 
 from prism_bench import Launch, Requirement, Rule, TensorMap, Variant, Workload
 from prism_bench.errors import SpecError
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
 TILES = {

@@ -3,8 +3,7 @@
 import numpy as np
 
 from prism_bench import Launch, Zero
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
+from prism_bench.spec import AnyArray, ArrayModule, Device
 
 
 def counters_of(levels: int) -> int:

@@ -34,7 +34,7 @@ from prism_bench import (
     absolute,
     elementwise,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.ksg import (
     ALONE,

@@ -21,9 +21,7 @@ from prism_bench import (
     integers,
     uniform,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import real
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Peer, real
 
 from ..include.vector_load import map_tune, spread
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, exact
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Peer
 
 from ..include import cuvs_peers
 from ..include.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps

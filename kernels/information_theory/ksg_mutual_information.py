@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Variant, Workload, Zero, absolute
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan
 from ..include.neighbours import apart, slabs

@@ -29,9 +29,7 @@ from prism_bench import (
     absolute,
     elementwise,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import as_drawn
-from prism_bench.spec.inputs import Fill
+from prism_bench.spec import AnyArray, ArrayModule, Fill, as_drawn
 
 from ..include.ksg import (
     ALONE,

@@ -25,12 +25,7 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import nonnegative, whole
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import ONE_BY_ONE, AnyArray, Array, ArrayModule, Device, Fill, Peer, nonnegative, whole
 
 from ..include.poor_ways import ONE_BLOCK
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from prism_bench import Golden, Workload
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, RowDots, fuse, names
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 # Memory-bound: A is read once; one vector leaves nothing for tensor cores.
 b, alpha, beta, dots, r = names("b alpha beta dots r")

@@ -8,10 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Workload
-from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Product, fuse, names
-from prism_bench.extensions.fusion.functions import activation
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.peer import Peer
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Product, activation, fuse, names
+from prism_bench.spec import AnyArray, Peer
 
 from ..include import lt_products
 

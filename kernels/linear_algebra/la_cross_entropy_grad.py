@@ -22,7 +22,7 @@ from prism_bench import (
     reduction,
     uniform,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.columns import column_grid
 

@@ -32,10 +32,7 @@ from prism_bench import (
     normal,
     reduction,
 )
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import Domain
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Device, Domain, Peer
 
 from ..include.fused_product import FINITE
 from ..include.gemm_tile import TILE_RULE, TILES, on_tiles

@@ -1,7 +1,7 @@
 """Fused multiply-adds in registers: the FP32 rate that any kernel of this machine can hope for."""
 
 from prism_bench import In, KernelSpec, Launch, Out, Scalar, Size, Workload, exact, integers
-from prism_bench.spec.array_types import AnyArray
+from prism_bench.spec import AnyArray
 
 CHAINS = 8
 

@@ -9,11 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Rule, Scratch, Size, Workload, exact, reduction
-from prism_bench.extensions.persistent.layout import DESK_WORDS, Stage, message, requests, table
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import as_drawn
-from prism_bench.spec.inputs import Fill
-from prism_bench.spec.tolerance import UNIT_ROUNDOFF
+from prism_bench.extensions.persistent import DESK_WORDS, QueueStage, message, requests, table
+from prism_bench.spec import UNIT_ROUNDOFF, AnyArray, ArrayModule, Fill, as_drawn
 
 KERNELS = ("twice", "add_turned")
 EMPTY, WORK = 0, 1
@@ -25,8 +22,8 @@ def programs(n: int) -> AnyArray:
     grid = (-(-n // 256), 1, 1)
     return table([
         [],
-        [Stage(KERNELS.index("twice"), grid, (0, size, n)),
-         Stage(KERNELS.index("add_turned"), grid, (size, 2 * size, n))],
+        [QueueStage(KERNELS.index("twice"), grid, (0, size, n)),
+         QueueStage(KERNELS.index("add_turned"), grid, (size, 2 * size, n))],
     ])  # fmt: skip
 
 

@@ -4,7 +4,7 @@ S0 fits in the cache of a large GPU: read cold and hot, it proves that clearing 
 """
 
 from prism_bench import In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, reduction
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 MOST_BLOCKS = 8192
 

@@ -6,8 +6,7 @@ by those of a warp from registers.
 """
 
 from prism_bench import In, KernelSpec, Launch, Out, Rule, Size, Workload, normwise
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.case import Device
+from prism_bench.spec import AnyArray, Device
 
 ROWS, COLS, DEPTH = 128, 256, 64
 THREADS = 256

@@ -26,10 +26,9 @@ from prism_bench import (
     Workload,
     elementwise,
     exact,
-)  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import Domain, interval, real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill, integers
+    integers,
+)
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Domain, Fill, interval, real
 
 
 def grid(low: int, high: int, steps: int, domain: Domain | None = None) -> Fill:

@@ -25,11 +25,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec import ONE_BY_ONE, AnyArray, Array, ArrayModule, Device, Fill, real
 
 from ..include.gemm_tile import Whole, on_tiles, tile_rule
 

@@ -33,9 +33,7 @@ from prism_bench import (
     exact,
     uniform,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import nonnegative, whole
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, nonnegative, whole
 
 from ..include.columns import rows_grid
 

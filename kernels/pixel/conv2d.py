@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, reduction
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Peer
 
 from ..include.convolution import (
     BURSTS_OF_A_TILE,

@@ -11,7 +11,7 @@ in doubt.
 from typing import Any
 
 from prism_bench import KernelSpec, Out, Scalar, Size, Variant, absolute
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.image_segments import (
     EDGES,

@@ -7,7 +7,7 @@ The kernel itself is the baseline: three kernels in four launches, as the entrop
 from dataclasses import replace
 
 from prism_bench import Chain, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from ..include.convolution import launch_one
 from ..include.image_segments import (

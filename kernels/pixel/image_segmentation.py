@@ -31,9 +31,7 @@ from prism_bench import (
     exact,
     normal,
 )
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Array, ArrayModule, Peer
 
 from ..include.label_vote import labels_of, launch_of, vote
 from ..include.poor_ways import EAGER_STEPS

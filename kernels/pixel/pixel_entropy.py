@@ -21,11 +21,10 @@ from prism_bench import (
     Variant,
     Workload,
     absolute,
+    integers,
     uniform,
-)  # fmt: skip
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import Fill, integers
+)
+from prism_bench.spec import AnyArray, Fill, real
 
 from ..include.window_entropy import entropies, launch_naive, slide
 

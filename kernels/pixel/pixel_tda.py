@@ -36,7 +36,7 @@ from prism_bench import (
     exact,
     normal,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.persistence_forms import diagram, persistence
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Peer
 
 from ..include import custatevec_peers
 

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Scalar, Size, Variant, Workload, elementwise
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, Peer, real
 
 from ..include import custatevec_peers
 

@@ -27,11 +27,7 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, real
 
 from ..include import custatevec_peers
 from ..include.philox import uniforms

@@ -26,10 +26,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import nonnegative, positive
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, nonnegative, positive
 
 from ..include import cub_peers
 from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of

@@ -27,10 +27,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, real
 
 ROWS = 4
 MOST_BLOCKS = 8192  # of the mean field's first launch

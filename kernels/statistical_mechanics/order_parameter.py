@@ -29,10 +29,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import Domain, interval, real
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Domain, Peer, interval, real
 
 from ..include.poor_ways import EAGER_STEPS
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Scalar, Size, Variant, Workload, elementwise
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, Array, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 

@@ -11,6 +11,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Scalar,
     Scratch,
     Size,
     Variant,
@@ -19,9 +20,7 @@ from prism_bench import (
     exact,
     reduction,
 )
-from prism_bench.spec.arguments import Array, Scalar
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import Array, Device, Peer
 
 from ..include import cub_peers
 from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of

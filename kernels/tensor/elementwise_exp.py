@@ -18,8 +18,7 @@ from prism_bench import (
     elementwise,
     uniform,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import real
+from prism_bench.spec import AnyArray, ArrayModule, real
 
 from ..include.vector_load import map_tune, spread
 

@@ -24,7 +24,7 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.gemv import launches, splits
 

@@ -26,10 +26,7 @@ from prism_bench import (
     normalising,
     uniform,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, real
 
 from ..include.poor_ways import ONE_BLOCK
 

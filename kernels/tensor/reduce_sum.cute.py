@@ -6,7 +6,7 @@ import cutlass
 import cutlass.cute as cute
 
 from prism_bench import In, Launch, Out, Scratch, Size, Tune, Variant, Workload
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from ..include.cute_rows import added, block_reduced, load_group
 

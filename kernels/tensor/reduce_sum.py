@@ -18,6 +18,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Scalar,
     Scratch,
     Size,
     Variant,
@@ -25,11 +26,7 @@ from prism_bench import (
     exact,
     reduction,
 )
-from prism_bench.spec.arguments import Array, Scalar
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec import AnyArray, Array, ArrayModule, Device, Peer, Tolerance
 
 from ..include import cub_peers
 from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from prism_bench import In, Launch, Out, Scratch, Size, Tune, Variant, Workload
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 MOST = 4096  # programs, and what one program adds at the end
 

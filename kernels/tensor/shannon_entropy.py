@@ -25,11 +25,7 @@ from prism_bench import (
     Workload,
     reduction,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import nonnegative
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, nonnegative
 
 from ..include import cub_peers
 from ..include.poor_ways import ONE_BLOCK

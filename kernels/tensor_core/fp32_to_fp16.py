@@ -23,7 +23,7 @@ from prism_bench import (
     integers,
     normal,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 

@@ -11,7 +11,7 @@ import cutlass
 import cutlass.cute as cute
 
 from prism_bench import Launch, Rule, Tune, Variant, Workload
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from ..include.cute_tiles import fill_tile, swizzled, tile_layout
 from ..include.half_product import LAYOUTS

@@ -16,8 +16,7 @@ rate a store that nothing hides counts twice. Narrow results, under 129 columns,
 from dataclasses import replace
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
+from prism_bench.spec import Device, real
 
 from ..include.half_product import (
     ARGUMENTS,

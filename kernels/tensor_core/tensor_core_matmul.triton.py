@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from prism_bench import Launch, Rule, Tune, Variant, Workload
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 # Rows, columns, depth, warps, stages of the ring.
 TILES = ("128x256x64x8x3", "128x128x64x4x4", "128x128x64x8x3", "64x128x64x4x3", "128x256x64x8x2")

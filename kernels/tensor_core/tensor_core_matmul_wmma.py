@@ -6,7 +6,7 @@ transposed: nn, nt, tn or tt.
 """
 
 from prism_bench import Budget, KernelSpec, Launch, Rule, normwise
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from ..include.half_product import (
     ARGUMENTS,

@@ -30,11 +30,7 @@ from prism_bench import (
     absolute,
     reduction,
 )
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import as_drawn
-from prism_bench.spec.inputs import Fill, Runs
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Array, ArrayModule, Fill, Peer, Runs, as_drawn
 
 from ..include.poor_ways import TIME_LOOP
 

@@ -34,11 +34,7 @@ from prism_bench import (
     normwise,
     product,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, real
 
 from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
 from ..include.resident_gates import (

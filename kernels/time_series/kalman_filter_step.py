@@ -20,18 +20,15 @@ from prism_bench import (
     Launch,
     Out,
     Rule,
+    Scalar,
     Size,
     Variant,
     Workload,
     absolute,
     exact,
     normwise,
-)  # fmt: skip
-from prism_bench.spec.arguments import Array, Scalar
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import as_drawn, real
-from prism_bench.spec.inputs import Fill, Runs
+)
+from prism_bench.spec import AnyArray, Array, ArrayModule, Device, Fill, Runs, as_drawn, real
 
 MOST_SHARED = 227 * 1024
 ALONE = 16  # states and measurements up to which some lanes of a warp do

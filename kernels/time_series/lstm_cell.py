@@ -28,12 +28,7 @@ from prism_bench import (
     normwise,
     product,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
-from prism_bench.spec.peer import Peer
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, Tolerance, real
 
 from ..include.gemm_tile import Whole, on_tiles
 from ..include.gemm_tile import tile_rule as product_rule

@@ -26,11 +26,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.domain import as_drawn, real
-from prism_bench.spec.inputs import Fill
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Fill, Peer, as_drawn, real
 
 from ..include import cub_peers
 

@@ -4,9 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import KernelSpec, Launch, Out, Size, Workload, exact
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Device, Peer
 
 from ..include import cuvs_peers
 from ..include.te_peers import radii_of

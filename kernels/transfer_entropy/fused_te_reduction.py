@@ -1,7 +1,7 @@
 """Transfer entropy from given radii: three counts of every point, terms and mean in one launch over all pairs."""
 
 from prism_bench import KernelSpec, Launch, Out, Rule, Scratch, Size, absolute
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from ..include.te_points import (
     DIMENSIONS,

@@ -4,8 +4,7 @@ mean of psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1)
 """
 
 from prism_bench import Golden, Workload
-from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Nearest, Reduce, Within, fuse, names
-from prism_bench.extensions.fusion.functions import psi
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Nearest, Reduce, Within, fuse, names, psi
 
 # Limited by arithmetic: two visits of all pairs, 13 instructions a distance of 5 coordinates.
 n, k, n_y, n_xz, n_z, total = names("n k n_y n_xz n_z total")

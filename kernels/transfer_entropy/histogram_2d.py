@@ -24,9 +24,7 @@ from prism_bench import (
     Zero,
     exact,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 from ..include.histogram_peers import cub_histogram, cupy_histogram, torch_scatter
 

@@ -32,10 +32,7 @@ from prism_bench import (
     Zero,
     reduction,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import nonnegative
-from prism_bench.spec.inputs import ONE_BY_ONE, Fill
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, Peer, nonnegative
 
 from ..include.given_margins import ONE_OR_MORE, with_margins
 from ..include.poor_ways import ONE_BLOCK

@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, integers, reduction
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.te_points import term
 

@@ -4,8 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, KernelSpec, Launch, Out, Size, Workload, exact
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Peer
 
 from ..include import cuvs_peers
 from ..include.neighbours import apart

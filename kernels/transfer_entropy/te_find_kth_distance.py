@@ -5,9 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, exact, uniform
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.domain import nonnegative
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Peer, nonnegative
 
 from ..include.neighbours import kth_smallest
 from ..include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps

@@ -1,7 +1,7 @@
 """The mean of the terms of all points: the transfer entropy."""
 
 from prism_bench import Golden, In, KernelSpec, Out, Rule, Size, Workload, reduction
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import Peer
 
 from ..include import cub_peers
 from ..include.map_arrays import sum_launch, sum_scratch

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 # Memory-bound: nine tenths of the traffic is writing. Instruction issue is close to its limit too.
 

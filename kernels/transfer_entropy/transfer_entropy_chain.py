@@ -9,9 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 from ..include.map_arrays import MOST_BLOCKS, sum_launch
 from ..include.te_points import (

@@ -24,9 +24,7 @@ from prism_bench import (
     exact,
     integers,
 )
-from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Array, ArrayModule, Peer
 
 from ..include.strong_peers import liger_embedding
 

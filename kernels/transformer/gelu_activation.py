@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, elementwise
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 

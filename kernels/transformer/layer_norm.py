@@ -6,8 +6,7 @@ Rows up to 16,384 columns are read once and stay in registers; longer ones are r
 import numpy as np
 
 from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, Peer
 
 from ..include.layer_norm import (
     ARGUMENTS,

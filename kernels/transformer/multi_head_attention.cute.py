@@ -11,7 +11,7 @@ import cutlass
 import cutlass.cute as cute
 
 from prism_bench import Launch, Rule, Tune, Variant, Workload
-from prism_bench.spec.case import Device
+from prism_bench.spec import Device
 
 from ..include.cute_attention import INFINITY, LOG2E, close_keys, scale_row, store_row, weigh_row
 from ..include.cute_tiles import fill_tile, swizzled, tile_layout

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import Budget, KernelSpec, Out, Rule, Variant, Workload, normwise
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec import AnyArray, ArrayModule
 
 from ..include.attention import (
     RULES,

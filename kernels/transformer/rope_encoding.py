@@ -26,8 +26,7 @@ from prism_bench import (
     Workload,
     reduction,
 )
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Peer
 
 from ..include.strong_peers import ready
 

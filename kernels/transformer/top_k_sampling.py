@@ -29,10 +29,7 @@ from prism_bench import (
     normalising,
     selection,
 )  # fmt: skip
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.domain import real
-from prism_bench.spec.inputs import Fill, Runs
-from prism_bench.spec.peer import Peer
+from prism_bench.spec import AnyArray, ArrayModule, Fill, Peer, Runs, real
 
 from ..include.philox import uniforms
 from ..include.strong_peers import fastest, ready

@@ -63,16 +63,16 @@ def discover(folder: Path | str | None = None) -> Catalogue:
         raise UsageError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
     checks = KeptChecks(root)
     found = _Found(checks.has_passed(), root.resolve() == default_folder().resolve())
-    with catalogue_package(root) as package:
-        for path in _pairs(root, "py"):
-            try:
-                if not found.is_built_in:
-                    require_definition(path, "spec", "spec = KernelSpec(...)")
-                spec = load_spec(path, module_name(package, root, path))
-                found.add(spec)
-                found.add_forms(spec, path, partial(module_name, package, root))
-            except (Exception, SystemExit) as error:  # whatever a spec raises must not stop the other kernels
-                found.problems.append(problem_of(path, error))
+    package = catalogue_package(root)
+    for path in _pairs(root, "py"):
+        try:
+            if not found.is_built_in:
+                require_definition(path, "spec", "spec = KernelSpec(...)")
+            spec = load_spec(path, module_name(package, root, path))
+            found.add(spec)
+            found.add_forms(spec, path, partial(module_name, package, root))
+        except (Exception, SystemExit) as error:  # whatever a spec raises must not stop the other kernels
+            found.problems.append(problem_of(path, error))
     found.problems += list(_forms_without_spec(root, found))
     found.problems += list(_sources_without_spec(root, found))
     aliases = _aliases(found)
@@ -104,8 +104,7 @@ def of_project(folder: Path | None = None) -> Catalogue:
 
 def load_module(root: Path, path: Path) -> ModuleType:
     """Return the module of one spec file of the catalogue `root`; what the file raises is raised."""
-    with catalogue_package(root) as package:
-        return execute(path, module_name(package, root, path))
+    return execute(path, module_name(catalogue_package(root), root, path))
 
 
 def _pairs(root: Path, suffix: str) -> list[Path]:

@@ -6,14 +6,11 @@ with its own name, so that two of them never share a module:
 - The built-in catalogue is `prism_bench_catalogue`, any other one `prism_bench_catalogue_<hash of its folder>`.
 - Families are packages in it. `include` has two folders: the catalogue's own `include/`, then the built-in one. Headers
   are searched in the same order.
-- While a catalogue is loaded, `prism_bench_catalogue.include` means its own `include`. Specs written for version 0.1
-  import by that name; it is deprecated.
 """
 
 import sys
-import warnings
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from hashlib import sha256
 from importlib import invalidate_caches
 from importlib.abc import MetaPathFinder
@@ -65,27 +62,14 @@ def package_name(folder: Path) -> str:
     return f"{BUILT_IN}_{sha256(str(resolved).encode()).hexdigest()[:12]}"
 
 
-@contextmanager
-def catalogue_package(folder: Path) -> Generator[str]:
-    """Create the package of a catalogue anew and yield its name; the name of version 0.1 means it in the body."""
+def catalogue_package(folder: Path) -> str:
+    """Create the package of a catalogue anew and return its name."""
     name = package_name(folder)
-    _take_modules(name)
+    _remove_modules(name)
     invalidate_caches()
     _create(name, [folder.resolve()])
     _create(f"{name}.include", shared_folders(folder))
-    if name == BUILT_IN:
-        yield name
-        return
-    built_in = _take_modules(BUILT_IN)
-    sys.modules |= {BUILT_IN: sys.modules[name], f"{BUILT_IN}.include": sys.modules[f"{name}.include"]}
-    try:
-        yield name
-    finally:
-        by_old_name = _take_modules(BUILT_IN)
-        sys.modules |= built_in
-    if any(module.startswith(f"{BUILT_IN}.include.") for module in by_old_name):
-        text = f"{folder}: specs import {BUILT_IN}.include, which is deprecated; write 'from ..include.<module> import'"
-        warnings.warn(text, DeprecationWarning, stacklevel=4)
+    return name
 
 
 def execute(path: Path, module: str, builtins: Mapping[str, object] | None = None) -> ModuleType:
@@ -130,7 +114,7 @@ def _create(name: str, folders: Sequence[Path]) -> None:
         setattr(sys.modules[parent], last, package)
 
 
-def _take_modules(package: str) -> dict[str, object]:
-    """Remove a package and all in it from the loaded modules, and return them by name."""
-    names = [name for name in sys.modules if name == package or name.startswith(f"{package}.")]
-    return {name: sys.modules.pop(name) for name in names}
+def _remove_modules(package: str) -> None:
+    """Remove a package and all in it from the loaded modules."""
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+        del sys.modules[name]

@@ -16,7 +16,6 @@ __all__ = [
     "Access",
     "ArgumentTraffic",
     "DeviceBuffer",
-    "Finding",
     "HostBuffer",
     "LaunchFinding",
     "LaunchReport",
@@ -26,5 +25,3 @@ __all__ = [
     "entry_not_emulated",
     "not_emulated",
 ]
-
-Finding = LaunchFinding  # its name in version 0.1

@@ -1,1 +1,71 @@
-"""Nouns of a spec: kernel, workload, arguments, launch, inputs, tolerance, tuning, budget, peer, case."""
+"""Nouns of a spec: kernel, workload, arguments, launch, inputs, tolerance, tuning, budget, peer, case.
+
+Spec files, forms in other languages and Python that kernels share import the names listed here from
+`prism_bench.spec`, and the rest from `prism_bench`: the modules behind the names may move. Each name is loaded on
+first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prism_bench.backends.cuda.peers.cache import kept_build, kept_choice
+    from prism_bench.compilation.program import nvrtc_version
+    from prism_bench.spec.arguments import Array
+    from prism_bench.spec.array_types import AnyArray, ArrayModule
+    from prism_bench.spec.domain import Domain, as_drawn, interval, nonnegative, positive, real, whole
+    from prism_bench.spec.host_plan import Device
+    from prism_bench.spec.inputs import ONE_BY_ONE, Fill, Runs
+    from prism_bench.spec.libraries import LIBRARIES
+    from prism_bench.spec.peer import Peer
+    from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance
+
+_HOMES = {
+    "spec.arguments": ("Array",),
+    "spec.array_types": ("AnyArray", "ArrayModule"),
+    "spec.domain": ("Domain", "as_drawn", "interval", "nonnegative", "positive", "real", "whole"),
+    "spec.host_plan": ("Device",),
+    "spec.inputs": ("ONE_BY_ONE", "Fill", "Runs"),
+    "spec.libraries": ("LIBRARIES",),
+    "spec.peer": ("Peer",),
+    "spec.tolerance": ("UNIT_ROUNDOFF", "Tolerance"),
+    # for peers that build code or choose an algorithm
+    "backends.cuda.peers.cache": ("kept_build", "kept_choice"),
+    "compilation.program": ("nvrtc_version",),
+}
+_HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "LIBRARIES",
+    "ONE_BY_ONE",
+    "UNIT_ROUNDOFF",
+    "AnyArray",
+    "Array",
+    "ArrayModule",
+    "Device",
+    "Domain",
+    "Fill",
+    "Peer",
+    "Runs",
+    "Tolerance",
+    "as_drawn",
+    "interval",
+    "kept_build",
+    "kept_choice",
+    "nonnegative",
+    "nvrtc_version",
+    "positive",
+    "real",
+    "whole",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(_HOME[name]), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,5 @@
 """Stored choices brought up to date with the catalogue without a device: kept where the launch is what it was."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -74,9 +73,7 @@ class _Then:
         if commit not in self._catalogues:
             top = next((one for one in self._folder.parents if (one / ".git").exists()), self._folder.parent)
             tree = self._stack.enter_context(checked_out(commit, top))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self._catalogues[commit] = discover(tree / self._folder.relative_to(top))
+            self._catalogues[commit] = discover(tree / self._folder.relative_to(top))
         return _hash(self._catalogues[commit], kernel)
 
 

@@ -41,11 +41,9 @@ def plant(folder, text, name="planted", source=""):
     return path
 
 
-@pytest.mark.filterwarnings("ignore:.*prism_bench_catalogue.include, which is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("package", ["..include", "prism_bench_catalogue.include"], ids=["relative", "deprecated"])
-def test_specs_share_python_through_include(folder, package):
+def test_specs_share_python_through_include(folder):
     """Each catalogue has its own; what an earlier one shared is not seen."""
-    imports = SPEC.replace("\nfrom prism_bench import", f"\nfrom {package}.shared import AXIS\nfrom prism_bench import")
+    imports = SPEC.replace("\nfrom prism_bench import", "\nfrom ..include.shared import AXIS\nfrom prism_bench import")
     plant(folder, imports + "    parameters={'axis': AXIS},\n)\n")
     (folder / "include").mkdir(exist_ok=True)
     (folder / "include" / "shared.py").write_text("AXIS = 1\n")
@@ -59,10 +57,8 @@ def test_specs_share_python_through_include(folder, package):
     assert ".include.shared" in problem.message
 
 
-@pytest.mark.filterwarnings("ignore:.*prism_bench_catalogue.include, which is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("package", ["..include", "prism_bench_catalogue.include"], ids=["relative", "deprecated"])
-def test_specs_find_the_built_in_python_where_they_have_none_of_that_name(folder, package):
-    imports = SPEC.replace("\nfrom prism_bench import", f"\nfrom {package} import host_plan\nfrom prism_bench import")
+def test_specs_find_the_built_in_python_where_they_have_none_of_that_name(folder):
+    imports = SPEC.replace("\nfrom prism_bench import", "\nfrom ..include import host_plan\nfrom prism_bench import")
     plant(folder, imports + "    parameters={'whose': len(host_plan.__file__)},\n)\n")
     built_in = default_folder() / "include" / "host_plan.py"
     assert len(str(built_in)) == discover(folder).kernel("planted").parameters["whose"]
@@ -70,12 +66,6 @@ def test_specs_find_the_built_in_python_where_they_have_none_of_that_name(folder
     (folder / "include" / "host_plan.py").write_text("")
     own = folder.resolve() / "include" / "host_plan.py"
     assert len(str(own)) == discover(folder).kernel("planted").parameters["whose"]
-
-
-def test_the_import_by_the_name_of_version_0_1_is_announced_as_deprecated(folder):
-    plant(folder, "from prism_bench_catalogue.include.host_plan import together\n" + SPEC + ")")
-    with pytest.warns(DeprecationWarning, match="prism_bench_catalogue.include, which is deprecated"):
-        assert () == discover(folder).problems
 
 
 def test_the_packages_of_two_catalogues_exist_side_by_side(folder):

@@ -87,8 +87,7 @@ def real_module(path: Path) -> ModuleType:
     """Return the module of a kernel's file, with its compiler imported; CompilationFailed where it raises an error."""
     root = family_folder(path).parent
     try:
-        with catalogue_package(root) as package:
-            return execute(path, module_name(package, root, path))
+        return execute(path, module_name(catalogue_package(root), root, path))
     except PrismBenchError:
         raise
     except Exception as error:

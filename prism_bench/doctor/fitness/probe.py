@@ -81,7 +81,7 @@ def probed_cases() -> Iterator[tuple[Case, Kind]]:
     """Yield the bundled cases that the probe launches, with their kinds; no other spec is loaded."""
     root = default_folder()
     path = root / "machine" / "copy.py"
-    with catalogue_package(root) as package:
-        cases = {case.name: case for case in timed_cases(load_spec(path, module_name(package, root, path)), None)}
+    spec = load_spec(path, module_name(catalogue_package(root), root, path))
+    cases = {case.name: case for case in timed_cases(spec, None)}
     for name, kind in PROBED.items():
         yield cases[name], kind

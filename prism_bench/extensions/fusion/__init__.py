@@ -21,12 +21,16 @@ from prism_bench.extension import Extension, SitePage
 
 if TYPE_CHECKING:
     from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName, names
+    from prism_bench.extensions.fusion.functions import activation, divergence, log_likelihood, psi
+    from prism_bench.extensions.fusion.precision import PRECISIONS, widened
     from prism_bench.extensions.fusion.program import ByHand, FusionProgram, Input, ProgramForm
     from prism_bench.extensions.fusion.specification import fuse
     from prism_bench.extensions.fusion.stages import ColumnSums, Map, Nearest, Product, Reduce, RowDots, Within
 
 _HOMES = {  # fetched on first use: every command lists the extensions, and few need NumPy
     "expression": ("Function", "FunctionChoice", "SharedName", "names"),
+    "functions": ("activation", "divergence", "log_likelihood", "psi"),
+    "precision": ("PRECISIONS", "widened"),
     "program": ("ByHand", "FusionProgram", "Input", "ProgramForm"),
     "specification": ("fuse",),
     "stages": ("ColumnSums", "Map", "Nearest", "Product", "Reduce", "RowDots", "Within"),
@@ -34,9 +38,10 @@ _HOMES = {  # fetched on first use: every command lists the extensions, and few 
 _HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "EXTENSION",
+    "EXTENSION", "PRECISIONS",
     "ByHand", "ColumnSums", "Function", "FunctionChoice", "FusionProgram", "Input", "Map", "Nearest", "Product",
-    "ProgramForm", "Reduce", "RowDots", "SharedName", "Within", "fuse", "names",
+    "ProgramForm", "Reduce", "RowDots", "SharedName", "Within", "activation", "divergence", "fuse", "log_likelihood",
+    "names", "psi", "widened",
 ]  # fmt: skip
 
 

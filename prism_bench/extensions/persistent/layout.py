@@ -75,9 +75,6 @@ class QueueStage:
         return [5 + len(self.arguments), self.kernel, *self.grid, *self.arguments]
 
 
-Stage = QueueStage  # its name in version 0.1, which specs import
-
-
 def table(programs: Sequence[Iterable[QueueStage]]) -> np.ndarray:
     """Return all programs as words: where each one begins, then its words as in ProgramWord; SpecError for too many."""
     bodies = [_body(list(stages)) for stages in programs]

@@ -1,7 +1,6 @@
 """c = a + b: the task of the museum."""
 
-from prism_bench import Edge, In, KernelSpec, Launch, Out, Size, Workload, exact
-from prism_bench.spec.inputs import uniform
+from prism_bench import Edge, In, KernelSpec, Launch, Out, Size, Workload, exact, uniform
 
 spec = KernelSpec(
     entry="add",

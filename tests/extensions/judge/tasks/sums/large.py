@@ -1,7 +1,6 @@
 """c = a + b at a size that a GPU works on: the task of the entries that need one."""
 
-from prism_bench import Edge, In, KernelSpec, Launch, Out, Size, Workload, exact
-from prism_bench.spec.inputs import uniform
+from prism_bench import Edge, In, KernelSpec, Launch, Out, Size, Workload, exact, uniform
 
 spec = KernelSpec(
     entry="add",

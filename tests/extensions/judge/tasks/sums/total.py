@@ -1,7 +1,6 @@
 """y = sum of x, up to four blocks of what a fill draws at once."""
 
-from prism_bench import In, KernelSpec, Launch, Out, Size, Workload, reduction
-from prism_bench.spec.inputs import BLOCK, uniform
+from prism_bench import In, KernelSpec, Launch, Out, Size, Workload, reduction, uniform
 
 spec = KernelSpec(
     entry="total",
@@ -9,6 +8,6 @@ spec = KernelSpec(
     launch=lambda: Launch(1, 256),
     reference=lambda x: x.sum(),
     tolerance=reduction(magnitude=lambda x, xp: xp.abs(x).sum()),
-    workloads={"S0": Workload(n=600), "S1": Workload(n=4 * BLOCK)},
+    workloads={"S0": Workload(n=600), "S1": Workload(n=4 << 20)},
     edges=(Workload(n=1), Workload(n=257)),
 )
