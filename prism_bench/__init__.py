@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from prism_bench.api.versus import compare
     from prism_bench.extensions.judge.judging import judge as judge  # the module is absent where the extension is
     from prism_bench.record.store import load
-    from prism_bench.spec.budget import Budget
-    from prism_bench.spec.called import KernelCall
-    from prism_bench.spec.card import CardParameter, LaunchCard
     from prism_bench.spec.inputs import constant, integers, normal, uniform
     from prism_bench.spec.kernel import (
         Chain,
@@ -37,6 +34,9 @@ if TYPE_CHECKING:
         Variant,
         Zero,
     )
+    from prism_bench.spec.launch import CardParameter, LaunchCard
+    from prism_bench.spec.metric import Budget
+    from prism_bench.spec.peer import KernelCall
     from prism_bench.spec.tolerance import (
         absolute,
         elementwise,
@@ -48,26 +48,24 @@ if TYPE_CHECKING:
         reduction,
         selection,
     )
-    from prism_bench.spec.tune import Tune
-    from prism_bench.spec.workload import Workload
+    from prism_bench.spec.workload import Tune, Workload
 
 __version__ = "0.2.0"
 
 _HOMES = {
-    "spec.budget": ("Budget",),
-    "spec.called": ("KernelCall",),
-    "spec.card": ("CardParameter", "LaunchCard"),
     "spec.inputs": ("constant", "integers", "normal", "uniform"),
     "spec.kernel": (
         "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
         "Scratch", "Size", "TensorMap", "Variant", "Zero",
     ),
+    "spec.launch": ("CardParameter", "LaunchCard"),
+    "spec.metric": ("Budget",),
+    "spec.peer": ("KernelCall",),
     "spec.tolerance": (
         "absolute", "elementwise", "exact", "exact_except", "normalising", "normwise", "product", "reduction",
         "selection",
     ),
-    "spec.tune": ("Tune",),
-    "spec.workload": ("Workload",),
+    "spec.workload": ("Tune", "Workload"),
     "api.callable": ("benchmark",),
     "api.catalogue_kernel": ("prepare",),
     "api.versus": ("compare",),

@@ -8,7 +8,7 @@ import prism_bench
 from prism_bench.backends import open_backend
 from prism_bench.backends.base import Backend
 from prism_bench.errors import BackendUnavailable
-from prism_bench.spec.tune import written
+from prism_bench.spec.workload import written
 from prism_bench.units import time_text
 from prism_bench.workflows.tuning.online import Habits, OnlineTuner
 

@@ -9,9 +9,9 @@ from docs.generated.markdown import code, joined, prose, table
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import SpecError
 from prism_bench.io.files import spec_file
-from prism_bench.spec.budget import Budget
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import Array, Chain, KernelSpec, Scalar
+from prism_bench.spec.metric import Budget
 from prism_bench.units import bytes_text, rate_text
 
 PATH = "reference/catalogue/index.md"

@@ -7,8 +7,8 @@ import numpy as np
 
 from prism_bench.emulator.report import LaunchFinding
 from prism_bench.spec.arguments import Array
-from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import AnyArray, ArrayModule
 from prism_bench.spec.kernel import InOut, Launch
 from prism_bench.units import count_text
 

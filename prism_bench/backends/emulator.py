@@ -25,8 +25,7 @@ from prism_bench.io.extras import host_special
 from prism_bench.io.files import writable_cache
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import Array, Edge, KernelSpec, Launch, Zero
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, Array, Edge, KernelSpec, Launch, Zero
 
 MOST_FINDINGS = 4  # of one case, one a line
 

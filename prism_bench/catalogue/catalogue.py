@@ -8,9 +8,8 @@ from typing import NoReturn
 
 from prism_bench.catalogue.listing import CaseListing
 from prism_bench.errors import PrismBenchError, SpecError, unknown
-from prism_bench.spec.case import Case, Device
+from prism_bench.spec.case import Case, Device, chosen, read_case
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.naming import chosen, read_case
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import count_text
 

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from prism_bench.spec.arguments import Array, FilledArray
-from prism_bench.spec.array_types import DType
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.domain import Domain
-from prism_bench.spec.inputs import Fill
+from prism_bench.spec.inputs import Domain, DType, Fill
 from prism_bench.spec.kernel import KernelSpec, Launch
 from prism_bench.spec.workload import Edge, Workload
 

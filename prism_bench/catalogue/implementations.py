@@ -14,8 +14,7 @@ from prism_bench.catalogue.importer import execute
 from prism_bench.compilation.languages.language import language, language_in
 from prism_bench.compilation.languages.placeholders import Placeholder, reading_builtins
 from prism_bench.errors import SpecError
-from prism_bench.spec.kernel import KernelSpec, Variant
-from prism_bench.spec.parts import no_launch
+from prism_bench.spec.kernel import KernelSpec, Variant, no_launch
 from prism_bench.spec.workload import Edge, Workload
 
 # What an implementation does not inherit from the spec, whose CUDA C++ it belongs to.

@@ -11,7 +11,7 @@ from typing import Any, cast
 from prism_bench.compilation.toolchain import compilers, is_prebuilt, marked, toolchain_of
 from prism_bench.errors import SpecError
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.variant import Variant
+from prism_bench.spec.workload import Variant
 
 _FIELDS = ("source", "options", "compiler", "compile_commands")
 _FOLDER_FLAGS = ("-I", "-isystem", "-iquote", "--include-path")

@@ -19,7 +19,7 @@ from prism_bench.io import interrupts
 from prism_bench.io.files import write_atomically
 from prism_bench.io.saving import Saver
 from prism_bench.spec.case import Case
-from prism_bench.spec.tune import written
+from prism_bench.spec.workload import written
 
 if TYPE_CHECKING:
     from prism_bench.cli.options.announcement import DescribedBackend

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_bench.errors import SpecError
-from prism_bench.spec.card import LaunchCard
+from prism_bench.spec.launch import LaunchCard
 
 _SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes
 _REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-from prism_bench.spec.libraries import distributions_of
+from prism_bench.spec.peer import distributions_of
 
 _OWN = __name__.partition(".")[0]
 _ROOT_MARKS = (".git", "pyproject.toml", "setup.py")

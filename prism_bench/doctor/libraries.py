@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.doctor.cuda import installed
 from prism_bench.io.installation import pip_install
-from prism_bench.spec.libraries import LIBRARIES, Library
+from prism_bench.spec.peer import LIBRARIES, Library
 
 # Import name: package, what it is for, and the extra that installs it.
 _WANTED = {

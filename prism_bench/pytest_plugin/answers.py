@@ -9,9 +9,8 @@ import numpy as np
 from prism_bench.pytest_plugin.outcome import NOT_VERIFIED
 from prism_bench.pytest_plugin.timed_test import TimedTest
 from prism_bench.record.run_record import JsonTable
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.deviation import compare
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec.inputs import AnyArray
+from prism_bench.spec.tolerance import Tolerance, compare
 from prism_bench.units import count_text
 
 # Relative and absolute error by type of the result, those of torch.testing.assert_close.

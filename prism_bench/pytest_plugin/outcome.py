@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prism_bench.pytest_plugin.promises import JudgedPromise, TestedTimes
 from prism_bench.record.run_record import TESTED, CaseResult
-from prism_bench.spec.naming import test_of
+from prism_bench.spec.case import test_of
 from prism_bench.units import count_text, ratio_text, time_text
 
 NOT_VERIFIED = "nothing was verified: give reference= or peer="

@@ -194,7 +194,7 @@ class PeerTurn:
 
     def is_strong(self) -> bool:
         """Return whether the library is one of the strong ones, whose results pass the kernel's own tolerance."""
-        from prism_bench.spec.libraries import LIBRARIES
+        from prism_bench.spec.peer import LIBRARIES
 
         library = self.library()
         return library is not None and LIBRARIES[library].is_strong

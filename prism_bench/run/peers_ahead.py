@@ -12,8 +12,7 @@ from prism_bench.io.workers.process import WorkerDied
 from prism_bench.run.lanes import side_by_side
 from prism_bench.run.places import worker_of
 from prism_bench.spec.case import Case
-from prism_bench.spec.libraries import LIBRARIES
-from prism_bench.spec.peer import AUTOTUNED_LABELS, form_name
+from prism_bench.spec.peer import AUTOTUNED_LABELS, LIBRARIES, form_name
 
 BUILDING = "cub"  # the library whose builds are kept on disk
 WORKER = "prism_bench.run.peers_worker"

@@ -13,10 +13,9 @@ from prism_bench.backends.element_words import unwritten_words
 from prism_bench.io.extras import host_special
 from prism_bench.spec.case import Case
 from prism_bench.spec.correctness import Allowance
-from prism_bench.spec.deviation import compare
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import InOut
-from prism_bench.spec.tolerance import Tolerance
+from prism_bench.spec.tolerance import Tolerance, compare
 
 Entry = dict[str, Any]  # what a record keeps of one verified output
 HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one

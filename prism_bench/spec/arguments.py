@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_bench.errors import SpecError
-from prism_bench.spec.domain import Domain
-from prism_bench.spec.inputs import Fill, normal
+from prism_bench.spec.inputs import Domain, Fill, normal
 
 if TYPE_CHECKING:
     import numpy as np

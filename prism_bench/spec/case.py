@@ -1,22 +1,160 @@
-"""Case: a kernel, or one of its variants, at a workload."""
+"""Case: a kernel, or one of its variants, at a workload, with its sizes and its host plan. Names of cases are read."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
 
 from prism_bench import display
-from prism_bench.errors import SpecError
+from prism_bench.errors import SpecError, UsageError
 from prism_bench.spec import byname
-from prism_bench.spec.case_sizes import CaseSizes
 from prism_bench.spec.correctness import Correctness
-from prism_bench.spec.host_plan import Device, HostPlan
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import Golden, KernelSpec
-from prism_bench.spec.tune import written
-from prism_bench.spec.workload import Edge, Workload
+from prism_bench.spec.kernel import CUDA, Array, Golden, KernelSpec, Launch, Requirement, Rule, Zero
+from prism_bench.spec.launch import COMPILERS_BLOCK, Instance, Passed
+from prism_bench.spec.workload import Edge, Workload, written
 from prism_bench.units import bytes_text, rate_text
 
-__all__ = ["Case", "Device", "edges_task"]
+
+@dataclass(frozen=True)
+class CaseSizes:
+    """Sizes of one case. `axes` has the case's values by name."""
+
+    spec: KernelSpec
+    axes: Mapping[str, object]
+    _shapes: dict[str, tuple[int, ...]] = field(
+        default_factory=dict[str, tuple[int, ...]], init=False, repr=False, compare=False
+    )
+
+    def shape(self, argument: str) -> tuple[int, ...]:
+        """Return the shape of a buffer."""
+        if argument not in self._shapes:
+            self._shapes[argument] = self.spec.array(argument).extents(self.axes)
+        return self._shapes[argument]
+
+    def elements(self, argument: str) -> tuple[str, int]:
+        """Return the type of a buffer's elements and their number."""
+        return self.spec.array(argument).dtype, prod(self.shape(argument))
+
+    def nbytes(self, argument: str) -> int:
+        """Return the bytes that a buffer takes."""
+        dtype, count = self.elements(argument)
+        return count * np.dtype(dtype).itemsize
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Device memory that all buffers of the case take."""
+        return sum(self.nbytes(array.name) for array in self.spec.arrays)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Compulsory bytes: each input read once, each output written once, unless the spec has `bytes_moved`."""
+        if self.spec.bytes_moved:
+            return int(byname.call(self.spec.bytes_moved, self.axes, f"{self.spec.name}: bytes_moved"))
+        return sum(self.nbytes(array.name) * (array.reads + array.writes) for array in self.spec.arrays)
+
+    @property
+    def flops(self) -> int | None:
+        """Floating-point operations, an FMA counting two; None if the spec has none."""
+        if not self.spec.flops:
+            return None
+        return int(byname.call(self.spec.flops, self.axes, f"{self.spec.name}: flops"))
+
+
+@dataclass(frozen=True)
+class Device:
+    """Properties of a device that a launch may ask for."""
+
+    sm_count: int = 4
+    max_shared_bytes: int = 48 * 1024
+    compute_capability: int = 90
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """Plan of one case.
+
+    `axes` has the case's values by name, `configuration` those that may be tuned; `case` is its name for errors.
+    """
+
+    spec: KernelSpec
+    axes: Mapping[str, object]
+    configuration: Mapping[str, object]
+    case: str
+
+    def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
+        """Return the launches and zero fills on `device`, in order."""
+        plan: object = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
+        returned: list[object] = [*plan] if isinstance(plan, tuple | list) else [plan]
+        steps = tuple(step for step in returned if isinstance(step, Launch | Zero))
+        others = [step for step in returned if not isinstance(step, Launch | Zero)]
+        own_compiler = self.spec.language == CUDA and not self.spec.cards
+        if own_compiler and any(isinstance(one, Launch) and one.block == COMPILERS_BLOCK for one in steps):
+            raise SpecError(f"{self.case}: a launch in CUDA C++ needs the threads of a block: Launch(grid, block)")
+        if others:
+            raise SpecError(f"{self.case}: launch returned {others[0]!r:.60}, which is no Launch and no Zero "
+                            f"({byname.defined_at(self.spec.launch)})")  # fmt: skip
+        return steps
+
+    def instances(self, device: Device) -> tuple[Instance, ...]:
+        """Return what the plan launches on `device`, as requests to its compiler, each once."""
+        launches = [step for step in self.steps(device) if isinstance(step, Launch) and not step.is_empty]
+        return tuple(dict.fromkeys(map(self.instance, launches)))
+
+    def instance(self, step: Launch) -> Instance:
+        """Return what a launch requests of its compiler: in CUDA C++ the entry alone."""
+        entry = step.entry or self.spec.entry
+        if self.spec.language == CUDA:
+            return Instance(entry)
+        names = step.arguments or tuple(argument.name for argument in self.spec.arguments)
+        return Instance(entry, tuple(map(self._passed, names)), step.constants)
+
+    def entries(self, device: Device) -> tuple[str, ...]:
+        """Return the functions that the plan launches on `device` as text, each once."""
+        return tuple(map(str, self.instances(device)))
+
+    def _passed(self, name: str) -> Passed:
+        argument = self.spec.argument(name)
+        if isinstance(argument, Array):
+            return Passed(name, argument.dtype, pointer=True, fact="16", dimensions=len(argument.shape.split()))
+        value = argument.value(self.axes)
+        if value.dtype.kind not in "iu":
+            return Passed(name, argument.dtype)
+        return Passed(name, argument.dtype, fact="1" if value == 1 else "" if int(value) % 16 else "16")
+
+    @property
+    def requirement(self) -> Requirement | None:
+        """Instructions of one compute capability that the case uses, or None."""
+        needed = self.spec.requires
+        return byname.call(needed, self.axes, f"{self.spec.name}: requires") if callable(needed) else needed
+
+    def refusal(self, device: Device) -> str | None:
+        """Return why `device` cannot run the case, or None."""
+        needed = self.requirement
+        if needed is None or needed.compute_capability == device.compute_capability:
+            return None
+        return f"{needed.what}: for compute capability {needed.compute_capability}, not {device.compute_capability}"
+
+    def broken(self, device: Device) -> Rule | None:
+        """Return the rule of `tune` that the configuration breaks on `device`, or None."""
+        offered = {**self.axes, "device": device}
+        return self.spec.tune.broken(offered, self.case) if self.spec.tune else None
+
+    def require_default(self, device: Device | None = None) -> None:
+        """Raise a SpecError if the default breaks a rule, or is no value, of its spec's `tune`."""
+        if self.spec.tune is None:
+            return
+        pinned = len(self.configuration) < len(self.spec.tunable)  # a pinned value need not keep the rules
+        broken = None if pinned else self.broken(device or Device())
+        values = self.spec.tune.values
+        odd = [name for name, value in self.configuration.items() if value not in values[name]]
+        if broken or odd:
+            wanted = broken.text if broken else f"{odd[0]} among {', '.join(map(str, values[odd[0]]))}"
+            raise SpecError(f"{self.case}: tune: the default {written(self.configuration)} needs {wanted}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,3 +311,55 @@ def _launched(case: Case, device: Device) -> tuple[object, ...]:
 def edges_task(case: Case) -> str:
     """Return the task that verifies the kernel's edges in the configuration of `case`."""
     return f"edges:{case.kernel}@{written(case.configuration)}" if case.choice else f"edges:{case.kernel}"
+
+
+def read_case(name: str, kernels: Mapping[str, KernelSpec]) -> Case | None:
+    """Return the case that `kernel:variant[axis=value,...]` names, with any values of the kernel's axes and parameters.
+
+    It has no label. The result is None for an unknown kernel or a wrong value, and unless every axis has a value.
+    """
+    kernel, bracket, axes = name.partition("[")
+    kernel, _, variant = kernel.partition(":")
+    if not bracket or not axes.endswith("]") or kernel not in kernels:
+        return None
+    spec = kernels[kernel].with_variant(variant) if variant else kernels[kernel]
+    workload = _workload(axes[:-1], next(iter(spec.workloads.values())), spec.parameters)
+    return Case(spec, workload, "", variant or None) if workload else None
+
+
+def test_of(case: str) -> str:
+    """Return the node id of the test that timed a case: its name, less the number of a later call in that test."""
+    return re.sub(r" \d+$", "", case)
+
+
+def _workload(text: str, known: Workload, parameters: Mapping[str, Any]) -> Workload | None:
+    written = {axis: value for axis, _, value in (word.partition("=") for word in text.split(","))}
+    usual: dict[str, Any] = {**parameters, **known}
+    if not set(known) <= set(written) <= set(usual):
+        return None
+    try:
+        return Workload(**{axis: _value(value, usual[axis]) for axis, value in written.items()})
+    except ValueError:
+        return None
+
+
+def _value(text: str, usual: Any) -> Any:
+    """Return the value that a name has as text, of the type of the usual one; ValueError where it is none.
+
+    Where that is None, it may be a number too.
+    """
+    if isinstance(usual, bool):
+        return ("False", "True").index(text) == 1
+    if usual is None:
+        return None if text == "None" else float(text)
+    return type(usual)(text)
+
+
+def chosen(case: Case, text: str) -> Case:
+    """Return the case in the configuration that `block=128,groups=2` means.
+
+    A UsageError is raised for a name or value that its spec does not have.
+    """
+    if case.spec.tune is None:
+        raise UsageError(f"{case.name}: '{text}' configures a kernel whose spec has no tune=")
+    return case.configured(case.spec.tune.parsed(text, case.name))

@@ -10,8 +10,7 @@ import numpy as np
 from prism_bench.errors import SpecError
 from prism_bench.spec import byname
 from prism_bench.spec.arguments import Array, FilledArray
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.inputs import Fill, InputArray, draw, given
+from prism_bench.spec.inputs import AnyArray, ArrayModule, Fill, InputArray, draw, given
 from prism_bench.spec.kernel import Golden, KernelSpec
 from prism_bench.spec.tolerance import Tolerance, underflow
 from prism_bench.units import count_text

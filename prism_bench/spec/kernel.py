@@ -1,29 +1,22 @@
-"""KernelSpec: what one kernel computes and how it is launched. The words that a spec is written in are here too."""
+"""KernelSpec: what one kernel computes, how it is launched, and what it is checked against.
 
-from collections.abc import Mapping
+KernelSpec inherits the fields of its parts (definition, checks, configuration, performance, place), so that a spec is
+written as one flat list of keywords. The words that a spec is written in are here too.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from prism_bench.errors import SpecError, unknown
 from prism_bench.spec import byname
-from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
-from prism_bench.spec.launch import Launch, Requirement, TensorMap, Zero
-from prism_bench.spec.parts import (
-    CUDA,
-    Golden,
-    SpecChecks,
-    SpecConfiguration,
-    SpecDefinition,
-    SpecPerformance,
-    SpecPlace,
-)
-from prism_bench.spec.peer import Peer
-from prism_bench.spec.rule import Rule
-from prism_bench.spec.tolerance import Tolerance
-from prism_bench.spec.tune import Tune
-from prism_bench.spec.variant import STAGES, Chain, Variant
-from prism_bench.spec.workload import LABELS, Edge
+from prism_bench.spec.arguments import Array, FilledArray, In, InOut, Out, Scalar, Scratch, Size
+from prism_bench.spec.launch import Launch, LaunchCard, Requirement, TensorMap, Zero
+from prism_bench.spec.metric import Budget
+from prism_bench.spec.peer import KernelCall, Peer, as_peer
+from prism_bench.spec.tolerance import Tolerance, elementwise
+from prism_bench.spec.workload import LABELS, STAGES, Chain, Edge, Rule, Tune, Variant, Workload
 from prism_bench.units import count_text
 
 __all__ = [
@@ -31,18 +24,136 @@ __all__ = [
     "Rule", "Scalar", "Scratch", "Size", "TensorMap", "Tune", "Variant", "Zero",
 ]  # fmt: skip
 
+CUDA = "cuda"  # the language of a `.cu` file; the others are named by the suffix of a kernel's file
+ArithmeticPrecision = Literal["fp8", "half", "tf32", "fp32", "fp64"]  # the lowest first
+HostSteps = Launch | Zero | tuple[Launch | Zero, ...] | list[Launch | Zero]
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Inputs and outputs known beforehand: `inputs` and `expected` are arrays by name, or functions of the axes.
+
+    `source` names who vouches for the numbers. Verified on every backend; never used for timing.
+    """
+
+    workload: Workload
+    inputs: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    source: str
+    tolerance: Tolerance | Mapping[str, Tolerance] | None = None
+
+
+def no_launch() -> HostSteps:
+    """Return no step: what a callable launches is its own."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecDefinition:
+    """Definition of a kernel: its entry, its arguments, its launches, its float64 reference and its workloads.
+
+    A `callable` does the work in the place of entry and launches.
+    """
+
+    arguments: tuple[Array | Scalar, ...]
+    reference: Callable[..., Any]
+    workloads: Mapping[str, Workload]
+    entry: str = ""
+    launch: Callable[..., HostSteps] = no_launch
+    callable: KernelCall | Callable[..., Any] | None = None
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """Arguments that are buffers."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Array))
+
+    @property
+    def inputs(self) -> tuple[FilledArray, ...]:
+        """Buffers that the kernel reads."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, FilledArray))
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        """Buffers that the kernel writes, without scratch."""
+        return tuple(array for array in self.arrays if array.writes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecChecks:
+    """What the outputs of a kernel are checked against, beyond its workloads."""
+
+    edges: tuple[Workload | Edge, ...] = ()
+    golden: tuple[Golden, ...] = ()
+    tolerance: Tolerance | Mapping[str, Tolerance] = field(default_factory=elementwise)
+    peers: Mapping[str, Peer | Callable[..., Any]] = field(default_factory=dict[str, Peer | Callable[..., Any]])
+    peer_tolerance: Tolerance | None = None
+    least_precision: ArithmeticPrecision | None = None
+    looked_at: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def peer(self, name: str) -> Peer:
+        """Return the peer called `name`."""
+        return as_peer(self.peers[name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecConfiguration:
+    """What a kernel's cases have in addition to their workload: parameters, derived sizes, rules, what may vary."""
+
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    derived: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
+    rules: tuple[Rule, ...] = ()
+    options: tuple[str, ...] = ()
+    compiler: str = "nvrtc"
+    compile_commands: Path | str | None = None
+    requires: Requirement | Callable[..., Requirement | None] | None = None
+    tune: Tune | None = None
+    only_labels: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecPerformance:
+    """What a kernel's times are compared with: its compulsory bytes, its operations, its ceiling and its budgets."""
+
+    flops: Callable[..., float] | None = None
+    bytes_moved: Callable[..., float] | None = None
+    traffic_factor: float | None = 4.0
+    budgets: tuple[Budget, ...] = ()
+    ceiling: str | None = None
+    arithmetic: str = "fp32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecPlace:
+    """Place of a kernel in its catalogue: variants, aliases, stages of fusion, and where it was found.
+
+    `source` is a file anywhere; as text it is relative to the spec's folder. The catalogue fills in its path, and
+    `file`, the spec's own.
+    """
+
+    variants: Mapping[str, Variant] = field(default_factory=dict[str, Variant])
+    aliases: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    chains: tuple[Chain, ...] = ()
+    before: str | None = None
+    name: str = ""
+    family: str = ""
+    source: Path | str | None = None
+    file: Path | None = None
+    language: str = CUDA
+    cards: tuple[LaunchCard, ...] = ()
+
 
 @dataclass(frozen=True, repr=False)
 class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, SpecDefinition):
     """What a kernel computes (`reference`, in float64), how it is launched, and what it is checked against.
 
-    The fields are those of the parts in `spec_parts`, written as one list of keywords.
+    The fields are those of the parts above, written as one list of keywords.
 
     `launch` returns one Launch or a sequence of Launch and Zero steps; it may ask for axes, parameters, derived sizes
     and `device` (with `sm_count`, `max_shared_bytes`, `compute_capability`). `reference` and `tolerance` functions may
     ask for inputs by name (floats as float64), axes, `xp` (NumPy or CuPy) and `special` (scipy.special or CuPy's);
     `reference` returns the output, or a tuple in the order of the outputs. `peers` are calls of a library
-    of `libraries.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at` gives for other libraries
+    of `peer.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at` gives for other libraries
     why they are no peers: what they offer instead.
     `arithmetic` names the ceiling of the operations: `fp32`, `fp64`, `tensor` (half or bfloat16 on tensor cores),
     `tf32`, `float8`, or `three_tf32` and `three_bfloat16` (FP32 as three and six such products).

@@ -1,11 +1,65 @@
-"""Steps of a host plan: launches and zero fills, and what a launch may require of the device."""
+"""Launches: the steps of a host plan, the compiled instances that they request, and the cards of foreign code.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+A launch card describes machine code that another compiler made.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
+from pathlib import Path
+from typing import Literal, get_args
 
 from prism_bench.errors import SpecError
-from prism_bench.spec.instance import Constant
+from prism_bench.units import count_text
+
+Constant = bool | int | float | str | None
+Fact = Literal["", "16", "1"]  # what is known of a parameter: nothing, a multiple of 16, equal to 1
+
+_PLAIN = {"": "", "16": ":16", "1": "=1"}
+
+
+@dataclass(frozen=True)
+class Passed:
+    """An argument as a compiler sees it: its name in the spec, its type, and what is known of its value.
+
+    `dtype` is a NumPy type's name: of the elements where it is a `pointer`. A pointer that is a multiple of 16 is the
+    usual one: every buffer begins at a multiple of 256. `dimensions` is how many axes an array has.
+    """
+
+    name: str
+    dtype: str
+    pointer: bool = False
+    fact: Fact = ""
+    dimensions: int = 0
+
+    def __str__(self) -> str:
+        if self.pointer:
+            return "" if self.dtype == "float32" else f"{self.name}:{self.dtype}"
+        return f"{self.name}{_PLAIN[self.fact]}" if self.fact else ""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A kernel `function` for arguments of these types, with `constants` that are fixed when it is compiled.
+
+    Constants are values of the function's own parameters and options of the compiler, such as `num_warps`. Of a
+    function in CUDA C++ the name is all: `softmax<32, 4>`.
+    """
+
+    function: str
+    passed: tuple[Passed, ...] = ()
+    constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.passed, tuple(self.constants.items())))
+
+    def __str__(self) -> str:
+        """Return a text that no other instance has: `softmax<BLOCK=1024, num_warps=4; cols:16>`."""
+        constants = ", ".join(f"{name}={value}" for name, value in self.constants.items())
+        known = ", ".join(filter(None, map(str, self.passed)))
+        inside = "; ".join(filter(None, (constants, known)))
+        return f"{self.function}<{inside}>" if inside else self.function
+
 
 COMPILERS_BLOCK = 0  # as `block`: the compiler decides how many threads a block has
 MAP_BYTES = 128  # of a line of a tensor map's box
@@ -99,3 +153,131 @@ class Requirement:
 
     what: str
     compute_capability: int
+
+
+Kind = Literal[
+    "pointer", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+    "float64", "hidden",
+]  # fmt: skip
+KIND_BYTES: Mapping[str, int] = {
+    "pointer": 8, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+    "float16": 2, "float32": 4, "float64": 8, "hidden": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CardParameter:
+    """One parameter of the machine code, in order.
+
+    `value` is what is passed: the name of an argument, or a fact of one, `x.shape.0`, `x.stride.0` (in elements),
+    `x.bytes.0` (stride in bytes), `x.size`, `x.itemsize` or `x.axes`; a fact of the launch, `launch.grid.0`,
+    `launch.blocks`, `launch.block` (threads of one) or `launch.threads`; or a number. One without a value is zero.
+    A `hidden` parameter is the compiler's own: the first of them points to the card's scratch memory where it has
+    some, the others are null. One that is `joined` is the next member of the structure that the one before it began.
+    """
+
+    kind: Kind
+    value: str = ""
+    joined: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise SpecError(f"launch card: a parameter is '{self.kind}'; it is one of {', '.join(get_args(Kind))}")
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in the parameter list."""
+        return KIND_BYTES[self.kind]
+
+
+@dataclass(frozen=True)
+class LaunchCard:
+    """Card of one entry of a cubin.
+
+    Parameters
+    ----------
+    entry : str
+        The function's symbol in the cubin.
+    architecture : str
+        The architecture that the cubin is for, `90`.
+    parameters : tuple of CardParameter
+        All parameters in order, hidden ones too. They are checked against the ELF's own list.
+    block : tuple of int
+        Threads of a block. With zeros the launch of the spec decides.
+    cluster : tuple of int
+        Blocks of a cluster.
+    shared : int
+        Bytes of dynamic shared memory.
+    scratch_bytes, scratch_align : int
+        Global memory for each block of the grid that the first hidden parameter points to.
+    linear : bool
+        Whether the code numbers its blocks along x alone: a grid of several axes is launched as their product.
+    attributes : mapping
+        What else the compiler reports of the code.
+    cubin : Path, optional
+        The file, relative to the spec's folder. A compiler of this package fills it in.
+    """
+
+    entry: str
+    architecture: str
+    parameters: tuple[CardParameter, ...]
+    block: tuple[int, int, int] = (0, 0, 0)
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    shared: int = 0
+    scratch_bytes: int = 0
+    scratch_align: int = 1
+    linear: bool = False
+    attributes: Mapping[str, bool | int | float | str | None] = field(
+        default_factory=dict[str, "bool | int | float | str | None"]
+    )
+    cubin: Path | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.entry, self.architecture, self.parameters, self.cubin))
+
+    def passing(self, names: Sequence[str]) -> "LaunchCard":
+        """Return the card with the values of its parameters: where it names none, the arguments `names` in order.
+
+        A SpecError where there are more or fewer of them than parameters that are not hidden.
+        """
+        own = [one for one in self.parameters if one.kind != "hidden"]
+        if not own or any(one.value for one in own):
+            return self
+        if len(own) != len(names):
+            raise SpecError(
+                f"launch card of '{self.entry}': {count_text(len(own), 'parameter')} not hidden; "
+                f"the launch passes {count_text(len(names), 'argument')}: {', '.join(names)}"
+            )
+        left = iter(names)
+        filled = (one if one.kind == "hidden" else replace(one, value=next(left)) for one in self.parameters)
+        return replace(self, parameters=tuple(filled))
+
+    @property
+    def structures(self) -> tuple[tuple[CardParameter, ...], ...]:
+        """The parameters as the ELF file counts them: each alone, or with those that are joined to it."""
+        found: list[list[CardParameter]] = []
+        for one in self.parameters:
+            if one.joined and found:
+                found[-1].append(one)
+            else:
+                found.append([one])
+        return tuple(map(tuple, found))
+
+    @property
+    def extents(self) -> tuple[tuple[int, int], ...]:
+        """Where each of `structures` begins, and its bytes, all as C lays them out."""
+        found: list[tuple[int, int]] = []
+        end = 0
+        for members in self.structures:
+            align = max(one.nbytes for one in members)
+            begin = _up(end, align)
+            end = begin
+            for one in members:
+                end = _up(end, one.nbytes) + one.nbytes
+            end = _up(end, align)
+            found.append((begin, end - begin))
+        return tuple(found)
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple

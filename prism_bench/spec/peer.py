@@ -1,12 +1,92 @@
-"""Peers: library calls that a kernel is raced against, and what a run record keeps of each."""
+"""Libraries that Python code of a spec asks for: peers, which a kernel is raced against, and callable kernels.
 
-from collections.abc import Callable, Mapping
+A library has the name that functions ask for, how it is imported, named in a record and installed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
 from typing import Any, Literal, TypedDict
 
 from prism_bench.errors import SpecError
+from prism_bench.io.installation import pip_install
 from prism_bench.spec import byname
-from prism_bench.spec.libraries import LIBRARIES, Library
+
+ArrayPackage = Literal["torch", "cupy", "jax"]
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that a peer asks for by `name`.
+
+    `module` is what is imported, `distribution` the package that installs it, `arrays` the package whose arrays its
+    calls take, `extra` the extra of this package that installs it.
+    """
+
+    name: str
+    module: str
+    distribution: str
+    arrays: ArrayPackage
+    extra: str = "peers-strong"
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether it is one of the extra libraries, whose results must pass the kernel's own tolerance."""
+        return self.extra == "peers-strong"
+
+    def is_installed(self) -> bool:
+        """Return whether its module can be found, without importing it."""
+        try:
+            return find_spec(self.module) is not None
+        except (ImportError, ValueError):  # a parent package is missing or broken
+            return False
+
+    def installed_version(self) -> str | None:
+        """Return the version of the installed package; None where its metadata is missing."""
+        try:
+            return version(self.distribution)
+        except PackageNotFoundError:
+            names = distributions_of(self.module.partition(".")[0])
+            return version(names[0]) if names else None
+
+    @property
+    def why_absent(self) -> str:
+        """Why a peer of it has no time where it is not installed."""
+        return f"{self.distribution} is not installed ({pip_install(self.extra, anywhere=True)})"
+
+
+LIBRARIES: Mapping[str, Library] = {
+    one.name: one
+    for one in (
+        Library("torch", "torch", "torch", "torch", extra="peers"),
+        Library("cupy", "cupy", "cupy-cuda12x", "cupy", extra="cuda12"),
+        Library("flash_attn", "flash_attn.cute", "flash-attn-4", "torch"),
+        Library("flashinfer", "flashinfer", "flashinfer-python", "torch"),
+        Library("liger", "liger_kernel.ops", "liger-kernel", "torch"),
+        Library("nvmath", "nvmath", "nvmath-python", "torch"),
+        # Its products raise Dynamo's recompile limit when they are imported: before a peer's state is remembered.
+        Library("quack", "quack.gemm_interface", "quack-kernels", "torch"),
+        Library("cub", "cuda.compute", "cuda-cccl", "cupy"),
+        Library("cucim", "cucim", "cucim-cu13", "cupy"),
+        Library("custatevec", "cuquantum", "custatevec-cu13", "cupy"),
+        Library("cuvs", "cuvs", "cuvs-cu13", "cupy"),
+        # Its arrays are CuPy's: a peer hands them over in each timed call, and its stream waits for ours there.
+        Library("jax", "jax", "jax", "cupy"),
+    )
+}
+
+
+def distributions_of(module: str) -> list[str]:
+    """Return the names of the distributions that install a top-level module, without importing it."""
+    return _distributions().get(module, [])
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
 
 Form = Literal["library", "eager", "compiled", "autotuned"]
 PeerKind = Literal["library kernel", "compiled", "eager chain"]
@@ -32,7 +112,7 @@ class Peer:
     Parameters
     ----------
     call : callable
-        Asks by parameter name for one library of `libraries.LIBRARIES`, for inputs of the case as arrays of that
+        Asks by parameter name for one library of `LIBRARIES`, for inputs of the case as arrays of that
         library, and for axes and parameters; returns what the reference returns.
     prepares : bool
         Whether `call` is the set-up: it returns a function without arguments that enqueues the work on the current
@@ -86,3 +166,44 @@ class PeerFacts(TypedDict, total=False):
 def as_peer(given: Peer | Callable[..., Any]) -> Peer:
     """Return what a spec holds as a peer: itself, or the plain call."""
     return given if isinstance(given, Peer) else Peer(given)
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """Callable that does the work of a kernel on device arrays: a launcher, a custom operator, an exported module.
+
+    Parameters
+    ----------
+    function : callable
+        Asks by parameter name for arguments of the spec and axes, for `stream` (the address of the CUDA stream that is
+        timed, which is also the current stream of CuPy and PyTorch), and for at most one library of
+        `LIBRARIES`, whose arrays it then takes; without one they are CuPy's, which offer DLPack and the CUDA
+        array interface. It writes the outputs that it asks for, and returns those that it does not, in their order.
+    prepares : bool
+        Whether `function` is the set-up: it returns a function without arguments, and only that one is timed.
+    artifacts : callable, optional
+        Asks by name for the same, and returns the cubins that a call launches, as bytes: with them a record knows the
+        machine code.
+    """
+
+    function: Callable[..., Any]
+    prepares: bool = False
+    artifacts: Callable[..., Iterable[bytes]] | None = None
+
+    @property
+    def library(self) -> Library:
+        """The library that the function asks for, CuPy without one; a SpecError where it asks for several."""
+        asked = [name for name in byname.wanted(self.function) if name in LIBRARIES]
+        if len(asked) > 1:
+            raise SpecError(f"a callable asks for one library, not for {' and '.join(asked)}")
+        return LIBRARIES[asked[0] if asked else "cupy"]
+
+    def returned(self, outputs: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the outputs that the function does not ask for."""
+        asked = byname.wanted(self.function)
+        return tuple(name for name in outputs if name not in asked)
+
+
+def as_call(given: KernelCall | Callable[..., Any]) -> KernelCall:
+    """Return what a spec has as its callable: itself, or the plain function."""
+    return given if isinstance(given, KernelCall) else KernelCall(given)

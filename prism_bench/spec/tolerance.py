@@ -1,6 +1,7 @@
-"""Tolerances: how far an output may be from its float64 reference; `deviation` compares.
+"""Tolerances: how far an output may be from its float64 reference, and the comparison with it.
 
 The classes are those of the project's catalogue: exact, element-wise (ulp), normalising, reduction, product, normwise.
+In comparisons arrays belong to NumPy or CuPy; the caller passes the module that owns them.
 """
 
 from collections.abc import Callable
@@ -8,7 +9,9 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
-from prism_bench.spec.array_types import DType
+import numpy as np
+
+from prism_bench.spec.inputs import AnyArray, ArrayModule, DType
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
@@ -119,3 +122,217 @@ def absolute(limit: float) -> Tolerance:
 def underflow(dtype: DType) -> float:
     """Return half of the smallest number of the type, the largest error of what underflows; 0 for integers."""
     return 2.0 ** (SMALLEST_EXPONENT[dtype.name] - 1) if dtype.kind == "f" else 0.0
+
+
+PIECE = 1 << 26  # elements compared at a time on a device: half a gigabyte for each float64 copy
+HOST_PIECE = 1 << 15  # on the host, where the copies then stay in a core's cache
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Result of a comparison: errors are absolute; `place` is the index of the worst element.
+
+    `norm_error` is ||actual - expected|| over the norm of the reference, which `Tolerance.depth` bounds from below.
+    """
+
+    passed: bool
+    compared: int
+    differing: int
+    max_error: float
+    max_relative: float
+    norm_error: float
+    place: tuple[int, ...]
+    actual: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class _PieceResult:
+    """Result of one piece of the output; `excess` is the worst error over its allowance."""
+
+    differing: int
+    max_error: float
+    squared_error: float
+    squared_size: float
+    excess: float
+    worst: int
+    actual: float
+    expected: float
+    error: float
+
+
+@np.errstate(over="ignore", invalid="ignore")  # infinities and NaN are values here
+def compare(
+    actual: AnyArray,
+    expected: AnyArray,
+    tolerance: Tolerance,
+    xp: ArrayModule,
+    *,
+    terms: Any = 0.0,
+    magnitude: AnyArray = None,
+    depth: float = 0.0,
+) -> Comparison:
+    """Compare an output with its reference; `terms`, `magnitude` and `depth` are the tolerance's, already evaluated.
+
+    The output is read in pieces: float64 copies of all of it may not fit into memory with it.
+    """
+    if actual.size == 0:
+        return Comparison(True, 0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0)
+    got, want = actual.reshape(-1), expected.reshape(-1)
+    flat = _flat(magnitude, expected.shape, xp)
+    limits = _EvaluatedTolerance(tolerance, terms, flat, _peak(want, tolerance, xp))
+    step = HOST_PIECE if xp is np else PIECE
+    parts = [_part(got, want, slice(at, at + step), limits, xp) for at in range(0, got.size, step)]
+    worst = max(parts, key=lambda part: (part.excess, part.error))
+    differing = sum(part.differing for part in parts)
+    norm = _norm_error(parts, _least_norm(flat, depth, got.size, xp))
+    return Comparison(
+        passed=differing == 0 and (tolerance.normwise is None or norm <= tolerance.normwise),
+        compared=int(actual.size),
+        differing=differing,
+        max_error=max(part.max_error for part in parts),
+        max_relative=worst.error / abs(worst.expected) if abs(worst.expected) > 0 else worst.error,
+        norm_error=norm,
+        place=tuple(map(int, np.unravel_index(worst.worst, actual.shape))),
+        actual=worst.actual,
+        expected=worst.expected,
+    )
+
+
+@dataclass(frozen=True)
+class _EvaluatedTolerance:
+    """Evaluated tolerance: `magnitude` is flat, `peak` is the largest finite size of the reference."""
+
+    tolerance: Tolerance
+    terms: Any
+    magnitude: AnyArray
+    peak: float
+
+
+def _part(
+    actual: AnyArray, expected: AnyArray, piece: slice, limits: _EvaluatedTolerance, xp: ArrayModule
+) -> _PieceResult:
+    dtype = actual.dtype
+    wanted = expected[piece].astype(dtype) if limits.tolerance.name.startswith("exact") else expected[piece]
+    wide = "float64" if dtype.kind == "f" else dtype
+    got, want = _overflown(actual[piece].astype(wide), wanted.astype(wide), dtype, xp)
+    error = _around(_error(got, want, xp), limits.tolerance.period, xp)
+    allowed = _allowed(want, dtype, limits, piece, xp)
+    at, excess = _worst(error, allowed, xp)
+    squares = _squares(xp.maximum(error - underflow(dtype), 0.0), want, xp)
+    return _PieceResult(
+        differing=int((~(error <= allowed)).sum()), max_error=float(error.max()), squared_error=squares[0],
+        squared_size=squares[1], excess=excess, worst=piece.start + at, actual=float(got[at]), expected=float(want[at]),
+        error=float(error[at]),
+    )  # fmt: skip
+
+
+def _flat(magnitude: AnyArray, shape: tuple[int, ...], xp: ArrayModule) -> AnyArray:
+    """Return the magnitude of every element, flat; a single number stays one."""
+    if magnitude is None or getattr(magnitude, "size", 1) == 1:
+        return magnitude if magnitude is None else xp.asarray(magnitude).reshape(1)
+    return xp.broadcast_to(xp.asarray(magnitude), shape).reshape(-1)
+
+
+def _peak(want: AnyArray, tolerance: Tolerance, xp: ArrayModule) -> float:
+    if not tolerance.floor_of_peak:
+        return 0.0
+    pieces = [want[at : at + PIECE] for at in range(0, want.size, PIECE)]
+    return max(float(xp.where(xp.isfinite(one), xp.abs(one), 0.0).max()) for one in pieces)
+
+
+def _overflown(got: AnyArray, want: AnyArray, dtype: DType, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
+    """Return both with the least number that overflows instead of the infinity that it is rounded to.
+
+    An infinity in the reference itself stays one, and only an infinity is equal to it.
+    """
+    if dtype.kind != "f":
+        return got, want
+    most = float(np.finfo(dtype).max) * (1 + UNIT_ROUNDOFF[dtype.name] if dtype.name != "float64" else 1)
+    finite = xp.isfinite(want)
+    if not _all_finite(got, xp):
+        got = xp.where(finite & xp.isinf(got), xp.copysign(most, got), got)
+    clipped = xp.clip(want, -most, most)
+    return got, clipped if bool(finite.all()) else xp.where(finite, clipped, want)
+
+
+def _error(got: AnyArray, want: AnyArray, xp: ArrayModule) -> AnyArray:
+    """Return |got - want|; 0 where both are NaN or the same infinity, infinite where only one is."""
+    if got.dtype.kind != "f":
+        apart = xp.abs(got.astype("float64") - want.astype("float64"))
+        return xp.where(got == want, 0.0, xp.maximum(apart, 1.0))  # a float64 does not hold all 64-bit integers
+    if _all_finite(got, xp) and _all_finite(want, xp):  # as most are: a third of the passes
+        return xp.abs(got - want)
+    same = (got == want) | (xp.isnan(got) & xp.isnan(want))
+    finite = xp.isfinite(got) & xp.isfinite(want)
+    difference = xp.abs(xp.where(finite, got, 0.0) - xp.where(finite, want, 0.0))
+    return xp.where(same, 0.0, xp.where(finite, difference, xp.inf))
+
+
+def _all_finite(values: AnyArray, xp: ArrayModule) -> bool:
+    return bool(xp.isfinite(values).all())
+
+
+def _around(error: AnyArray, period: float | None, xp: ArrayModule) -> AnyArray:
+    """Return the error in the shorter direction around a circle."""
+    return error if period is None else xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
+
+
+def _allowed(want: AnyArray, dtype: DType, limits: _EvaluatedTolerance, piece: slice, xp: ArrayModule) -> AnyArray:
+    tolerance = limits.tolerance
+    if tolerance.name == "exact except":
+        return xp.where(limits.magnitude[piece], limits.terms, 0.0)
+    if want.dtype.kind != "f":
+        return xp.full(want.shape, tolerance.floor)
+    size = xp.where(xp.isfinite(want), xp.abs(want), 0.0)
+    if tolerance.relative == float("inf"):
+        return xp.where(xp.isfinite(want), xp.inf, 0.0)
+    allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, underflow(dtype)))
+    allowed = xp.maximum(allowed, tolerance.floor_of_peak * limits.peak)
+    if tolerance.ulps:
+        allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, dtype, xp))
+    if limits.magnitude is not None:
+        summed = limits.terms * (limits.magnitude if limits.magnitude.size == 1 else limits.magnitude[piece])
+        allowed = xp.maximum(allowed, xp.where(xp.isfinite(summed), summed, 0.0))
+    return allowed
+
+
+def _ulp(size: AnyArray, dtype: DType, xp: ArrayModule) -> AnyArray:
+    """Return the gap to the next float of `dtype` above `size`."""
+    digits = {"float16": 11, "float32": 24, "float64": 53}[dtype.name]
+    smallest = SMALLEST_EXPONENT[dtype.name]
+    exponent = xp.where(size > 0, xp.frexp(size)[1] - digits, smallest)
+    return xp.ldexp(1.0, xp.maximum(exponent, smallest))
+
+
+def _worst(error: AnyArray, allowed: AnyArray, xp: ArrayModule) -> tuple[int, float]:
+    """Return the index of the element that most exceeds its allowance, or has the largest error; and the excess."""
+    over = error / xp.where(allowed > 0, allowed, 1e-30)
+    finite = xp.where(xp.isnan(over), 0.0, over)
+    at = int(finite.argmax())
+    excess = float(finite[at])
+    return (at, excess) if excess > 0 else (int(error.argmax()), 0.0)
+
+
+def _squares(error: AnyArray, want: AnyArray, xp: ArrayModule) -> tuple[float, float]:
+    """Return the sums of squares of error and reference over what is finite in the reference."""
+    if want.dtype.kind != "f":
+        return 0.0, 0.0
+    finite = xp.isfinite(want)
+    squares = [float((xp.where(finite, values, 0.0) ** 2).sum()) for values in (error, want)]
+    return squares[0], squares[1]
+
+
+def _least_norm(magnitude: AnyArray, depth: float, elements: int, xp: ArrayModule) -> float:
+    """Return ||magnitude|| / sqrt(depth) over what is finite, 0 without a depth; one number is every element's."""
+    if not depth or magnitude is None:
+        return 0.0
+    pieces = [magnitude[at : at + PIECE] for at in range(0, magnitude.size, PIECE)]
+    squared = sum(float((xp.where(xp.isfinite(one), one, 0.0) ** 2).sum()) for one in pieces)
+    return float((squared * (elements // magnitude.size) / depth) ** 0.5)
+
+
+def _norm_error(parts: list[_PieceResult], least: float) -> float:
+    scale = max(sum(part.squared_size for part in parts) ** 0.5, least)
+    total = sum(part.squared_error for part in parts) ** 0.5
+    return total / scale if scale > 0 else total

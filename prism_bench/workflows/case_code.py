@@ -21,11 +21,10 @@ from prism_bench.errors import BackendUnavailable, PrismBenchError, described
 from prism_bench.io.files import family_folder, shared_with
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.spec.arguments import Array
-from prism_bench.spec.called import as_call
-from prism_bench.spec.case import Case
-from prism_bench.spec.host_plan import Device
-from prism_bench.spec.instance import Instance
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.launch import Instance
+from prism_bench.spec.peer import as_call
 from prism_bench.workflows.tuning.code_of import CodeWords
 
 _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device

@@ -12,7 +12,7 @@ from prism_bench.compilation.languages import BuildRequest, BuiltCode, build_req
 from prism_bench.compilation.languages.code_facts import source_identity
 from prism_bench.errors import UsageError
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 from prism_bench.workflows.case_code import CaseCode, CodeJob, Outcome, compiled_jobs, job_of, machine_code
 from prism_bench.workflows.compile_table import CompileRow, Complaint, device_of, kernel_of, launched, missing_compiler
 

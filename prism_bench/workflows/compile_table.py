@@ -13,8 +13,8 @@ from prism_bench.compilation.languages import BuildRequest, BuiltKernel, build, 
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError, UsageError
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.instance import Instance
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA
+from prism_bench.spec.launch import Instance
 from prism_bench.units import count_text
 from prism_bench.workflows.csv_table import write_table as write_csv
 

@@ -23,14 +23,13 @@ from prism_bench.compilation.disassembly import CodeDifference, Entries, code_di
 from prism_bench.compilation.toolchain import toolchain_of
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.run.interleave import Build
-from prism_bench.spec.case import Case
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.workflows.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, python_of
 
 Builds = tuple[Build, Build]
 _Files = tuple[tuple[tuple[Path, str], ...], tuple[tuple[Path, str], ...]]
 # What decides how a package compiles and launches; where two packages differ in it, the same kernel may run otherwise.
-_DECIDING = ("compilation", "backends", "spec/launch.py", "spec/host_plan.py", "spec/inputs.py")
+_DECIDING = ("compilation", "backends", "spec/launch.py", "spec/case.py", "spec/inputs.py")
 _DECIDING_REFERENCE = ("backends/numpy_reference.py", "backends/host.py", "spec/correctness.py", "spec/inputs.py")
 
 

@@ -11,8 +11,7 @@ from prism_bench.compilation.host_source.device_side import Cut
 from prism_bench.compilation.toolchain import is_prebuilt, toolchain_of
 from prism_bench.errors import CompilationFailed
 from prism_bench.spec.case import Device
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec
 
 How = Literal["cut", "whole", "nvcc", "prebuilt", "refused"]
 MEANING = {

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable, refusal
 from prism_bench.errors import PrismBenchError
 from prism_bench.spec.case import Case
-from prism_bench.spec.kernel import Array, Launch
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, Array, Launch
 
 MODEL_ALLOWANCE = 1.02  # different bytes of inputs and outputs over the declared ones: the model is wrong beyond this
 SMALL = 4096  # bytes that a kernel may request as well: parameters that every block reads

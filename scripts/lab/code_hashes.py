@@ -19,7 +19,7 @@ from prism_bench.compilation import sass_hash
 from prism_bench.compilation.languages import BuildRequest, build
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.run.ahead import on_all_cores
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA
 from prism_bench.units import count_text
 from prism_bench.workflows.compile_table import kernel_of, launched, missing_compiler
 from prism_bench.workflows.csv_table import write_table

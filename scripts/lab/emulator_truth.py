@@ -22,9 +22,9 @@ from prism_bench.io.interrupts import allowed, held
 from prism_bench.io.saving import Due, Saver
 from prism_bench.io.workers.child import end_with_parent
 from prism_bench.record import store
-from prism_bench.spec.array_types import AnyArray
 from prism_bench.spec.case import Case, InputArray
-from prism_bench.spec.deviation import Comparison, compare
+from prism_bench.spec.inputs import AnyArray
+from prism_bench.spec.tolerance import Comparison, compare
 from prism_bench.units import count_text
 from prism_bench.workflows.csv_table import write_table
 

@@ -16,9 +16,8 @@ from prism_bench.compilation.languages.child import real_module
 from prism_bench.compilation.languages.language import DeviceLaunch, OwnLaunch, language
 from prism_bench.errors import BackendUnavailable, described
 from prism_bench.spec.case import Case
-from prism_bench.spec.kernel import Array, Launch
-from prism_bench.spec.libraries import LIBRARIES
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, Array, Launch
+from prism_bench.spec.peer import LIBRARIES
 from prism_bench.units import count_text
 from prism_bench.workflows.csv_table import write_table
 

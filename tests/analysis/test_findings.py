@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from prism_bench.analysis.findings import exit_code, findings, value_text
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 
 

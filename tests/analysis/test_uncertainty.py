@@ -11,7 +11,7 @@ from prism_bench.analysis.uncertainty import interval_of
 from prism_bench.record.evidence import Energy
 from prism_bench.record.measurement import Measurement
 from prism_bench.report.json_view import view
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.analysis.gate.test_outcome import catalogue
 from tests.report.synthetic import case_result, measurement, record_of
 

@@ -15,9 +15,9 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
 from prism_bench.io.installation import pip_install
 from prism_bench.run.verification import passed, verify, verify_prepared
-from prism_bench.spec.called import KernelCall
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.parts import no_launch
+from prism_bench.spec.kernel import no_launch
+from prism_bench.spec.peer import KernelCall
 from prism_bench.workflows.tuning.launched import launched
 from tests.run.conftest import TOYS
 
@@ -41,7 +41,7 @@ def prepared(call, case=None):
 @pytest.fixture(autouse=True)
 def library(monkeypatch):
     """CuPy as installed, and NumPy in its place."""
-    monkeypatch.setattr("prism_bench.spec.libraries.Library.is_installed", lambda self: True)
+    monkeypatch.setattr("prism_bench.spec.peer.Library.is_installed", lambda self: True)
     monkeypatch.setattr(called, "library_module", lambda library, harness: np)
 
 
@@ -101,7 +101,7 @@ def test_a_call_that_cannot_be_timed_honestly_is_refused_with_the_reason(monkeyp
 
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr("prism_bench.spec.libraries.Library.is_installed", lambda self: False)
+    monkeypatch.setattr("prism_bench.spec.peer.Library.is_installed", lambda self: False)
     with pytest.raises(
         BackendUnavailable, match=re.escape(f"torch is not installed ({pip_install('peers', anywhere=True)})")
     ):

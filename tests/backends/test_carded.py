@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.backends.cuda.carded import card_values, launch_facts
 from prism_bench.errors import SpecError
-from prism_bench.spec.card import CardParameter, LaunchCard
+from prism_bench.spec.launch import CardParameter, LaunchCard
 
 STRUCTURE = (
     CardParameter("uint32", "launch.grid.0"),

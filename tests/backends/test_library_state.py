@@ -12,7 +12,7 @@ import pytest
 from prism_bench.backends.cuda.peers.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS
 from prism_bench.backends.cuda.peers.library_state import FLAGS, LibraryState, end_failed_capture, ready
 from prism_bench.errors import BackendUnavailable
-from prism_bench.spec.libraries import LIBRARIES
+from prism_bench.spec.peer import LIBRARIES
 
 OF_LIBRARIES = [flag for flag in FLAGS if flag.module in ("torch", "cupy")]
 OF_THE_INTERPRETER = [flag for flag in FLAGS if flag not in OF_LIBRARIES]

@@ -77,7 +77,7 @@ def test_each_torch_peer_has_its_forms_without_a_line_in_the_spec(monkeypatch, t
 
 
 def test_without_torch_only_its_own_name_is_left_to_report_that(monkeypatch):
-    monkeypatch.setattr("prism_bench.spec.libraries.Library.is_installed", lambda self: False)
+    monkeypatch.setattr("prism_bench.spec.peer.Library.is_installed", lambda self: False)
     assert ("torch",) == peer_names(case_with(torch=by_torch))
 
 

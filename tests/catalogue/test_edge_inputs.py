@@ -21,8 +21,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.catalogue.edge_inputs import ALONE, REGIMES, regime_edges, suited
 from prism_bench.spec.case import Case
-from prism_bench.spec.domain import as_drawn, interval, nonnegative, positive, real, whole
-from prism_bench.spec.inputs import Fill
+from prism_bench.spec.inputs import Fill, as_drawn, interval, nonnegative, positive, real, whole
 
 BY_NAME = {regime.name: regime for regime in REGIMES}
 FLOATS = ["zeros", "one nonzero", "all equal", "ties", "tiny", "huge", "subnormal", "wide"]

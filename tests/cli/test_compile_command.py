@@ -11,7 +11,7 @@ from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
 from prism_bench.record import store
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.peer import Library
 from prism_bench.workflows.compile_table import ARCHITECTURES, read_table, write_table
 from tests.report.synthetic import case_result, record_of
 

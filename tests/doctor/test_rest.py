@@ -8,7 +8,7 @@ from prism_bench.doctor.check import STATES
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extension import installed
 from prism_bench.io.installation import pip_install
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.peer import Library
 
 
 def by_name(checks):

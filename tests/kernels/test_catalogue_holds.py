@@ -9,9 +9,8 @@ from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.io.files import spec_file
 from prism_bench.run.verification import compare_outputs, complaint, passed, verify
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import Launch, Zero
+from prism_bench.spec.kernel import CUDA, Launch, Zero
 from prism_bench.spec.launch import COMPILERS_BLOCK
-from prism_bench.spec.parts import CUDA
 from tests.built_in import CATALOGUE
 
 # Above either, a reference would take seconds on two cores; the GPU's own verification takes the larger cases.

@@ -11,7 +11,7 @@ from prism_bench.emulator.compiler import sanitizer_library
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.extensions.judge.hidden import hidden_cases
 from prism_bench.run.verification import KnownReference, complaint, passed, verify
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA
 from tests.built_in import CATALOGUE
 
 S0_COST = 4_000_000  # bytes and operations of an S0 case up to which it runs here too: some tenths of a second

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from prism_bench.spec.deviation import compare
+from prism_bench.spec.tolerance import compare
 from tests.built_in import CATALOGUE
 
 

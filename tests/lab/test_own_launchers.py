@@ -17,8 +17,8 @@ from prism_bench.compilation.languages.loaders import numba as numba_loader
 from prism_bench.compilation.languages.loaders import triton as triton_loader
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.instance import Instance
 from prism_bench.spec.kernel import Array, Launch
+from prism_bench.spec.launch import Instance
 from tests.built_in import CATALOGUE
 
 ONE = (1, 1, 1)

@@ -7,7 +7,7 @@ from prism_bench.backends import open_backend
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.compilation.languages import language
 from prism_bench.errors import BackendUnavailable
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA
 from tests.built_in import CATALOGUE
 
 

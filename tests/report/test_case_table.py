@@ -8,7 +8,7 @@ from prism_bench.record.evidence import Energy
 from prism_bench.record.measurement import Measurement
 from prism_bench.report.cells import BEFORE, times_text
 from prism_bench.report.terminal.case_table import case_table
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 
 

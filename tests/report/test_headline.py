@@ -7,7 +7,7 @@ from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.report.headline import chips, headline, tiles
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 

@@ -26,8 +26,7 @@ from prism_bench.run.record_builder import combined
 from prism_bench.run.session import result_of
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.run.worker import PeerSteps
-from prism_bench.spec.libraries import LIBRARIES
-from prism_bench.spec.peer import PeerFacts
+from prism_bench.spec.peer import LIBRARIES, PeerFacts
 from prism_bench.spec.tolerance import normwise
 from tests.run.conftest import TOYS
 from tests.run.test_measuring import CASE, SETTINGS

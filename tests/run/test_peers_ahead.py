@@ -26,7 +26,7 @@ def with_peers(label, **peers):
 
 @pytest.fixture
 def _torch(monkeypatch):
-    monkeypatch.setattr("prism_bench.spec.libraries.Library.is_installed", lambda self: True)
+    monkeypatch.setattr("prism_bench.spec.peer.Library.is_installed", lambda self: True)
 
 
 @pytest.mark.usefixtures("_torch")
@@ -48,7 +48,7 @@ def test_what_cub_builds_comes_after_the_autotuned_forms_one_label_after_the_oth
 
 
 def test_without_torch_there_is_nothing_to_compile(monkeypatch):
-    monkeypatch.setattr("prism_bench.spec.libraries.Library.is_installed", lambda self: False)
+    monkeypatch.setattr("prism_bench.spec.peer.Library.is_installed", lambda self: False)
     assert [] == ahead_tasks([with_peers("S1", torch=lambda torch, x: x)])
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from prism_bench.spec.correctness import selected
-from prism_bench.spec.deviation import compare
-from prism_bench.spec.tolerance import selection
+from prism_bench.spec.tolerance import compare, selection
 
 VALUES = np.array([[5.0, 3.0, 3.0, 1.0, 3.0, np.nan], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0]])
 EXPECTED = np.array([[0, 1, 2], [0, 1, 2]], "int32")

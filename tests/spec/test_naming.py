@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench import In, KernelSpec, Launch, Out, Workload
-from prism_bench.spec.naming import read_case
+from prism_bench.spec.case import read_case
 
 SPEC = KernelSpec(
     entry="scale",

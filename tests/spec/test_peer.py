@@ -10,8 +10,7 @@ from prism_bench.io.installation import pip_install
 from prism_bench.record.run_record import decode_case, encode_case
 from prism_bench.spec import byname
 from prism_bench.spec.case import Case
-from prism_bench.spec.libraries import LIBRARIES, Library
-from prism_bench.spec.peer import Peer, PeerFacts, as_peer
+from prism_bench.spec.peer import LIBRARIES, Library, Peer, PeerFacts, as_peer
 from tests.built_in import CATALOGUE
 from tests.report.synthetic import gpu_record
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prism_bench import normwise, product
-from prism_bench.spec.deviation import compare
+from prism_bench.spec.tolerance import compare
 from tests.spec.test_tolerance import INF, NAN, passes
 
 

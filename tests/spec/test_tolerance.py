@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prism_bench import absolute, elementwise, exact, exact_except, normalising, normwise, product, reduction
-from prism_bench.spec.deviation import compare
+from prism_bench.spec.tolerance import compare
 
 NAN, INF = float("nan"), float("inf")
 FLOATS = ("float16", "float32", "float64")
@@ -248,7 +248,7 @@ def test_pieces_find_what_the_whole_does(tolerance, monkeypatch):
     magnitude = np.abs(expected).sum(axis=1, keepdims=True)
     compared = lambda: compare(actual, expected, tolerance, np, terms=1e-6, magnitude=magnitude)  # noqa: E731
     whole = compared()
-    monkeypatch.setattr("prism_bench.spec.deviation.HOST_PIECE", 10)
+    monkeypatch.setattr("prism_bench.spec.tolerance.HOST_PIECE", 10)
     pieces = compared()
     assert not whole.passed and not pieces.passed
     assert (whole.differing, whole.place) == (pieces.differing, pieces.place)

@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench import Rule, Tune
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.spec.tune import written
+from prism_bench.spec.workload import written
 
 TUNE = Tune(
     block=(256, 64, 128),

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA
 from prism_bench.workflows.compile_table import (
     ARCHITECTURES,
     REGISTER_GROWTH,

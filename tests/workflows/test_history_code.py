@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 from prism_bench.workflows import history_code
 from prism_bench.workflows.case_code import CodeReader
 from prism_bench.workflows.history_code import HistoryCode

@@ -11,7 +11,7 @@ from prism_bench.compilation.tools import tool
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 from prism_bench.workflows import selecting
 from prism_bench.workflows.case_code import identity_on
 from prism_bench.workflows.selecting import other_environment, other_package, restricted, selected, with_broken

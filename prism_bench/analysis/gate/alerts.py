@@ -13,7 +13,7 @@ from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.analysis.summary import implementation
 from prism_bench.record.alert import Alert, Occasion
 from prism_bench.record.run_record import TESTED, CaseResult, RunRecord
-from prism_bench.spec.naming import test_of
+from prism_bench.spec.case import test_of
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import count_text
 

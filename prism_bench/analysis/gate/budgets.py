@@ -7,7 +7,7 @@ from typing import cast
 
 from prism_bench.analysis.summary import SummaryRow, number
 from prism_bench.catalogue import Catalogue
-from prism_bench.spec.budget import Budget, BudgetWord
+from prism_bench.spec.metric import Budget, BudgetWord
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.io.files import default_folder
 from prism_bench.record.identity import slug
 from prism_bench.record.run_record import RunRecord
-from prism_bench.spec.budget import Budget
-from prism_bench.spec.metric import DERIVED, MEASURED
+from prism_bench.spec.metric import DERIVED, MEASURED, Budget
 
 _METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.peers.library_state import set_up_torch
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.peer import Library
 
 
 def adopted_arrays(library: Library, arrays: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from prism_bench.io.files import writable_cache
 from prism_bench.monitor.board import board_facts
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.libraries import ArrayPackage
+from prism_bench.spec.peer import ArrayPackage
 from prism_bench.units import bytes_text
 
 _ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37))  # by cudaDeviceAttr

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.errors import SpecError
-from prism_bench.spec.card import CardParameter, LaunchCard
+from prism_bench.spec.launch import CardParameter, LaunchCard
 
 Triple = tuple[int, int, int]
 _FACTS: Mapping[str, Callable[[Any, int], int]] = {

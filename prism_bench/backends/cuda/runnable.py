@@ -18,11 +18,10 @@ from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, BuiltKernel, build, build_request, code_facts
 from prism_bench.errors import SpecError
-from prism_bench.spec.card import LaunchCard
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import Array, InOut, Launch, Zero
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, Array, InOut, Launch, Zero
+from prism_bench.spec.launch import LaunchCard
 
 END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10

@@ -23,11 +23,9 @@ from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.io.files import cache_errors, cache_folder, family_folder, write_atomically
 from prism_bench.io.strict_json import json_text
-from prism_bench.spec.card import LaunchCard
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.instance import Instance
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec
+from prism_bench.spec.launch import Instance, LaunchCard
 
 PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards
 

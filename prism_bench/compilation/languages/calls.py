@@ -2,9 +2,8 @@
 
 from prism_bench.compilation.languages.child import real_module
 from prism_bench.errors import SpecError
-from prism_bench.spec.called import KernelCall, as_call
-from prism_bench.spec.kernel import KernelSpec, Variant
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec, Variant
+from prism_bench.spec.peer import KernelCall, as_call
 
 
 def real_call(spec: KernelSpec) -> KernelCall:

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 from prism_bench.errors import BackendUnavailable, SpecError, unknown
 from prism_bench.io.installation import pip_install
-from prism_bench.spec.card import LaunchCard
-from prism_bench.spec.instance import Constant, Instance
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.launch import Constant, Instance, LaunchCard
+from prism_bench.spec.peer import Library
 
 _LOADERS = Path(__file__).parent / "loaders"
 

@@ -4,8 +4,7 @@ import msgspec
 
 from prism_bench.compilation.code import Resources
 from prism_bench.io.workers.refusal import Refusal
-from prism_bench.spec.card import LaunchCard
-from prism_bench.spec.instance import Instance
+from prism_bench.spec.launch import Instance, LaunchCard
 
 
 class CompileQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

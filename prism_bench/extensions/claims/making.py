@@ -39,9 +39,8 @@ from prism_bench.extensions.claims.document import (
 )
 from prism_bench.extensions.claims.packing import files_of, hashes, packed
 from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
-from prism_bench.spec.card import LaunchCard
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.launch import Launch, Zero
+from prism_bench.spec.launch import Launch, LaunchCard, Zero
 
 LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed
 _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device

@@ -8,7 +8,7 @@ from prism_bench.compilation.code import toolchain
 from prism_bench.compilation.program import compiler_of
 from prism_bench.extensions.claims.making import built_for
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA
 
 if TYPE_CHECKING:
     from prism_bench.extensions.judge.cell import JailCell

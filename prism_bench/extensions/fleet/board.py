@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 
 SETTINGS: Mapping[str, tuple[str, str, float]] = {  # how a board is set, in words, with its unit
     "power_limit": ("power limit", "W", 1.0),

@@ -28,7 +28,7 @@ from prism_bench.record import identity
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings, to_plain
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 
 CALL = f"{__name__}:described"
 PACKAGE = Path(__file__).parents[2]

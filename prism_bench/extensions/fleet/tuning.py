@@ -20,8 +20,7 @@ from prism_bench.extensions.fleet.placement import CaseGroup, Schedule
 from prism_bench.io.saving import Due
 from prism_bench.record.run_record import decode_measurement, encode_measurement
 from prism_bench.run import Progress
-from prism_bench.spec.case import Case
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.workflows.trials import Bench
 from prism_bench.workflows.tuning_session import TuningFound, TuningPlan, TuningResult, TuningSession
 

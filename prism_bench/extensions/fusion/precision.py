@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.inputs import AnyArray, ArrayModule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

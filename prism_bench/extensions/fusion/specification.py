@@ -21,9 +21,9 @@ from prism_bench.extensions.fusion.stages import AS_BITS, Product
 from prism_bench.extensions.fusion.work import operations
 from prism_bench.io.files import GENERATED
 from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar
-from prism_bench.spec.budget import Budget
 from prism_bench.spec.inputs import Fill
 from prism_bench.spec.kernel import Chain, KernelSpec, Rule, Variant
+from prism_bench.spec.metric import Budget
 from prism_bench.spec.peer import Peer, as_peer
 from prism_bench.spec.tolerance import Tolerance, normwise, product, reduction
 

@@ -30,7 +30,7 @@ from prism_bench.extensions.judge.submission import LARGEST_CUBIN
 from prism_bench.io.workers.frames import Frame, FrameError
 from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
 from prism_bench.io.workers.refusal import Refusal
-from prism_bench.spec.instance import Instance
+from prism_bench.spec.launch import Instance
 
 COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
 _FINDINGS = (BackendUnavailable, CompilationFailed, SpecError, VerificationFailed)

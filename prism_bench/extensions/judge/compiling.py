@@ -12,11 +12,9 @@ from prism_bench.errors import CompilationFailed
 from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.messages import MachineCodeAnswer
 from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
-from prism_bench.spec.card import LaunchCard
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.instance import Instance
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec
+from prism_bench.spec.launch import Instance, LaunchCard
 from prism_bench.units import count_text
 
 MOST_INSTANCES = 128

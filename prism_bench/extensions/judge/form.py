@@ -7,7 +7,7 @@ from prism_bench.extensions.judge.precision_census import below
 from prism_bench.extensions.judge.readable import why_unreadable
 from prism_bench.extensions.judge.submission import LARGEST_CUBIN
 from prism_bench.extensions.judge.verdict import Objection
-from prism_bench.spec.parts import ArithmeticPrecision
+from prism_bench.spec.kernel import ArithmeticPrecision
 from prism_bench.units import count_text
 
 # Functions of the device runtime: work that outlives the launch, memory that does, output, and its own way to fail.

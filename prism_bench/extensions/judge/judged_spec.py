@@ -11,10 +11,9 @@ from prism_bench.errors import SpecError, unknown
 from prism_bench.extensions.judge.expressions import CardExpression, CardFunction
 from prism_bench.extensions.judge.submission import IN_ENTRY, CardLaunch, CardMap, Submission, extents_of
 from prism_bench.spec.arguments import Array, Scalar, Scratch
-from prism_bench.spec.card import LaunchCard
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import KernelSpec, Launch, TensorMap, Zero
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec, Launch, TensorMap, Zero
+from prism_bench.spec.launch import LaunchCard
 from prism_bench.units import bytes_text, count_text
 
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)

@@ -10,8 +10,7 @@ from prism_bench.emulator.messages import ArgumentPlace
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.io.workers.refusal import Refusal
-from prism_bench.spec.card import LaunchCard
-from prism_bench.spec.instance import Instance
+from prism_bench.spec.launch import Instance, LaunchCard
 
 
 class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

@@ -25,8 +25,7 @@ from prism_bench.extensions.judge.referee.watch import LaunchWatch, installed_wa
 from prism_bench.extensions.judge.rival_times import PeerClock, ceiling_times
 from prism_bench.io.workers.child import children_of
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.workload import Workload
 
 _RUNNERS = 4  # of the task's own kernel, two of the submission, and one for the machine's state afterwards

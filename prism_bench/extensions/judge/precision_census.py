@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import get_args
 
 from prism_bench.compilation.instruction_kinds import kind_of, opcode_of
-from prism_bench.spec.parts import ArithmeticPrecision
+from prism_bench.spec.kernel import ArithmeticPrecision
 
 PRECISIONS: tuple[ArithmeticPrecision, ...] = get_args(ArithmeticPrecision)
 FLUSHED = "flushed to zero"  # instructions that take subnormal numbers for 0

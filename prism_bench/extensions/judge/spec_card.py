@@ -20,8 +20,7 @@ from prism_bench.extensions.judge.submission import (
     SubmissionCard,
 )
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import KernelSpec, Launch, Zero
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec, Launch, Zero
 from prism_bench.units import count_text
 
 _OTHER_KERNEL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*\.cu)".*$', re.MULTILINE)

@@ -35,7 +35,7 @@ from prism_bench.compilation.languages.language import language_in, names
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.judge.expressions import CardExpression
 from prism_bench.extensions.judge.plain_words import printable, readable
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA
 from prism_bench.units import count_text
 
 LARGEST_CARD, LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes

@@ -14,8 +14,7 @@ from prism_bench.extensions.judge.host_state import folder_prefix
 from prism_bench.extensions.judge.identity import headers_folder, task_hash
 from prism_bench.extensions.judge.submission import Submission
 from prism_bench.io.temporaries import temporary_folder
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ from prism_bench.extensions.judge.submission import Submission, identity_of
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec
 
 MODES = ("fast", "race")
 PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from prism_bench.errors import UsageError, unknown
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.inputs import AnyArray, ArrayModule
 from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance, exact, normwise
 
 Axes = Mapping[str, int]

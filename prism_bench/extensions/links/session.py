@@ -15,8 +15,8 @@ from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, Status
 from prism_bench.run.verification import Entry
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.deviation import compare
+from prism_bench.spec.inputs import AnyArray
+from prism_bench.spec.tolerance import compare
 
 FAMILY = "links"
 CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)

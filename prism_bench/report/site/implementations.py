@@ -16,8 +16,7 @@ from prism_bench.measure.limits import valid_median
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import OPERATIONS, file_name, kernel_page
 from prism_bench.report.site.shown import ShownCase
-from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.workload import LABELS
 
 CODE = ("registers", "spill_bytes", "shared_bytes", "code_bytes", "compile_seconds")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from prism_bench.analysis.compare.tuning import Decided, mean_speedup
 from prism_bench.spec.case import Case
-from prism_bench.spec.tune import written
+from prism_bench.spec.workload import written
 from prism_bench.units import count_text, ratio_text, share_text, time_text
 
 

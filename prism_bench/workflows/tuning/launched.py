@@ -8,8 +8,8 @@ import hashlib
 
 from prism_bench.compilation.languages import source_hash
 from prism_bench.io.files import family_folder, shared_with
-from prism_bench.spec.called import as_call
 from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.peer import as_call
 from prism_bench.workflows.tuning.code_of import CodeWords
 
 FIELDS = ("entry", "launch", "derived", "parameters", "options", "requires", "tune")

@@ -12,7 +12,7 @@ from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.summary import SummaryRow, number
 from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.record.run_record import CaseResult
-from prism_bench.spec.budget import Budget, BudgetWord
+from prism_bench.spec.metric import Budget, BudgetWord
 
 METRIC = "end_to_end_time"  # the guide times whole calls, host copies included
 

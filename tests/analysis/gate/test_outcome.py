@@ -12,7 +12,7 @@ from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate, of_budge
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.extensions.ci.alerts.ledger import Ledger
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 
 PATH = Path("one.json.gz")

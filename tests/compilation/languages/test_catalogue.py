@@ -15,7 +15,7 @@ from prism_bench.compilation.languages.language import Language, language
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.io.installation import pip_install
 from prism_bench.spec.case import Device
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.peer import Library
 from prism_bench.spec.workload import Workload
 
 CATALOGUE = Path(__file__).parent / "catalogue"

@@ -11,8 +11,7 @@ from prism_bench.compilation.elf import check_card
 from prism_bench.compilation.languages import BuildRequest, build, code_facts
 from prism_bench.compilation.languages.code_facts import source_identity
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.spec.card import CardParameter, LaunchCard
-from prism_bench.spec.instance import Instance
+from prism_bench.spec.launch import CardParameter, Instance, LaunchCard
 
 SOURCE = Path(__file__).parent / "catalogue" / "small" / "scaled.cu"
 

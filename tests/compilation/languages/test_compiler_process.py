@@ -5,7 +5,7 @@ import pytest
 from prism_bench.compilation.languages.compiler_process import ask
 from prism_bench.compilation.languages.messages import CompiledAnswer, CompileQuestion
 from prism_bench.errors import CompilationFailed
-from prism_bench.spec.instance import Instance
+from prism_bench.spec.launch import Instance
 
 # What a kernel's file does when the child reads it; a compiler's own passes run in the same process.
 HANGS = "while True: pass\n"

@@ -23,7 +23,7 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError,
 from prism_bench.io.installation import pip_install
 from prism_bench.run.verification import passed, verify
 from prism_bench.spec.case import Device
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.peer import Library
 
 CATALOGUE = Path(__file__).parent / "more"
 LANGUAGES = ("tile", "numba", "cute", "warp")

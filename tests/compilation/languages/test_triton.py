@@ -12,8 +12,8 @@ from prism_bench.compilation.elf import check_card, elf_entries
 from prism_bench.compilation.languages import build, build_request, language
 from prism_bench.compilation.languages.compiler_process import ask
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
-from prism_bench.spec.card import CardParameter
 from prism_bench.spec.case import Device
+from prism_bench.spec.launch import CardParameter
 from prism_bench.workflows.compile_against import since_catalogue
 
 CATALOGUE = Path(__file__).parent / "catalogue"

@@ -15,7 +15,7 @@ from prism_bench.extensions.fleet.board import (
     set_alike,
 )
 from prism_bench.extensions.fleet.describe import _board as described_board
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 
 
 def worker(name, *gpus, host="a", cores=range(8)):

@@ -13,7 +13,7 @@ from prism_bench.extensions.fleet.board import BoardClaim, FleetBoard, SeenWorke
 from prism_bench.extensions.fleet.dispatch import MOST_LOSSES, BoardRefused, Dispatcher
 from prism_bench.extensions.fleet.fleet import JobMessage
 from prism_bench.extensions.fleet.placement import CaseGroup, Schedule
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 
 
 def board(name, address=None):

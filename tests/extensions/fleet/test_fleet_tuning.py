@@ -18,7 +18,7 @@ from prism_bench.extensions.fleet.fleet import opened
 from prism_bench.extensions.fleet.spec import parse
 from prism_bench.extensions.fleet.tuning import TuningWork, encoded, groups_of, measure, tune_on
 from prism_bench.io.saving import INTERVAL
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Device
 from prism_bench.workflows.trials import Bench
 from prism_bench.workflows.tuning_session import TuningPlan
 from tests.extensions.fleet.test_fleet import kill

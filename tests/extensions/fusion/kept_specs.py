@@ -10,8 +10,7 @@ import scipy.special
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.catalogue.listing import edge_cases, timed_cases
 from prism_bench.spec.arguments import Array
-from prism_bench.spec.case import Case
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec, Launch
 
 KEPT = Path(__file__).with_suffix(".json")

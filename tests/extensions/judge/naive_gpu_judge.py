@@ -26,8 +26,7 @@ from prism_bench.extensions.judge.referee.messages import CasePlan
 from prism_bench.extensions.judge.referee.planning import case_plan
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.run.verification import compare_outputs, passed
-from prism_bench.spec.case import Case
-from prism_bench.spec.host_plan import Device
+from prism_bench.spec.case import Case, Device
 
 WARM_UPS, LAUNCHES = 10, 60
 BUDGET_SECONDS = 0.02  # for all samples; as many are taken as it allows, at least three

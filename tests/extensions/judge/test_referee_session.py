@@ -27,8 +27,8 @@ from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
-from prism_bench.spec.array_types import AnyArray
 from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import AnyArray
 from prism_bench.spec.kernel import InOut, KernelSpec
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import fake_device, near_runner

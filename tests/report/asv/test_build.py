@@ -14,7 +14,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.record import store
 from prism_bench.report.asv.build import build
 from prism_bench.report.asv.pages import PAGES, promises
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.analysis.gate.test_outcome import catalogue
 from tests.report.asv.site import copied
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of

@@ -22,7 +22,7 @@ from prism_bench.report.site.answers import (
 )
 from prism_bench.report.site.page import MENU
 from prism_bench.report.site.pages.trend import _aside
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.analysis.measured_pairs import records
 from tests.report.site.browser import opened
 from tests.report.site.pages import nights, read, site_of

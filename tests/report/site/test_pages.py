@@ -12,7 +12,7 @@ from prism_bench.record.measurement import Measurement
 from prism_bench.report.site import build_site
 from prism_bench.report.site.page import MENU
 from prism_bench.report.templating import ratio_path
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from tests.built_in import CATALOGUE
 from tests.report.peered import peered_record
 from tests.report.site.pages import nights, read, site_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from prism_bench.backends.cuda.peers.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS, GlobalFlag, first_change
 from prism_bench.errors import BackendUnavailable
-from prism_bench.spec.libraries import LIBRARIES
+from prism_bench.spec.peer import LIBRARIES
 
 FLAGS = (*ATTRIBUTES, *FUNCTIONS, *OTHERS)
 CONFIGURATIONS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")

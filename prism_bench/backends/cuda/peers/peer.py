@@ -18,8 +18,7 @@ from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.libraries import ArrayPackage
-from prism_bench.spec.peer import Form, PeerFacts, PeerKind
+from prism_bench.spec.peer import ArrayPackage, Form, PeerFacts, PeerKind
 from prism_bench.units import count_text
 
 EAGER = ("torch", "cupy")  # array packages, whose peers may be chains of calls; the other libraries offer kernels

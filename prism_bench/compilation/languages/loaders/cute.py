@@ -19,9 +19,8 @@ from typing import Any
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.compilation.languages.language import DeviceLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.errors import CompilationFailed, SpecError
-from prism_bench.spec.card import CardParameter, Kind, LaunchCard
-from prism_bench.spec.instance import Instance, Passed
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.launch import CardParameter, Instance, Kind, LaunchCard, Passed
+from prism_bench.spec.peer import Library
 from prism_bench.units import count_text
 
 _ALIGNED = 16  # bytes that every buffer's address is a multiple of

@@ -25,9 +25,8 @@ from prism_bench.compilation.languages.language import (
     with_globals,
 )
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
-from prism_bench.spec.card import CardParameter, Kind, LaunchCard
-from prism_bench.spec.instance import Instance, Passed
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.launch import CardParameter, Instance, Kind, LaunchCard, Passed
+from prism_bench.spec.peer import Library
 from prism_bench.units import count_text
 
 _OPTIONS = ("fastmath", "launch_bounds", "lto", "opt")

@@ -18,9 +18,8 @@ import numpy as np
 from prism_bench.compilation.elf import elf_entries
 from prism_bench.compilation.languages.language import DeviceLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.errors import CompilationFailed, SpecError
-from prism_bench.spec.card import CardParameter, LaunchCard
-from prism_bench.spec.instance import Constant, Instance, Passed
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.launch import CardParameter, Constant, Instance, LaunchCard, Passed
+from prism_bench.spec.peer import Library
 
 _DIVISIBLE = "divisible"
 _ALIGNED = 16  # bytes that every buffer's address is a multiple of

@@ -20,9 +20,8 @@ import numpy as np
 from prism_bench.compilation.languages.host_tensor import HostTensor
 from prism_bench.compilation.languages.language import DeviceLaunch, InterpretedLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
-from prism_bench.spec.card import CardParameter, Kind, LaunchCard
-from prism_bench.spec.instance import Constant, Instance, Passed
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.launch import CardParameter, Constant, Instance, Kind, LaunchCard, Passed
+from prism_bench.spec.peer import Library
 
 _TYPES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "int8": "i8", "int16": "i16",

@@ -29,9 +29,8 @@ from prism_bench.compilation.languages.language import (
 )
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.io.files import cache_folder
-from prism_bench.spec.card import CardParameter, Kind, LaunchCard
-from prism_bench.spec.instance import Instance, Passed
-from prism_bench.spec.libraries import Library
+from prism_bench.spec.launch import CardParameter, Instance, Kind, LaunchCard, Passed
+from prism_bench.spec.peer import Library
 from prism_bench.units import count_text
 
 _OF_MODULE = (

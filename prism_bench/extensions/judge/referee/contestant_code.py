@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prism_bench.spec.card import LaunchCard
-from prism_bench.spec.instance import Instance
+from prism_bench.spec.launch import Instance, LaunchCard
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.inputs import STEP, mixed
+from prism_bench.spec.inputs import STEP, AnyArray, ArrayModule, mixed
 
 _WORDS = 1 << 14  # at a time on the host: they and what is computed of them stay in a core's cache
 _DEVICE_WORDS = 1 << 24  # at a time elsewhere: as many fill a device, and results of 128 MiB fit next to its buffers

@@ -12,10 +12,9 @@ from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
 from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, PlannedParameter, Role, StepPlan
 from prism_bench.spec.arguments import Array, InOut, Scratch
-from prism_bench.spec.card import LaunchCard
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import Launch, TensorMap, Zero
-from prism_bench.spec.parts import CUDA
+from prism_bench.spec.kernel import CUDA, Launch, TensorMap, Zero
+from prism_bench.spec.launch import LaunchCard
 
 _Triple = tuple[int, int, int]
 

@@ -19,8 +19,7 @@ from prism_bench.extensions.judge.referee.shared_outputs import copied_outputs
 from prism_bench.extensions.judge.referee.turns import DeviceTurns
 from prism_bench.measure.limits import Limits
 from prism_bench.measure.plausibility import judge as plausible
-from prism_bench.spec.array_types import AnyArray
-from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.inputs import AnyArray, InputArray
 from prism_bench.units import rate_text, time_text
 
 CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enqueue them

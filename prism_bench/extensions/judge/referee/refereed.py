@@ -7,8 +7,7 @@ import numpy as np
 
 from prism_bench.extensions.judge.referee.messages import CasePlan
 from prism_bench.measure.plausibility import LaunchWork
-from prism_bench.spec.array_types import AnyArray, ArrayModule
-from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 
 
 @dataclass(frozen=True)

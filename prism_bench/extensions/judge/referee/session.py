@@ -34,9 +34,8 @@ from prism_bench.extensions.judge.referee.watch import LaunchWatch, WatchFinding
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.run.verification import compare_outputs, compared_in, complaint, passed
-from prism_bench.spec.array_types import AnyArray, ArrayModule
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 
 WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 BEYOND = "sizes beyond S0"

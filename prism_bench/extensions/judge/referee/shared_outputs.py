@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan
-from prism_bench.spec.array_types import AnyArray, ArrayModule
+from prism_bench.spec.inputs import AnyArray, ArrayModule
 
 
 def copied_outputs(xp: ArrayModule, plan: CasePlan, handles: Mapping[str, bytes]) -> dict[str, AnyArray]:

@@ -11,7 +11,7 @@ from prism_bench.record import store
 from prism_bench.report.site.context import contexts
 from prism_bench.report.site.newest import newest_of_each
 from prism_bench.report.site.places import Places
-from prism_bench.spec.budget import Budget
+from prism_bench.spec.metric import Budget
 from prism_bench.units import parsed_since
 from tests.report.site.pages import Page, nights
 from tests.report.synthetic import case_result, gpu_record, record_of
