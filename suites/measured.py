@@ -64,7 +64,7 @@ def measure_commit() -> Pass:
     asv ends a whole comparison at one failure, which is right for a wrong kernel and not for an untrusted time.
     """
     from prism_bench.record import store
-    from prism_bench.record.evidence import plain_evidence
+    from prism_bench.record.measurement import plain_evidence
 
     kept = os.environ.get("PRISM_BENCH_ASV_RECORD")
     record = store.read(kept) if kept else _measured()

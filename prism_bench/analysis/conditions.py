@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from prism_bench.record.evidence import Evidence, Span
+from prism_bench.record.measurement import Evidence, Span
 from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text, rate_text, share_text
 

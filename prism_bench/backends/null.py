@@ -28,7 +28,7 @@ from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactori
 from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.errors import MeasurementInvalid, UsageError
-from prism_bench.record.boards import host_digest
+from prism_bench.record.identity import host_digest
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray

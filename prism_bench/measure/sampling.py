@@ -8,8 +8,7 @@ from time import perf_counter, sleep
 
 from prism_bench.measure.clock_guard import keep, refuse_replaced
 from prism_bench.measure.stopping import Criterion
-from prism_bench.record.evidence import CLOCK_SHARE
-from prism_bench.record.measurement import Sample
+from prism_bench.record.measurement import CLOCK_SHARE, Sample
 
 OWN_DOING = 3
 

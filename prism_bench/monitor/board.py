@@ -7,7 +7,7 @@ from types import ModuleType
 from prism_bench.errors import BackendUnavailable
 from prism_bench.monitor import nvml
 from prism_bench.monitor.devices import by_uuid, devices
-from prism_bench.record.boards import BoardTable, host_digest
+from prism_bench.record.identity import BoardTable, host_digest
 
 _READ: dict[str, Callable[[ModuleType, object], object]] = {
     "vbios": lambda pynvml, board: str(pynvml.nvmlDeviceGetVbiosVersion(board)),

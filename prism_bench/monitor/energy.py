@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from prism_bench.record.evidence import Energy
+from prism_bench.record.measurement import Energy
 
 RESOLUTION = 1e-3  # joules: the counter is in millijoules
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prism_bench.monitor.quantities import HARMFUL
-from prism_bench.record.evidence import CLOCK_SHARE, Evidence
+from prism_bench.record.measurement import CLOCK_SHARE, Evidence
 from prism_bench.units import rate_text, share_text
 
 

@@ -13,7 +13,7 @@ from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.reading import DeviceReading
 from prism_bench.monitor.window import COMPARED, evidence_in
 from prism_bench.monitor.xid import XidWatch
-from prism_bench.record.evidence import Evidence
+from prism_bench.record.measurement import Evidence
 
 HERTZ = 20.0
 KEPT_SECONDS = 120.0

@@ -14,7 +14,7 @@ from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.processes import family
 from prism_bench.monitor.sampler import BUDGET, HERTZ, Sampler, Watch
 from prism_bench.monitor.xid import XidWatch
-from prism_bench.record.evidence import Evidence
+from prism_bench.record.measurement import Evidence
 
 _UNHURRIED = 2.0  # hertz: so slow a beat reads everything, for somebody who looks at it
 

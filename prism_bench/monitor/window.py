@@ -6,7 +6,7 @@ from statistics import median
 
 from prism_bench.monitor.quantities import reasons_in
 from prism_bench.monitor.reading import DeviceReading
-from prism_bench.record.evidence import Evidence
+from prism_bench.record.measurement import Evidence
 
 SPANS = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 _THROTTLED = {"power_throttled": "power", "thermal_throttled": "thermal", "board_throttled": "board"}

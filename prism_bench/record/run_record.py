@@ -19,7 +19,7 @@ A record is one JSON object (stored compressed, see `store/`):
                   {case: reason}, unused: why the store has no choice}; empty where no store was used
     monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
                   (seconds), lost}, or {missing}: why nothing was seen
-    boards        one entry per GPU {uuid, vbios, power_limit, host, ...}, see `boards`; absent in older records
+    boards        one entry per GPU {uuid, vbios, power_limit, host, ...}, see `identity`; absent in older records
     parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
                   created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
                   machine has none
@@ -31,7 +31,7 @@ A record is one JSON object (stored compressed, see `store/`):
         board          UUID of the GPU that measured it, in a record of several
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         configuration  what of the launch may be tuned, as it was launched: {name: value}
-        code           `record_schema.CodeFile`: sass and source are hashes of the machine code and of what the compiler
+        code           `schema.CodeFile`: sass and source are hashes of the machine code and of what the compiler
                        got, launches those of a call, plan every launch in short
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
@@ -42,7 +42,7 @@ A record is one JSON object (stored compressed, see `store/`):
                        `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
                        rounded to four significant digits;
                        `clocks` are lists of SM clocks in MHz;
-                       `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`;
+                       `evidence` and `energy`, absent where nothing watched the device, are those of `measurement`;
                        `boards` has the UUID of the GPU of each process where several measured it
         spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
                        time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
@@ -64,13 +64,8 @@ from prism_bench import display
 from prism_bench.errors import UsageError
 from prism_bench.io.cycles import no_collection
 from prism_bench.io.extras import extras_named
-from prism_bench.record.boards import uuids_of
-from prism_bench.record.check import checked_case, checked_measurement, checked_with_tables
-from prism_bench.record.evidence import Energy, Evidence, plain_energy, plain_evidence
-from prism_bench.record.identity import Owner, environment_of
-from prism_bench.record.measurement import Measurement
-from prism_bench.record.ranges import impossible
-from prism_bench.record.samples import packed, whole
+from prism_bench.record.identity import Owner, environment_of, uuids_of
+from prism_bench.record.measurement import Energy, Evidence, Measurement, packed, plain_energy, plain_evidence, whole
 from prism_bench.record.schema import (
     SCHEMA,
     CaseFile,
@@ -81,12 +76,16 @@ from prism_bench.record.schema import (
     OpenRecord,
     RecordFile,
     Status,
+    checked_case,
+    checked_measurement,
+    checked_with_tables,
+    impossible,
 )
 from prism_bench.spec.metric import STAND_INS, StandIn
 from prism_bench.spec.peer import PeerFacts
 from prism_bench.units import count_text, time_text
 
-# Tables of JSON whose keys a newer version may add to: `record_schema` lists those that readers rely on.
+# Tables of JSON whose keys a newer version may add to: `schema` lists those that readers rely on.
 JsonTable = dict[str, Any]
 
 IMPORTED = "imported"  # family and label of a case that another tool measured

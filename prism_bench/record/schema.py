@@ -1,12 +1,24 @@
-"""The schema of a run record's file: what every field must be. `record_check` holds files to it.
+"""Schema of a run record's file: what every field must be, the check that holds files to it, and possible values.
 
-Keys that are not listed here are passed over: a newer minor version wrote them. Values of the right type outside their
-physical range are the business of `record_ranges`.
+Keys that are not listed here are passed over: a newer minor version wrote them. `checked` returns the file as objects
+of the schema, or names the first field that is damaged (`cases[3].measurements[0].processes[1].unit`).
+`checked_with_tables` also returns the parts that are kept as tables (facts of the machine, code, profiles) with all of
+their keys, so that saving a record again loses nothing.
+
+A file may be of the right form and still hold a time of zero, a negative energy or a clock of a terahertz: `impossible`
+names it. Such a measurement is invalid when it is read, with the reason, and keeps its samples: nobody computes with
+them.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Literal, TypeVar, cast
 
+import msgspec
 from msgspec import Meta, Struct
+
+from prism_bench.errors import ResultsError
+from prism_bench.units import count_text
 
 SCHEMA = 1
 Status = Literal["ok", "wrong", "skipped", "crashed", "timed out", "failed"]
@@ -20,7 +32,7 @@ Named = Annotated[str, Meta(min_length=1, max_length=2_000)]
 # JSON has no infinities: records hold them as words.
 Number = Int | float | Annotated[str, Meta(pattern=r"^-?(nan|inf)$", max_length=4)] | None
 
-Leaf = int | float | bool | Text | None  # `record_check` holds its integers to 64 bits, with a sign or without
+Leaf = int | float | bool | Text | None  # `checked` holds its integers to 64 bits, with a sign or without
 Flat = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | bool | Text | None
 Json1 = Flat | list[Flat] | dict[Name, Flat]
 Json2 = Flat | list[Json1] | dict[Name, Json1]
@@ -36,7 +48,7 @@ class GroupFile(Struct, frozen=True, gc=False):
 
 
 class EvidenceFile(Struct, frozen=True, gc=False):
-    """See `evidence.Evidence`."""
+    """See `measurement.Evidence`."""
 
     seconds: float
     readings: Count
@@ -51,7 +63,7 @@ class EvidenceFile(Struct, frozen=True, gc=False):
 
 
 class EnergyFile(Struct, frozen=True, gc=False):
-    """See `evidence.Energy`."""
+    """See `measurement.Energy`."""
 
     joules: float | None = None
     uncertainty: float | None = None
@@ -227,7 +239,7 @@ class PartFile(Struct, frozen=True, gc=False):
 
 
 class BoardFile(Struct, frozen=True, gc=False):
-    """One board; see `boards`."""
+    """One board; see `identity`."""
 
     uuid: Named
     vbios: Text | None = None
@@ -284,3 +296,171 @@ class OpenRecord(Struct, frozen=True, gc=False):
     tuning: dict[Name, Json4] = {}
     parts: list[dict[Name, Json2]] = []
     boards: list[dict[Name, Json1]] = []
+
+
+_Kind = TypeVar("_Kind")
+
+
+def checked(source: object, origin: str) -> RecordFile:
+    """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged."""
+    return checked_with_tables(source, origin)[0]
+
+
+def checked_with_tables(source: object, origin: str) -> tuple[RecordFile, OpenRecord]:
+    """Return the record with those of its parts that are kept as tables; whoever reads it, all of it is checked."""
+    found = _taken(source, RecordFile, origin)
+    _require_sound(found, origin)
+    return found, _taken(source, OpenRecord, origin)
+
+
+def checked_case(plain: object, origin: str) -> tuple[CaseFile, OpenCase]:
+    """Return one case of parsed JSON, checked and open."""
+    found = _taken(plain, CaseFile, origin)
+    _require_numbers([found.workload, found.configuration], origin)
+    return found, _taken(plain, OpenCase, origin)
+
+
+def checked_measurement(plain: object, origin: str) -> MeasurementFile:
+    """Return one measurement of parsed JSON."""
+    return _taken(plain, MeasurementFile, origin)
+
+
+def _taken(source: object, kind: type[_Kind], origin: str) -> _Kind:
+    decode: Callable[..., _Kind] = msgspec.json.decode if isinstance(source, bytes | bytearray) else msgspec.convert
+    try:
+        return decode(source, type=kind)
+    except msgspec.ValidationError as error:
+        if kind is RecordFile:
+            _require_schema(source, origin)
+        raise ResultsError(f"{origin}: damaged run record ({_words(error)})") from error
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise ResultsError(f"{origin}: not a readable run record ({error})") from error
+
+
+def _require_schema(source: object, origin: str) -> None:
+    """Say so where the file is no run record at all, or of a newer schema."""
+    try:
+        plain = msgspec.json.decode(source) if isinstance(source, bytes | bytearray) else source
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise ResultsError(f"{origin}: not a readable run record ({error})") from error
+    if not isinstance(plain, dict) or "schema" not in plain or "cases" not in plain:
+        raise ResultsError(f"{origin}: not a run record (no 'schema' and 'cases')")
+    if isinstance(plain["schema"], int) and plain["schema"] > SCHEMA:
+        raise ResultsError(f"{origin}: schema {plain['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
+
+
+def _words(error: Exception) -> str:
+    """Put the place before the complaint: `cases[3].bytes: expected int, got str`."""
+    message, _, path = str(error).partition(" - at ")
+    place = path.strip("`").removeprefix("$").removeprefix(".")
+    message = message.replace("`", "")
+    return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
+
+
+def _require_sound(found: RecordFile, origin: str) -> None:
+    """Refuse what no type excludes: no case, a time that is none, a name that two cases have."""
+    if not found.cases:
+        raise ResultsError(f"{origin}: a run record without cases: nothing was measured; remove the file")
+    parts = [(f"parts[{i}].created", part.created) for i, part in enumerate(found.parts) if part.created]
+    times = [("created", found.created), *([("committed", found.committed)] if found.committed else []), *parts]
+    for place, text in times:
+        if not _is_time(text):
+            raise ResultsError(f"{origin}: damaged run record ({place}: {text!r:.40} is no time of ISO 8601)")
+    _require_numbers(found.software, origin)
+    seen: dict[str, int] = {}
+    for index, case in enumerate(found.cases):
+        if seen.setdefault(case.name, index) != index:
+            reason = f"cases[{index}].name: {case.name!r:.80} is the name of cases[{seen[case.name]}] already"
+            raise ResultsError(f"{origin}: damaged run record ({reason})")
+        _require_numbers([case.workload, case.configuration], f"{origin}: cases[{index}]")
+        for name, counter in case.profile.values.items():
+            if counter.value is None and counter.reason is None:
+                reason = f"cases[{index}].profile.values[{name!r:.40}]: neither a value nor a reason"
+                raise ResultsError(f"{origin}: damaged run record ({reason})")
+
+
+def _require_numbers(value: object, origin: str) -> None:
+    """Refuse integers beyond 64 bits, which not every writer of JSON can write again."""
+    if type(value) is int:
+        if not -(2**63) <= value < 2**64:
+            raise ResultsError(f"{origin}: damaged run record (an integer beyond 64 bits)")
+    elif isinstance(value, dict):
+        for one in cast("dict[str, object]", value).values():
+            _require_numbers(one, origin)
+    elif isinstance(value, list):
+        for one in cast("list[object]", value):
+            _require_numbers(one, origin)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return 1970 <= datetime.fromisoformat(text).year < 9999
+    except ValueError:
+        return False
+
+
+SHORTEST, LONGEST = 1e-12, 1e7  # seconds: light crosses a third of a millimetre; four months
+FASTEST_CLOCK = 1e5  # MHz
+MOST_BYTES, MOST_FLOPS = 10**18, 10**24
+# By quantity of `Evidence.spans`, in the units given there; none of the others is below zero either.
+_SPANS = {
+    "sm_clock": 1e11, "memory_clock": 1e11, "power": 1e5, "power_average": 1e5, "temperature": 1e3, "utilization": 1.01,
+}  # fmt: skip
+_COLDEST, _MOST = -273.15, 1e13
+
+
+def impossible(case: CaseFile, one: MeasurementFile) -> str | None:
+    """Return why the measurement cannot be believed, as one reason; None where all of its values are possible."""
+    for group in one.processes:
+        if group.counts:
+            reason = impossible_times(min(group.counts) * group.unit, max(group.counts) * group.unit)
+            if reason:
+                return reason
+    return impossible_beside_times(case, one)
+
+
+def impossible_times(least: float, most: float) -> str | None:
+    """Return why times from `least` to `most` seconds cannot be believed; None where they can."""
+    if SHORTEST <= least <= most <= LONGEST:
+        return None
+    if not least >= SHORTEST:
+        return f"a time of {least:g} s; none is below {SHORTEST:g} s"
+    return f"a time of {most:g} s; none is above {LONGEST:g} s"
+
+
+def impossible_beside_times(case: CaseFile, one: MeasurementFile) -> str | None:
+    """Return why a value other than the times cannot be believed; None where all can."""
+    for clocks in one.clocks:
+        if clocks and not 0 <= min(clocks) <= max(clocks) <= FASTEST_CLOCK:
+            return f"a clock from {min(clocks):g} to {max(clocks):g} MHz; possible is 0 to {FASTEST_CLOCK:g}"
+    if not 0 <= case.bytes <= MOST_BYTES:
+        return f"{case.bytes} bytes; possible is 0 to {MOST_BYTES:g}"
+    if case.flops is not None and not 0 <= case.flops <= MOST_FLOPS:
+        return f"{count_text(case.flops, 'operation')}; possible is 0 to {MOST_FLOPS:g}"
+    for evidence in one.evidence:
+        reason = _impossible_evidence(evidence)
+        if reason:
+            return reason
+    return _impossible_energy(one.energy) if one.energy else None
+
+
+def _impossible_evidence(evidence: EvidenceFile) -> str | None:
+    if not 0 <= evidence.seconds <= LONGEST:
+        return f"evidence of {evidence.seconds:g} s; possible is 0 to {LONGEST:g}"
+    for name, (low, middle, high) in evidence.spans.items():
+        if not (_COLDEST if name == "temperature" else 0) <= low <= middle <= high <= _SPANS.get(name, _MOST):
+            return f"evidence with {name} of {low:g}, {middle:g}, {high:g}, which is impossible"
+    for name, share in evidence.reasons.items():
+        if not 0 <= share <= 1.01:
+            return f"evidence with a share of {share:g} for {name!r:.40}; possible is 0 to 1"
+    for name, seconds in evidence.throttled.items():
+        if not 0 <= seconds <= LONGEST:
+            return f"evidence with {seconds:g} s of throttling by {name!r:.40}; possible is 0 to {LONGEST:g}"
+    return None
+
+
+def _impossible_energy(energy: EnergyFile) -> str | None:
+    for name, value in (("energy", energy.joules), ("uncertainty", energy.uncertainty), ("window", energy.window)):
+        if value is not None and not 0 <= value <= _MOST:
+            return f"an {name} of {value:g}; possible is 0 to {_MOST:g}"
+    return None

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.record.boards import boards_together
+from prism_bench.record.identity import boards_together
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run.record_builder import combined, record_order, seconds_of
 

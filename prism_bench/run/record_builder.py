@@ -11,7 +11,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.io import project
 from prism_bench.io.files import default_folder
 from prism_bench.record import identity
-from prism_bench.record.boards import boards_in
+from prism_bench.record.identity import boards_in
 from prism_bench.record.measurement import Measurement, merged
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.peer import PeerFacts

@@ -10,8 +10,7 @@ from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure import ClockGate
 from prism_bench.monitor import Blind, Rules, Sampler, energy_per_launch, remarks
 from prism_bench.monitor.nvml import DeviceLost
-from prism_bench.record.evidence import Energy, Evidence
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Energy, Evidence, Measurement
 from prism_bench.spec.metric import MEASURED
 from prism_bench.units import time_text
 

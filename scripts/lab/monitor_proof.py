@@ -32,8 +32,7 @@ from prism_bench.monitor import Sampler, sampling, watched
 from prism_bench.monitor.devices import by_uuid, devices
 from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.probe import Probe
-from prism_bench.record.evidence import Energy
-from prism_bench.record.measurement import Sample
+from prism_bench.record.measurement import Energy, Sample
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.watcher import DeviceWatcher
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lab.record_mutations import Mutation, mutations
-from prism_bench.record.ranges import LONGEST, SHORTEST
+from prism_bench.record.schema import LONGEST, SHORTEST
 
 DAMAGED = "20261105T000000Z-damaged.json.gz"
 

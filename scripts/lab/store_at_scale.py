@@ -25,7 +25,7 @@ import numpy
 
 from lab import trend_at_scale
 from prism_bench.io.workers.child import environment
-from prism_bench.record.check import checked
+from prism_bench.record.schema import checked
 from prism_bench.record.store import details, parquet
 from prism_bench.record.store.columns import PointBlock, block
 from prism_bench.record.store.points import points_in

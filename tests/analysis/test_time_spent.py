@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from prism_bench.analysis.choice import with_cases
 from prism_bench.analysis.time_spent import time_spent, window_seconds
-from prism_bench.record.evidence import Evidence
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Evidence, Measurement
 from tests.report.synthetic import case_result, record_of
 
 SPENT = {

@@ -8,8 +8,7 @@ import pytest
 from prism_bench.analysis.gate.checks import of_budgets
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.uncertainty import interval_of
-from prism_bench.record.evidence import Energy
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Energy, Measurement
 from prism_bench.report.json_view import view
 from prism_bench.spec.metric import Budget
 from tests.analysis.gate.test_outcome import catalogue

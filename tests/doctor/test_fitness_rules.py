@@ -7,8 +7,7 @@ import pytest
 from prism_bench.doctor.fitness import RULES, FitnessFacts, GpuReading, ProbedKernel, judged_fitness
 from prism_bench.doctor.fitness.noise_rules import figures
 from prism_bench.monitor.reading import Process
-from prism_bench.record.evidence import Evidence
-from prism_bench.record.measurement import Sample
+from prism_bench.record.measurement import Evidence, Sample
 
 VALUES = {
     "sm_clock": 345e6, "max_sm_clock": 1.98e9, "clock_reasons": 1.0, "power": 75.0, "power_limit": 700.0,

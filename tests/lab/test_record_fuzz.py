@@ -13,7 +13,7 @@ from prism_bench.cli import main
 from prism_bench.errors import ResultsError
 from prism_bench.io.strict_json import json_text
 from prism_bench.record import store
-from prism_bench.record.check import checked
+from prism_bench.record.schema import checked
 from prism_bench.record.store.points import points_in
 from prism_bench.record.store.records import text_at
 from prism_bench.workflows.csv_table import table_text

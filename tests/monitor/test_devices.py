@@ -7,7 +7,7 @@ from prism_bench.monitor.board import board_facts
 from prism_bench.monitor.devices import by_uuid, chosen, devices, visible
 from prism_bench.monitor.nvml import opened
 from prism_bench.monitor.probe import Probe
-from prism_bench.record.boards import host_digest
+from prism_bench.record.identity import host_digest
 
 FIRST, SECOND = "GPU-11111111-2222-3333-4444-555555555555", "GPU-99999999-2222-3333-4444-555555555555"
 SLICE = "MIG-aaaaaaaa-2222-3333-4444-555555555555"

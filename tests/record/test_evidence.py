@@ -2,8 +2,7 @@
 
 import json
 
-from prism_bench.record.evidence import Energy, Evidence, plain_energy, plain_evidence
-from prism_bench.record.measurement import Measurement, merged
+from prism_bench.record.measurement import Energy, Evidence, Measurement, merged, plain_energy, plain_evidence
 from prism_bench.record.run_record import decode_measurement, encode_measurement
 
 SEEN = Evidence(

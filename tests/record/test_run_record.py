@@ -9,8 +9,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.record import store
-from prism_bench.record.evidence import Energy, Evidence
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Energy, Evidence, Measurement
 from prism_bench.record.run_record import decode, decode_measurement, encode, encode_measurement
 from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, record_of
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import read
-from prism_bench.record.evidence import Energy
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Energy, Measurement
 from prism_bench.report.cells import BEFORE, times_text
 from prism_bench.report.terminal.case_table import case_table
 from prism_bench.spec.metric import Budget

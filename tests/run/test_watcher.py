@@ -9,8 +9,7 @@ import pytest
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.monitor import Rules
 from prism_bench.monitor.nvml import DeviceLost
-from prism_bench.record.evidence import Evidence
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Evidence, Measurement
 from prism_bench.run.watcher import DeviceWatcher
 
 WELL = Evidence(0.3, 6, spans={"sm_clock": (1.9e9, 1.98e9, 1.98e9)})

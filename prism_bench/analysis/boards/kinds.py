@@ -11,7 +11,7 @@ from prism_bench.analysis.boards.factors import BoardFactor, BoardModel
 from prism_bench.analysis.boards.known import KnownBoards
 from prism_bench.analysis.boards.observed import machines_of
 from prism_bench.analysis.distributions import binomial_tail
-from prism_bench.record.boards import BoardTable
+from prism_bench.record.identity import BoardTable
 from prism_bench.record.store import History
 
 # Kernels that every board measures in every run, by what limits them: the `ceiling` of their specs.

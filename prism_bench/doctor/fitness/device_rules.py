@@ -7,7 +7,7 @@ from statistics import median
 
 from prism_bench.doctor.fitness.facts import FitnessFacts, FitnessProblem
 from prism_bench.monitor.quantities import HARMFUL, reasons_in
-from prism_bench.record.evidence import CLOCK_SHARE
+from prism_bench.record.measurement import CLOCK_SHARE
 from prism_bench.units import bytes_text, rate_text, share_text
 
 HOT = 80.0  # degrees Celsius, for devices that do not report where heat slows them down

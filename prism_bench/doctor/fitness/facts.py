@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from prism_bench.monitor.reading import Process
-from prism_bench.record.evidence import Evidence
-from prism_bench.record.measurement import Sample
+from prism_bench.record.measurement import Evidence, Sample
 
 Severity = Literal["no", "unknown", "care"]  # the gravest first
 Kind = Literal["small", "bandwidth"]  # a kernel of a few microseconds; one that is bound by memory

@@ -17,8 +17,8 @@ from prism_bench.io.foreign_files import bytes_of
 from prism_bench.io.strict_json import json_text
 from prism_bench.record.identity import slug, timestamp
 from prism_bench.record.measurement import Measurement
-from prism_bench.record.ranges import LONGEST, SHORTEST
 from prism_bench.record.run_record import IMPORTED, CaseResult, RunRecord, decode_case, encode_case
+from prism_bench.record.schema import LONGEST, SHORTEST
 from prism_bench.units import count_text
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.IGNORECASE)

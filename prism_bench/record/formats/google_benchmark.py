@@ -21,8 +21,8 @@ from prism_bench.record.formats.foreign import (
     record,
     timing,
 )
-from prism_bench.record.ranges import LONGEST, SHORTEST
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.schema import LONGEST, SHORTEST
 from prism_bench.units import count_text
 
 BACKEND = "google-benchmark"

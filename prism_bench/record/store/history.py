@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from prism_bench.errors import ExtraMissing, ResultsError
 from prism_bench.io.extras import is_installed, without
-from prism_bench.record.check import checked
 from prism_bench.record.identity import Owner
 from prism_bench.record.raw_source import is_present
 from prism_bench.record.run_record import RunRecord, encode
+from prism_bench.record.schema import checked
 from prism_bench.record.store import cache
 from prism_bench.record.store.columns import PointBlock, PointTable, block, together
 from prism_bench.record.store.commits import CommitOrder

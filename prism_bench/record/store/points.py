@@ -10,10 +10,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from prism_bench.io.strict_json import json_line
-from prism_bench.record.boards import BoardTable, uuids_of
-from prism_bench.record.identity import Owner, environment_of
-from prism_bench.record.ranges import impossible_beside_times, impossible_times
-from prism_bench.record.schema import CaseFile, CodeFile, MeasurementFile, RecordFile
+from prism_bench.record.identity import BoardTable, Owner, environment_of, uuids_of
+from prism_bench.record.schema import (
+    CaseFile,
+    CodeFile,
+    MeasurementFile,
+    RecordFile,
+    impossible_beside_times,
+    impossible_times,
+)
 from prism_bench.record.store.decimals import shown
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
@@ -32,7 +37,7 @@ _MOST, _HIGHEST_CLOCK = 2**31 - 1, 1e30  # what the types of the columns hold
 class Facts:
     """Facts of a record: whose, when and under which circumstances its points were measured.
 
-    `boards` are the record's entries of its GPUs (see `boards`). `anchors` are what several GPUs measured for
+    `boards` are the record's entries of its GPUs (see `record.identity`). `anchors` are what several GPUs measured for
     themselves, of which the points have what they have in common: {UUID: {case: {metric: median in seconds}}}.
     `committed` is the commit's time in ISO 8601; `guessed` names the facts that an imported file does not have.
     """

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TypedDict
 
-from prism_bench.record.evidence import Evidence, Span
+from prism_bench.record.measurement import Evidence, Span
 from prism_bench.record.run_record import RunRecord
 
 COLUMNS = 160  # of a picture; a run has thousands of windows

@@ -11,7 +11,7 @@ from rich.text import Text
 from prism_bench.doctor.fitness import Fitness
 from prism_bench.doctor.fitness.noise_rules import LEAST_SAMPLES, figures, summary
 from prism_bench.monitor.quantities import reasons_in
-from prism_bench.record.evidence import plain_evidence
+from prism_bench.record.measurement import plain_evidence
 from prism_bench.units import bytes_text, rate_text, share_text
 
 _HEADINGS = {

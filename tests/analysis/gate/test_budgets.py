@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from prism_bench.analysis.gate.budgets import budget_verdicts
 from prism_bench.analysis.summary import summary_rows
-from prism_bench.record.evidence import Energy
+from prism_bench.record.measurement import Energy
 from prism_bench.spec.kernel import Variant
 from prism_bench.spec.metric import Budget
 from tests.report.synthetic import case_result, measurement, record_of

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from prism_bench.record.check import checked
 from prism_bench.record.run_record import encode
+from prism_bench.record.schema import checked
 from prism_bench.record.store import cache, read_history, save
 from prism_bench.record.store.columns import block, together
 from prism_bench.record.store.history import History

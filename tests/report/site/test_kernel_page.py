@@ -12,7 +12,7 @@ from prism_bench.compilation import disassembly
 from prism_bench.compilation.code import Resources
 from prism_bench.compilation.disassembly import CompiledEntry
 from prism_bench.compilation.listing import read_listing
-from prism_bench.record.evidence import Evidence
+from prism_bench.record.measurement import Evidence
 from prism_bench.report.site.measured import drawn_measurement, measurement_views
 from prism_bench.workflows.why_of import why_of
 from tests.compilation.test_code_difference import LISTINGS

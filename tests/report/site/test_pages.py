@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.record import store
-from prism_bench.record.evidence import Evidence
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Evidence, Measurement
 from prism_bench.report.site import build_site
 from prism_bench.report.site.page import MENU
 from prism_bench.report.templating import ratio_path

@@ -9,7 +9,7 @@ from prism_bench.analysis.bounds.profile_table import newest_counted
 from prism_bench.errors import UsageError
 from prism_bench.extensions.fusion.benefit import Sources, chains_of, ledgers
 from prism_bench.extensions.fusion.benefit.saving import CLOCKS
-from prism_bench.record.evidence import Energy
+from prism_bench.record.measurement import Energy
 from prism_bench.workflows.traffic import CaseTraffic
 from tests.extensions.fusion.benefit.toy_chain import (
     AFTER,
