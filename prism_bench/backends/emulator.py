@@ -21,8 +21,8 @@ from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
 from prism_bench.emulator.request import LaunchRequest, three
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
-from prism_bench.io.extras import host_special
 from prism_bench.io.files import writable_cache
+from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import CUDA, Array, Edge, KernelSpec, Launch, Zero

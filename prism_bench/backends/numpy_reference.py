@@ -9,7 +9,7 @@ import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable
 from prism_bench.backends.host import WallTimedRunnable
-from prism_bench.io.extras import host_special
+from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.units import bytes_text

@@ -13,7 +13,7 @@ from prism_bench.cli.help import GROUPS, ConfiguredCommand, GroupedHelp
 from prism_bench.cli.options.output import complain, guarded_output, os_words, refuse_empty
 from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed, offered
-from prism_bench.io.extras import extras_named
+from prism_bench.io.installation import extras_named
 from prism_bench.io.interrupts import guarded
 from prism_bench.record import raw_source
 

@@ -38,7 +38,7 @@ def command(
 
     Ends with 2 where nothing could be judged. Unmeasured budgets count as neither met nor missed.
     """
-    from prism_bench.io.cycles import no_collection
+    from prism_bench.io.documents import no_collection
     from prism_bench.report.gate import delivery
     from prism_bench.report.gate.files import write_files
     from prism_bench.workflows.judging import judged

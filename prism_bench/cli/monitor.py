@@ -8,7 +8,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from prism_bench.cli import options
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 
 if TYPE_CHECKING:
     from prism_bench.monitor.csv_file import CsvFile

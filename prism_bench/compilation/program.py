@@ -23,8 +23,8 @@ from prism_bench.compilation.nvcc import compile_by_nvcc, nvcc_version
 from prism_bench.compilation.prebuilt import prebuilt_code
 from prism_bench.compilation.toolchain import Toolchain, is_prebuilt, toolchain_of
 from prism_bench.errors import CompilationFailed
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
-from prism_bench.io.strict_json import json_text
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")

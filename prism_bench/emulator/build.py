@@ -22,7 +22,7 @@ from prism_bench.emulator.compiler import (
 )
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.io import files
-from prism_bench.io.locks import lock
+from prism_bench.io.files import lock
 
 _PRELUDE = "cuda_on_cpu.h"
 _CALLS_OF_MODE = {"fast": 0, "race": 1, "address": 2}  # that the sanitizer itself has in each object file

@@ -1,14 +1,24 @@
-"""JSON files that may come from anywhere: read within limits of size, nesting and memory, compressed or not.
+"""Documents: JSON and other files that may come from anywhere, read within limits; JSON text, written strictly.
 
-Every reader of our own files goes through here, so that a damaged or hostile file costs little and is named.
+Every reader of our own files goes through here, so that a damaged or hostile file costs little and is named: limits are
+of size, nesting and memory, compressed or not. Files of other programs are read whole and within a limit of size.
+
+`json_text` and its neighbours are the only place that writes JSON for files, standard output and other programs. JSON
+has neither infinities nor NaN. Such a value becomes null, and another field, `<name>_reason`, gives the cause. Outputs
+of kernels that are infinite or NaN are words (`inf`, `nan`) in a record, and stay so.
 """
 
+import gc
 import gzip
+import json
+import math
 import os
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
@@ -147,3 +157,138 @@ def _chunks(data: bytes) -> Iterator[bytes]:
         yield chunk
     if unpacking.unused_data.strip(b"\0"):
         raise gzip.BadGzipFile("something follows its end")
+
+
+LARGEST_FOREIGN = 256_000_000  # bytes; a file of a thousand profiled launches with all metrics has some 50 million
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+
+
+def bytes_of(path: Path, what: str, largest: int = LARGEST_FOREIGN) -> bytes:
+    """Return the content of the file; a ResultsError where it cannot be read as `what` or exceeds the limit."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(largest + 1)
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        raise ResultsError(f"{path}: not readable as {what}: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > largest:
+        raise ResultsError(f"{path}: more than {largest / 1e6:.0f} MB, the limit for {what}")
+    return data
+
+
+def table_text_of(path: Path, what: str) -> str:
+    r"""Return the text of a table without its byte order mark; bytes that are no UTF-8 are shown as `\xff`.
+
+    A ResultsError also where its last line has no end: a cell of it may be cut.
+    """
+    text = bytes_of(path, what).decode("utf-8-sig", "backslashreplace")
+    if text and not text.endswith("\n"):
+        raise ResultsError(f"{path}: the last line has no end, so the {what} is cut; export it again")
+    return text
+
+
+def whole_number(text: str, place: str) -> int:
+    """Return the number in the text, digits and nothing else; a ResultsError names the place of any other text."""
+    if not _WHOLE.fullmatch(text):
+        raise ResultsError(f"{place} is {text!r:.40}, not a whole number")
+    return int(text)
+
+
+@runtime_checkable
+class _ArrayLike(Protocol):
+    """A scalar or an array of NumPy, or of a library like it."""
+
+    def tolist(self) -> Any:
+        """Return the value as Python's own numbers and lists."""
+        ...
+
+
+def json_text(value: object, *, indent: int | None = None, sort_keys: bool = False) -> str:
+    """Return the value as strict JSON, compact without `indent`; see the module for what JSON cannot hold."""
+    form: dict[str, Any] = {"indent": indent, "sort_keys": sort_keys, "allow_nan": False}
+    form["separators"] = (",", ":") if indent is None else None
+    try:
+        return json.dumps(value, default=_other, **form)
+    except (ValueError, TypeError):  # a float that is not finite, or a key that is no text
+        return json.dumps(plain(value), **form)
+
+
+def quoted(text: str) -> str:
+    """Return the text as a string of JSON that YAML and TOML read alike, which know no pairs of surrogates."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def json_line(value: object) -> str:
+    """Return JSON for our own processes, or to compare values by; infinities and NaN stay what they are."""
+    return json.dumps(value, default=str)
+
+
+def _other(value: object) -> Any:
+    """Return NumPy's scalars and arrays as numbers and lists, anything else as text."""
+    return value.tolist() if isinstance(value, _ArrayLike) else str(value)
+
+
+def plain(value: object) -> Any:
+    """Return the value in JSON's own types: null where a float is not finite, text where no type fits."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return _object(cast("Mapping[object, object]", value))
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one) for one in cast("Iterable[object]", value)]
+    if isinstance(value, _ArrayLike):
+        return plain(value.tolist())
+    return str(value)
+
+
+def _object(value: Mapping[object, object]) -> dict[str, Any]:
+    """Return the object, with a reason for every value in which a float became null."""
+    made: dict[str, Any] = {}
+    for key, one in value.items():
+        made[str(key)] = plain(one)
+        reason = _reason(one)
+        if reason and f"{key}_reason" not in value:
+            made[f"{key}_reason"] = reason
+    return made
+
+
+def _reason(value: object) -> str | None:
+    """Return why the value, or some of a list's, is null; None if nothing is. Objects inside have other reasons."""
+    value = value.tolist() if isinstance(value, _ArrayLike) else value
+    odd = [one for one in _floats(value) if not math.isfinite(one)]
+    if not odd:
+        return None
+    words = " and ".join(sorted({_word(one) for one in odd}))
+    return words if isinstance(value, float) else f"{len(odd)} null: {words}"
+
+
+def _floats(value: object) -> Iterator[float]:
+    """Yield the float itself, or those of a list of lists; whatever has a `tolist` is such a list."""
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, list | tuple | set | frozenset):
+        for one in cast("Iterable[object]", value):
+            yield from _floats(one)
+    elif isinstance(value, _ArrayLike):
+        yield from _floats(value.tolist())
+
+
+def _word(value: float) -> str:
+    return "not a number" if math.isnan(value) else "infinite" if value > 0 else "minus infinite"
+
+
+@contextmanager
+def no_collection() -> Generator[None]:
+    """Disable the cycle collector in the block, in which it would search everything again and again."""
+    wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if wanted:
+            gc.enable()

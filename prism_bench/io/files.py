@@ -1,4 +1,13 @@
-"""Files that are written whole or not at all, JSON files with a schema, and the folders of a catalogue."""
+"""Files: written whole or not at all, JSON files with a schema, folders of a catalogue, temporary files and locks.
+
+A complete file is made from a temporary one. A writer holds a lock on its temporary file, which the system takes back
+when the writer ends, however it ends. So a temporary file without a lock has no writer any more, and a later writer
+removes it. Windows neither moves nor removes an open file: there the writer closes it, and has ended where the file is
+a day old.
+
+`fcntl` has locks on POSIX, `msvcrt` on Windows. Nothing else of the package imports one of the two when it is loaded,
+so that it can be imported on any system.
+"""
 
 import errno
 import hashlib
@@ -6,19 +15,26 @@ import json
 import os
 import re
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from errno import EEXIST
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from prism_bench.errors import CacheUnavailable, ResultsError
+from prism_bench.io import interrupts
 from prism_bench.io.documents import as_kind, json_of
-from prism_bench.io.temporaries import written_beside
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 _Kind = TypeVar("_Kind")
 _PACKAGE = Path(__file__).resolve().parents[1]
+ENDING = ".prism-tmp"  # of a temporary file
 CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
 GENERATED = "generated"  # kernels/<family>/generated: sources that a program wrote, whose specs are in the family
 
@@ -26,6 +42,12 @@ GENERATED = "generated"  # kernels/<family>/generated: sources that a program wr
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
 _PLAIN_NAME = re.compile(r"(?=.{1,100}\Z)[A-Za-z0-9_][A-Za-z0-9_.+=,@-]*")
 _LONGEST_PREFIX, _LONGEST_PATH = 60, 1000
+
+_CLOSED = os.name == "nt"  # whether a file is closed before it is moved or removed
+_DAY = 86400.0
+_LOCK_FILE = ".lock"  # in a folder, where folders cannot be opened
+_PAUSE = 0.05  # seconds between two attempts to lock
+_cleaned: set[Path] = set()  # folders, by this process
 
 
 def family_folder(source: Path) -> Path:
@@ -115,7 +137,7 @@ def create_file(path: Path, data: bytes) -> None:
     """Create the file `path` with `data`, whole or not at all; raise FileExistsError where there is one already."""
     with written_beside(path, data) as temporary:
         if not _moved_to_free(temporary, path):
-            raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def create_first(paths: Iterable[Path], data: bytes) -> Path:
@@ -130,7 +152,7 @@ def create_first(paths: Iterable[Path], data: bytes) -> Path:
                 temporaries[path.parent] = stack.enter_context(written_beside(path, data))
             if _moved_to_free(temporaries[path.parent], path):
                 return path
-    raise FileExistsError(EEXIST, os.strerror(EEXIST), "every path that was offered")
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), "every path that was offered")
 
 
 class OwnFile:
@@ -280,3 +302,111 @@ def four_digits(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [four_digits(one) for one in cast("Iterable[object]", value)]
     return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+@contextmanager
+def written_beside(path: Path, data: bytes | Iterable[bytes]) -> Generator[Path]:
+    """Yield a complete temporary file in the folder of `path`; remove it unless it was moved.
+
+    Of `data` in pieces each is written as soon as it is made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.parent not in _cleaned:
+        _cleaned.add(path.parent)
+        remove_stale(path.parent)
+    temporary, file = _locked(path)
+    with file:
+        try:
+            for piece in (data,) if isinstance(data, bytes) else data:
+                file.write(piece)
+            file.flush()
+            os.chmod(temporary, 0o644)
+            if _CLOSED:
+                file.close()
+            yield temporary
+        finally:
+            if _CLOSED:
+                file.close()
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_folder(prefix: str, inside: Path | str | None = None) -> Generator[Path]:
+    """Yield a new folder `inside` another, by default that of the system; remove it at the end with all that it has.
+
+    A signal waits while the folder is made: who would remove it is known only afterwards.
+    """
+    made = None
+    try:
+        with interrupts.held():
+            made = tempfile.TemporaryDirectory(prefix=prefix, dir=inside)
+        yield Path(made.name)
+    finally:
+        if made:
+            made.cleanup()
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove the temporary files in `folder` whose writers have ended; what cannot be removed stays."""
+    for stale in folder.glob(f".*{ENDING}"):
+        with suppress(OSError):
+            if not _CLOSED:
+                with stale.open("rb") as file:
+                    lock_now(file.fileno())
+                    stale.unlink()
+            elif time.time() - stale.stat().st_mtime > _DAY:
+                stale.unlink()
+
+
+def _locked(path: Path) -> tuple[Path, BinaryIO]:
+    """Create a file next to `path` and lock it; create another one if a cleaner took it for stale before that."""
+    while True:
+        prefix = f".{path.name[:_LONGEST_PREFIX]}."
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=ENDING)
+        file = os.fdopen(handle, "wb")
+        if _CLOSED:
+            return Path(name), file
+        with suppress(OSError):  # where the file system has no locks nothing is taken for stale either
+            lock_now(handle)
+        if os.fstat(handle).st_nlink:
+            return Path(name), file
+        file.close()
+
+
+def lock_now(descriptor: int) -> None:
+    """Lock the open file; raise a BlockingIOError where another one has its lock, an OSError where there are none."""
+    if fcntl:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        _lock_first_byte(descriptor)
+
+
+def lock(descriptor: int) -> None:
+    """Lock the open file, and wait for that as long as another one has its lock."""
+    is_locked = False
+    while not is_locked:
+        try:
+            if fcntl:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            else:
+                _lock_first_byte(descriptor)
+            is_locked = True
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+
+
+def opened_folder(folder: Path) -> int:
+    """Return a descriptor whose lock is the folder's: of the folder itself, or of a file in it on Windows."""
+    if fcntl:
+        return os.open(folder, os.O_RDONLY)
+    return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT)
+
+
+def _lock_first_byte(descriptor: int) -> None:
+    """Lock the first byte of a file in place of the whole: Windows locks ranges, even beyond the end."""
+    windows: Any = import_module("msvcrt")
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    try:
+        windows.locking(descriptor, windows.LK_NBLCK, 1)
+    except PermissionError as error:  # that is how it reports a lock of another one
+        raise BlockingIOError(*error.args) from error

@@ -1,24 +1,27 @@
-"""Installation of this package: where pip got it from, and the command that adds an extra from the same source.
+"""Installation of this package: where pip got it from, and the extras that the default installation leaves out.
 
 `prism-bench` on the package index is another project, with our import name. Its name is in no command that this program
-prints or writes: `pip_install` and `InstallSource` make all of them.
+prints or writes: `pip_install` and `InstallSource` make all of them. An extra comes from where the package came from.
 """
 
 import json
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
+from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import prism_bench
+from prism_bench.errors import ExtraMissing
 
 DISTRIBUTION = "prism-gpu-bench"
 TAKEN = "prism-bench"  # the distribution of another project, which installs the folder prism_bench, too
@@ -126,3 +129,52 @@ def git_output(folder: Path, *words: str) -> str:
         done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
         return done.stdout.strip() if done.returncode == 0 else ""
     return ""
+
+
+# What is imported, and the extra of this package that installs it.
+EXTRAS: Mapping[str, str] = MappingProxyType({
+    "asv": "asv", "asv_runner": "asv", "matplotlib": "plots", "scipy": "scipy", "pyarrow": "parquet",
+    "prometheus_client": "monitor", "kernel_tuner": "tune", "dask": "fleet", "distributed": "fleet",
+    "dask_jobqueue": "fleet-slurm", "asyncssh": "fleet-ssh",
+})  # fmt: skip
+
+NOT_INSTALLED = re.compile(r"is not installed; pip install [^;]*\[")
+
+
+@contextmanager
+def extras_named(*, anywhere: bool = False) -> Generator[None]:
+    """Raise an ExtraMissing, which names the extra, where a library of an extra cannot be imported."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in EXTRAS:
+            raise
+        raise ExtraMissing(without(name, anywhere=anywhere)) from error
+
+
+def is_installed(module: str) -> bool:
+    """Return whether the library can be found, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def without(module: str, *, anywhere: bool = False) -> str:
+    """Return that the library is not installed, and how to get it."""
+    return f"{module} is not installed; {pip_install(EXTRAS[module], anywhere=anywhere)}"
+
+
+class _LateModule(ModuleType):
+    """A module of an extra that is imported when something of it is first used."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with extras_named(anywhere=True):  # a reference asks: the reason is kept in a record
+            return getattr(import_module(self.__name__), name)
+
+
+# SciPy's special functions for arrays of NumPy: most references use none of them, and need no SciPy.
+host_special: ModuleType = _LateModule("scipy.special")

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import cache_folder
-from prism_bench.io.strict_json import json_text
 from prism_bench.record.run_record import CaseResult
 
 RING = 10_000

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from prism_bench.errors import ResultsError, unknown
-from prism_bench.io.foreign_files import table_text_of
+from prism_bench.io.documents import table_text_of
 from prism_bench.units import count_text
 
 TABLE = "metric_support.csv"

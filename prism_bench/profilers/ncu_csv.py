@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.foreign_files import table_text_of, whole_number
+from prism_bench.io.documents import table_text_of, whole_number
 from prism_bench.profilers import numbers
 from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue, ProfilerAdvice
 from prism_bench.units import count_text

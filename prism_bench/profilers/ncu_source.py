@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.foreign_files import table_text_of
+from prism_bench.io.documents import table_text_of
 
 # Samples of an instruction, as versions of ncu title them.
 _SAMPLES = ("Warp Stall Sampling (All Samples)", "Warp Stall Sampling (All Cycles)", "# Samples")

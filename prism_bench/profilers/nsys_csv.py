@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.foreign_files import table_text_of, whole_number
+from prism_bench.io.documents import table_text_of, whole_number
 from prism_bench.profilers import numbers
 from prism_bench.profilers.nsys_checks import MOST_DEVICES
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 from prism_bench.profilers.nsys_checks import LATEST, LONGEST, MOST_DEVICES
 from prism_bench.profilers.timeline import GRAPH, KERNEL, Calls, Ranges, Timeline, Work
 

@@ -13,7 +13,7 @@ from prism_bench.api.inspected import CRITERION, TimedCallable, measured
 from prism_bench.api.versus import alternated
 from prism_bench.backends import open_backend
 from prism_bench.errors import UsageError
-from prism_bench.io.locks import lock
+from prism_bench.io.files import lock
 from prism_bench.measure import ClockGate
 from prism_bench.record.measurement import Measurement, merged
 from prism_bench.run.measuring import measure_metric

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import PrismBenchError
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.pytest_plugin.clocks import FunctionClock, open_clock
 from prism_bench.pytest_plugin.kernels import copy_ceiling, kernel_tested
 from prism_bench.pytest_plugin.measuring import Measuring

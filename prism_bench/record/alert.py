@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ from typing import Any, get_args
 
 from prism_bench import display
 from prism_bench.errors import UsageError
-from prism_bench.io.cycles import no_collection
-from prism_bench.io.extras import extras_named
+from prism_bench.io.documents import no_collection
+from prism_bench.io.installation import extras_named
 from prism_bench.record.identity import Owner, environment_of, uuids_of
 from prism_bench.record.measurement import Energy, Evidence, Measurement, packed, plain_energy, plain_evidence, whole
 from prism_bench.record.schema import (

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.handle import START_SECONDS, WorkerEnvironment
 from prism_bench.io.workers.process import EventWorker, WorkerDied
 from prism_bench.run.places import HERE

@@ -10,7 +10,7 @@ import numpy as np
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.element_words import unwritten_words
-from prism_bench.io.extras import host_special
+from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case
 from prism_bench.spec.correctness import Allowance
 from prism_bench.spec.inputs import InputArray

@@ -20,7 +20,7 @@ from prism_bench.backends import open_backend
 from prism_bench.backends.cuda.device import open_cupy
 from prism_bench.backends.cuda.peers.library_state import import_ahead
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.child import end_with
 from prism_bench.io.workers.events import WorkerEvent
 from prism_bench.monitor import watched

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from prism_bench.errors import UsageError
-from prism_bench.io.files import is_bundled
-from prism_bench.io.temporaries import temporary_folder
+from prism_bench.io.files import is_bundled, temporary_folder
 
 _USUAL = ("main", "master", "trunk", "develop")  # default branches, where the repository does not name its own
 _UNTRACKED = "?? "  # how git's list begins a file that it does not know

@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from prism_bench.errors import SpecError
-from prism_bench.io.extras import extras_named
+from prism_bench.io.installation import extras_named
 
 _Result = TypeVar("_Result")
 

@@ -17,7 +17,7 @@ from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io import interrupts
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.child import environment
 from prism_bench.profilers import metrics, ncu, ncu_csv, ncu_source, tools
 from prism_bench.profilers.chips import Chip, chip_of

@@ -19,7 +19,7 @@ from typing import TypedDict
 from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.profilers.cupti import ActivityCollector
 from prism_bench.profilers.timeline_file import save
 from prism_bench.spec.case import Case

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.child import environment
 from prism_bench.profilers import nsys, nsys_csv, nsys_sqlite, timeline_file, tools
 from prism_bench.profilers.cupti import injection_library

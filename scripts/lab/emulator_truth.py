@@ -17,7 +17,7 @@ from lab import REPOSITORY
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.catalogue import built_in
-from prism_bench.io.extras import host_special
+from prism_bench.io.installation import host_special
 from prism_bench.io.interrupts import allowed, held
 from prism_bench.io.saving import Due, Saver
 from prism_bench.io.workers.child import end_with_parent

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from lab import REPOSITORY
 from lab.record_fuzz import Answer, Ask, Findings, FuzzBench, fuzz
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import default_folder
-from prism_bench.io.strict_json import json_text
 from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text

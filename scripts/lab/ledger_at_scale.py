@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prism_bench.analysis.bounds.ledger import ledger
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.child import environment
 from prism_bench.profilers import nsys_sqlite
 

@@ -25,8 +25,8 @@ from lab import REPOSITORY
 from prism_bench.backends import Runnable, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid, PrismBenchError
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import write_atomically
-from prism_bench.io.strict_json import json_text
 from prism_bench.measure import ClockGate, Criterion
 from prism_bench.monitor import Sampler, sampling, watched
 from prism_bench.monitor.devices import by_uuid, devices

@@ -21,7 +21,7 @@ from lab.sanitize_worker import SanitizeOrder, swept_cases
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import PrismBenchError
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.child import environment
 from prism_bench.profilers import sanitizer, tools
 from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words

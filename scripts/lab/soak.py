@@ -20,8 +20,8 @@ from random import Random
 from lab import REPOSITORY
 from lab.soak_job import results_of
 from prism_bench.errors import ResultsError
+from prism_bench.io.files import ENDING
 from prism_bench.io.saving import INTERVAL
-from prism_bench.io.temporaries import ENDING
 from prism_bench.io.workers.child import children_of, environment
 from prism_bench.record import store
 from prism_bench.units import count_text

@@ -20,7 +20,7 @@ from lab import REPOSITORY
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.child import environment
 from prism_bench.profilers.failures import last_words
 from prism_bench.units import count_text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.io import temporaries
+from prism_bench.io import files
 from prism_bench.io.saving import INTERVAL
 from prism_bench.io.workers.child import environment
 from tests.cli.conftest import TOYS
@@ -43,8 +43,8 @@ def disk(monkeypatch, tmp_path):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(dir))
             return really(dir=dir, **more)
 
-    really, disk = temporaries.tempfile.mkstemp, Disk()
-    monkeypatch.setattr(temporaries.tempfile, "mkstemp", disk.mkstemp)
+    really, disk = files.tempfile.mkstemp, Disk()
+    monkeypatch.setattr(files.tempfile, "mkstemp", disk.mkstemp)
     monkeypatch.setenv(INTERVAL, "0")
     return disk
 

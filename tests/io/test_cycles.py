@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from prism_bench.io.cycles import no_collection
+from prism_bench.io.documents import no_collection
 
 
 def test_it_is_paused_and_resumed():

@@ -15,8 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from prism_bench.errors import ExtraMissing
-from prism_bench.io.extras import EXTRAS, extras_named, host_special
-from prism_bench.io.installation import pip_install
+from prism_bench.io.installation import EXTRAS, extras_named, host_special, pip_install
 from prism_bench.record import store
 from prism_bench.record.identity import COMMIT
 
@@ -60,7 +59,7 @@ sys.meta_path.insert(0, Absent())
 # Runs commands one after the other.
 SCRIPT = """
 import contextlib, importlib, io, json, pkgutil, sys, warnings
-from prism_bench.io.extras import EXTRAS
+from prism_bench.io.installation import EXTRAS
 from prism_bench.record.identity import COMMIT
 
 def ran(words):

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from prism_bench.io import interrupts
+from prism_bench.io.files import temporary_folder
 from prism_bench.io.interrupts import allowed, guarded, held
-from prism_bench.io.temporaries import temporary_folder
 from prism_bench.io.workers.child import environment
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

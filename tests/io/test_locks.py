@@ -7,9 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.io import locks, temporaries
-from prism_bench.io.files import write_atomically
-from prism_bench.io.temporaries import ENDING, remove_stale
+from prism_bench.io import files
+from prism_bench.io.files import ENDING, remove_stale, write_atomically
 
 
 def _windows_locking(descriptor, kind, count):
@@ -24,43 +23,43 @@ def _windows_locking(descriptor, kind, count):
 @pytest.fixture(params=["posix", "windows"])
 def system(request, monkeypatch):
     if request.param == "windows":
-        monkeypatch.setattr(locks, "fcntl", None)
+        monkeypatch.setattr(files, "fcntl", None)
         monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=_windows_locking, LK_NBLCK=7))
     return request.param
 
 
 def test_a_lock_is_taken_once_and_given_back(system, tmp_path):
     with (tmp_path / "file").open("w") as one, (tmp_path / "file").open("w") as other:
-        locks.lock(one.fileno())
+        files.lock(one.fileno())
         with pytest.raises(BlockingIOError):
-            locks.lock_now(other.fileno())
+            files.lock_now(other.fileno())
         one.close()
-        locks.lock_now(other.fileno())
+        files.lock_now(other.fileno())
 
 
 def test_a_folder_has_a_lock(system, tmp_path):
-    one, other = locks.opened_folder(tmp_path), locks.opened_folder(tmp_path)
-    locks.lock_now(one)
+    one, other = files.opened_folder(tmp_path), files.opened_folder(tmp_path)
+    files.lock_now(one)
     with pytest.raises(BlockingIOError):
-        locks.lock_now(other)
+        files.lock_now(other)
     os.close(one)
-    locks.lock_now(other)
+    files.lock_now(other)
     os.close(other)
     assert (["lock"] if system == "windows" else []) == [path.name.strip(".") for path in tmp_path.iterdir()]
 
 
 def test_a_lock_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks, "fcntl", None)
+    monkeypatch.setattr(files, "fcntl", None)
     monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=_windows_locking, LK_NBLCK=7))
     with (tmp_path / "file").open("w") as one, (tmp_path / "file").open("w") as other:
-        locks.lock_now(one.fileno())
-        monkeypatch.setattr(locks.time, "sleep", lambda seconds: one.close())
-        locks.lock(other.fileno())
+        files.lock_now(one.fileno())
+        monkeypatch.setattr(files.time, "sleep", lambda seconds: one.close())
+        files.lock(other.fileno())
         assert one.closed
 
 
 def test_files_are_closed_before_they_are_moved_where_the_system_asks_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(temporaries, "_CLOSED", True)
+    monkeypatch.setattr(files, "_CLOSED", True)
     old, young = (tmp_path / f".{name}{ENDING}" for name in ("old", "young"))
     for path in (old, young):
         path.write_text("of a writer that was killed")

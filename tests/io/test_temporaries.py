@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from prism_bench.io import temporaries
-from prism_bench.io.files import create_file, create_first, write_atomically
-from prism_bench.io.temporaries import ENDING, remove_stale, written_beside
+from prism_bench.io import files
+from prism_bench.io.files import ENDING, create_file, create_first, remove_stale, write_atomically, written_beside
 from prism_bench.io.workers.child import environment
 
 WRITER = """
@@ -28,7 +27,7 @@ FILES = {
 @pytest.fixture(autouse=True)
 def another_process(monkeypatch):
     """What a process cleaned once it does not look at again."""
-    monkeypatch.setattr(temporaries, "_cleaned", set())
+    monkeypatch.setattr(files, "_cleaned", set())
 
 
 def left(folder):
@@ -64,7 +63,7 @@ def test_what_is_not_ours_stays(tmp_path):
 
 
 def test_a_file_that_was_taken_for_stale_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
-    lock, seen = temporaries.lock_now, []
+    lock, seen = files.lock_now, []
 
     def late(file):
         if not seen:
@@ -72,6 +71,6 @@ def test_a_file_that_was_taken_for_stale_before_it_was_locked_is_made_again(tmp_
             seen[0].unlink()
         lock(file)
 
-    monkeypatch.setattr(temporaries, "lock_now", late)
+    monkeypatch.setattr(files, "lock_now", late)
     write_atomically(tmp_path / "record", b"y")
     assert (1, ["record"]) == (len(seen), left(tmp_path))

@@ -11,7 +11,7 @@ from lab.record_mutations import mutations
 
 from prism_bench.cli import main
 from prism_bench.errors import ResultsError
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 from prism_bench.record import store
 from prism_bench.record.schema import checked
 from prism_bench.record.store.points import points_in

@@ -245,9 +245,9 @@ def test_a_damaged_table_of_counters_is_named(tmp_path, text, words):
 
 
 def test_a_file_above_the_limit_is_refused(tmp_path, monkeypatch):
-    from prism_bench.io import foreign_files
+    from prism_bench.io import documents
 
-    monkeypatch.setattr(foreign_files.bytes_of, "__defaults__", (10,))
+    monkeypatch.setattr(documents.bytes_of, "__defaults__", (10,))
     path = tmp_path / "large.csv"
     path.write_text(WHOLE)
     with pytest.raises(ResultsError, match="the limit for CSV of ncu"):

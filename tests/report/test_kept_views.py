@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from prism_bench.analysis import rivals
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
 from prism_bench.report.json_view import view

@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from prism_bench.analysis.compare.comparable import SOFTWARE, value_settings
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts
 

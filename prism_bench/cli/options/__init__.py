@@ -12,9 +12,9 @@ from rich.text import Text
 
 from prism_bench.catalogue import Catalogue, default_folder, of_project
 from prism_bench.io import project
-from prism_bench.io.extras import NOT_INSTALLED
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import CACHE_REFUSED, is_bundled
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.installation import NOT_INSTALLED
 from prism_bench.record.run_record import RunRecord
 from prism_bench.spec.workload import LABELS
 

@@ -21,8 +21,8 @@ from prism_bench.compilation.python_source import python_hash, python_texts
 from prism_bench.compilation.toolchain import is_prebuilt, toolchain_of
 from prism_bench.compilation.tools import measured_resources
 from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import cache_errors, cache_folder, family_folder, write_atomically
-from prism_bench.io.strict_json import json_text
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.launch import Instance, LaunchCard

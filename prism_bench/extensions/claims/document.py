@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 
 FORMAT, SCHEMA = "prism-bench claim", 1
 LARGEST = 2_000_000  # bytes of a claim

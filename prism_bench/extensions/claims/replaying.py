@@ -27,7 +27,7 @@ from prism_bench.extensions.claims.measuring import (
 from prism_bench.extensions.claims.packing import case_in, catalogue_at, contents_of
 from prism_bench.extensions.claims.replay_checks import ReplaySide, SideChecks
 from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay, ReplayCheck
-from prism_bench.io.temporaries import temporary_folder
+from prism_bench.io.files import temporary_folder
 from prism_bench.record import identity
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run import PROTOCOL, Progress

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.extensions.claims.fetching import fetched_next_to
-from prism_bench.io.temporaries import temporary_folder
+from prism_bench.io.files import temporary_folder
 
 MINISIGN, SIGSTORE = "minisign", "sigstore"
 SUFFIXES = {MINISIGN: ".minisig", SIGSTORE: ".sigstore.json"}

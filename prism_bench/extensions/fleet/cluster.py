@@ -9,7 +9,7 @@ from typing import Any
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.extensions.fleet.spec import FleetSpec
-from prism_bench.io.extras import extras_named
+from prism_bench.io.installation import extras_named
 from prism_bench.monitor.devices import devices, visible
 from prism_bench.monitor.nvml import opened as nvml_opened
 

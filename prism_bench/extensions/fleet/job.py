@@ -14,8 +14,7 @@ from tempfile import gettempdir
 from typing import Any, TypedDict
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.files import path_part
-from prism_bench.io.locks import lock
+from prism_bench.io.files import lock, path_part
 from prism_bench.monitor.devices import VISIBLE, devices, visible
 from prism_bench.monitor.nvml import opened
 

@@ -10,8 +10,8 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_to_ptx, nvrtc_version, source_hash
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion.declarations import Declaration, declares
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import GENERATED, spec_file, write_atomically
-from prism_bench.io.strict_json import json_text
 from prism_bench.spec.case import Device
 
 ARCHITECTURE = "90"

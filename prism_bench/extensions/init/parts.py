@@ -14,8 +14,8 @@ from prism_bench.catalogue.load import require_definition
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.init.writing import DRAFT, LeftFile, PlannedFile
 from prism_bench.io import project
+from prism_bench.io.documents import quoted
 from prism_bench.io.installation import git_output, pip_install, published_source
-from prism_bench.io.strict_json import quoted
 from prism_bench.run.worktree import default_branch
 
 if TYPE_CHECKING:

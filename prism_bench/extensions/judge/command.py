@@ -68,8 +68,8 @@ def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> N
     """Write the verdict as JSON and as a page to the files that are given."""
     from prism_bench.extensions.judge.page import page_html
     from prism_bench.extensions.judge.view import verdict_json
+    from prism_bench.io.documents import json_text
     from prism_bench.io.files import write_atomically
-    from prism_bench.io.strict_json import json_text
 
     if page:
         write_atomically(page, page_html(verdict).encode())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends import Backend
-from prism_bench.io.extras import host_special
+from prism_bench.io.installation import host_special
 from prism_bench.run.verification import KnownReference, compare_outputs, passed
 from prism_bench.spec.case import Case
 

@@ -13,7 +13,7 @@ from prism_bench.errors import unknown
 from prism_bench.extensions.judge.host_state import folder_prefix
 from prism_bench.extensions.judge.identity import headers_folder, task_hash
 from prism_bench.extensions.judge.submission import Submission
-from prism_bench.io.temporaries import temporary_folder
+from prism_bench.io.files import temporary_folder
 from prism_bench.spec.kernel import CUDA, KernelSpec
 
 

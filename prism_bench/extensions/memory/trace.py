@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.memory.tracker import Tracked, Tracker
-from prism_bench.io.documents import json_of
+from prism_bench.io.documents import json_of, json_text
 from prism_bench.io.files import write_atomically
-from prism_bench.io.strict_json import json_text
 
 SCHEMA = 1
 _LARGEST = 1 << 62

@@ -11,7 +11,7 @@ from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow
 from prism_bench.extensions.persistent.executor import Executor
 from prism_bench.extensions.persistent.record import GRAPH, LAUNCH, ItemSpread, ItemTimes
-from prism_bench.io.cycles import no_collection
+from prism_bench.io.documents import no_collection
 from prism_bench.spec.case import Case
 
 WARM_UP = 100

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.events import JsonObject, WorkerEvent
 from prism_bench.io.workers.handle import WorkerEnvironment
 from prism_bench.io.workers.process import EventWorker, WorkerDied, WorkerPlace

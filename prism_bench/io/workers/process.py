@@ -8,7 +8,7 @@ from threading import Thread
 from typing import IO
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.io.workers.events import NoEvent, WorkerEvent, decode_event
 from prism_bench.io.workers.handle import START_SECONDS, WorkerEnvironment, WorkerProcess
 from prism_bench.record.run_record import Status

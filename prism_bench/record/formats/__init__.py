@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 from prism_bench.errors import ResultsError, unknown
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 from prism_bench.record.formats import asv_in, google_benchmark, kernelbench, nvbench, tritonbench
 from prism_bench.record.formats.foreign import ODD, Imported, StatedFacts, read_json
 from prism_bench.record.run_record import RunRecord, encode

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import bytes_of, json_text
 from prism_bench.io.files import confined
-from prism_bench.io.foreign_files import bytes_of
-from prism_bench.io.strict_json import json_text
 from prism_bench.record.identity import slug, timestamp
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import IMPORTED, CaseResult, RunRecord, decode_case, encode_case

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.foreign_files import bytes_of, whole_number
+from prism_bench.io.documents import bytes_of, whole_number
 from prism_bench.record.formats.foreign import (
     Imported,
     ImportedRows,

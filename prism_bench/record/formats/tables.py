@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prism_bench.errors import ExtraMissing, ResultsError
-from prism_bench.io.extras import without
 from prism_bench.io.files import write_atomically
+from prism_bench.io.installation import without
 
 if TYPE_CHECKING:
     import pandas

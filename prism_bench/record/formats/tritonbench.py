@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.foreign_files import bytes_of
+from prism_bench.io.documents import bytes_of
 from prism_bench.record.formats.foreign import Imported, ImportedRows, case, number, record, timing
 from prism_bench.record.run_record import CaseResult
 

@@ -15,8 +15,8 @@ from io import BufferedReader
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.extras import is_installed
 from prism_bench.io.files import cache_folder
+from prism_bench.io.installation import is_installed
 from prism_bench.record.store.columns import PointBlock
 from prism_bench.record.store.shards import Listing, ShardFolder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prism_bench.errors import ExtraMissing, ResultsError
-from prism_bench.io.extras import is_installed, without
+from prism_bench.io.installation import is_installed, without
 from prism_bench.record.identity import Owner
 from prism_bench.record.raw_source import is_present
 from prism_bench.record.run_record import RunRecord, encode

@@ -17,8 +17,8 @@ import numpy
 import orjson
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.extras import extras_named
 from prism_bench.io.files import write_atomically
+from prism_bench.io.installation import extras_named
 from prism_bench.record.store.columns import Column, PointBlock, smallest_kind
 from prism_bench.record.store.decimals import counted, seconds, units_of
 from prism_bench.record.store.details import DISTURBED, PROCESSES, QUARTILES, READ

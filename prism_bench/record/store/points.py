@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.record.identity import BoardTable, Owner, environment_of, uuids_of
 from prism_bench.record.schema import (
     CaseFile,

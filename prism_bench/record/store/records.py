@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.documents import content_of
+from prism_bench.io.documents import content_of, json_text
 from prism_bench.io.files import OwnFile, create_file, path_part, write_atomically
-from prism_bench.io.strict_json import json_text
 from prism_bench.record.raw_source import copy_of
 from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
 

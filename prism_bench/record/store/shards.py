@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.locks import lock_now, opened_folder
+from prism_bench.io.files import lock_now, opened_folder
 from prism_bench.record.store import parquet
 from prism_bench.record.store.columns import PointBlock
 from prism_bench.record.store.parquet import ShardPart, ShardRecord

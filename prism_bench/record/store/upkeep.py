@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.extras import is_installed
+from prism_bench.io.installation import is_installed
 from prism_bench.record.store import cache, parquet
 from prism_bench.record.store.columns import PointBlock
 from prism_bench.record.store.commits import CommitOrder

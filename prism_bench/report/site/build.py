@@ -9,7 +9,7 @@ from typing import Any
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.io.cycles import no_collection
+from prism_bench.io.documents import no_collection
 from prism_bench.record import store
 from prism_bench.record.store import History
 from prism_bench.report.machine import backend_name

@@ -5,7 +5,7 @@ Where the documentation is next to the site, the page loads its index as well; `
 
 from collections.abc import Iterable
 
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 from prism_bench.report.site.page import Page
 
 FILE = "data/search.js"

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 
 _LIST = "site.json"  # which files of the folder are the site's: everything else in it is somebody else's
 _FIRST_PAGE = "index.html"

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.judge.batch import open_gpus
-from prism_bench.io.temporaries import temporary_folder
+from prism_bench.io.files import temporary_folder
 from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
 from prism_bench.monitor.devices import VISIBLE
 from prism_bench.workflows.csv_table import write_table

@@ -24,8 +24,8 @@ from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.io.files import temporary_folder
 from prism_bench.io.interrupts import guarded
-from prism_bench.io.temporaries import temporary_folder
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.units import count_text

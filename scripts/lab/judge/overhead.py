@@ -21,9 +21,9 @@ from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, 
 from prism_bench.extensions.judge.hidden import drawn_secret
 from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
 from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.io.documents import json_text
+from prism_bench.io.files import temporary_folder
 from prism_bench.io.interrupts import guarded
-from prism_bench.io.strict_json import json_text
-from prism_bench.io.temporaries import temporary_folder
 from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
 from prism_bench.units import count_text
 from prism_bench.workflows.csv_table import write_table

@@ -8,8 +8,8 @@ import msgspec
 
 from prism_bench.errors import BackendUnavailable, ProfilerError
 from prism_bench.extensions.judge.referee.watch import TOOL
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import write_atomically
-from prism_bench.io.strict_json import json_text
 from prism_bench.monitor.devices import devices, visible
 from prism_bench.monitor.nvml import DeviceLost, opened
 from prism_bench.profilers.tools import find

@@ -7,7 +7,7 @@ import pytest
 from prism_bench.analysis.bounds.code_against import code_against
 from prism_bench.analysis.bounds.profile_table import Counted
 from prism_bench.analysis.bounds.why import Fix, why, why_in
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.measure.limits import Limits
 from prism_bench.record.run_record import RunRecord
 from prism_bench.report.why import why_json

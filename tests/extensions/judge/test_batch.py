@@ -16,7 +16,7 @@ from prism_bench.extensions.judge.command import command
 from prism_bench.extensions.judge.submission import Submission, identity_of, read_submission
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.extensions.judge.view import verdict_json
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 from tests.extensions.judge.verdicts import RIGHT, WRONG
 
 HERE = Path(__file__).parent

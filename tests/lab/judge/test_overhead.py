@@ -12,7 +12,7 @@ from lab.judge.overhead import main
 from lab.judge.sized_trial import SizedJudge
 
 from prism_bench.extensions.judge.verdict import JudgedTime, JudgeVerdict
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 
 FOLDER = Path(__file__).parent / "ranking"
 STEPS = {"machine code for sm_90": 1.0, "emulator, fast, forward": 2.0, "GPU, kernel: launches": 3.0, "GPU, peers": 0.5}

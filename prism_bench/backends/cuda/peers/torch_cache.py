@@ -8,8 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from prism_bench.io.files import writable_cache
-from prism_bench.io.locks import lock
+from prism_bench.io.files import lock, writable_cache
 from prism_bench.monitor.visible_gpu import cache_of_gpu
 from prism_bench.spec.peer import Form
 

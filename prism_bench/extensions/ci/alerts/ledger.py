@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.documents import json_of
+from prism_bench.io.documents import json_of, json_text
 from prism_bench.io.files import write_atomically
-from prism_bench.io.strict_json import json_text
 from prism_bench.record.alert import Alert
 
 # A current alert is sent again when it is worse by more than this than when it was sent last.

@@ -17,7 +17,7 @@ from email.message import Message
 from typing import Any
 from urllib.parse import urlsplit
 
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 from prism_bench.units import count_text
 
 _AGAIN = (408, 425, 429)  # and every 5xx: the receiver's trouble, not the message's

@@ -10,9 +10,9 @@ from typing import Any
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extensions.ci.asv_runs.commits import commits
 from prism_bench.extensions.ci.asv_runs.ledger import entered, read
+from prism_bench.io.documents import json_text
 from prism_bench.io.files import path_part, write_atomically
 from prism_bench.io.installation import pip_install
-from prism_bench.io.strict_json import json_text
 from prism_bench.record import store
 
 CONFIGURATION = "asv.conf.json"

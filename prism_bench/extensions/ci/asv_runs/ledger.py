@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import json_line
 from prism_bench.io.files import write_atomically
-from prism_bench.io.strict_json import json_line
 from prism_bench.record.run_record import RunRecord
 
 _TOOLS = ("driver", "nvrtc", "numpy")

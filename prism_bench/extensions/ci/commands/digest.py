@@ -52,7 +52,7 @@ def command(
 
 def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
     """Return the context of each machine, and the newest files that could not be used."""
-    from prism_bench.io.cycles import no_collection
+    from prism_bench.io.documents import no_collection
     from prism_bench.record import store
     from prism_bench.report.site.context import contexts
     from prism_bench.report.site.newest import newest_of_each

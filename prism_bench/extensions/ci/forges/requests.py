@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from prism_bench.errors import ForgeError
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 
 TIMEOUT = 20.0  # seconds of one attempt
 ATTEMPTS = 4

@@ -21,9 +21,8 @@ from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extensions.ci.keeping.names import is_kept
 from prism_bench.extensions.ci.keeping.storage import Storage
 from prism_bench.extensions.ci.keeping.targets import Content, HistoryState, Keep
-from prism_bench.io.documents import as_kind
+from prism_bench.io.documents import as_kind, json_line, json_text
 from prism_bench.io.files import path_part
-from prism_bench.io.strict_json import json_line, json_text
 
 MARKER, SCHEMA = "prism-bench-history.json", 1
 _MARK = json_line({"what": "history of nightly runs of Prism Bench", "schema": SCHEMA}).encode() + b"\n"

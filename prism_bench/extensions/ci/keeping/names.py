@@ -5,8 +5,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.io.files import confined
-from prism_bench.io.temporaries import ENDING
+from prism_bench.io.files import ENDING, confined
 from prism_bench.record.store.records import in_order, numbered
 from prism_bench.record.store.shards import ENDING as SHARD
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.io.files import confined, create_file
+from prism_bench.io.files import ENDING, confined, create_file
 from prism_bench.io.installation import pip_install
-from prism_bench.io.temporaries import ENDING
 
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from prism_bench.errors import UsageError
 from prism_bench.extensions.ci.keeping.base import own_folder
-from prism_bench.io.files import path_part
-from prism_bench.io.locks import lock_now
+from prism_bench.io.files import lock_now, path_part
 
 KEPT_LOGS = 20
 

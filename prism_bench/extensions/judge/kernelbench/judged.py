@@ -14,7 +14,7 @@ from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.extensions.judge.view import verdict_json
-from prism_bench.io.strict_json import json_text
+from prism_bench.io.documents import json_text
 
 
 def judge_problem(submission: Path, problem: Path, sizes: Mapping[str, int] | None = None) -> JudgeVerdict:

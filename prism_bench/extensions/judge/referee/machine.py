@@ -10,8 +10,7 @@ from pathlib import Path
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.referee.messages import FactsAnswer
-from prism_bench.io.files import cache_folder, writable_cache, write_atomically
-from prism_bench.io.locks import lock
+from prism_bench.io.files import cache_folder, lock, writable_cache, write_atomically
 from prism_bench.monitor.devices import by_uuid, devices
 from prism_bench.monitor.nvml import DeviceLost, opened
 from prism_bench.monitor.probe import Probe
