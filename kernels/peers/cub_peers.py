@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.spec import LIBRARIES, AnyArray, kept_build, nvrtc_version
+from prism_bench.backends import kept_build
+from prism_bench.compilation import nvrtc_version
+from prism_bench.spec import LIBRARIES, AnyArray
 
 
 def workspace_bound(algorithm: Callable[..., Any], **arguments: Any) -> Callable[[], None]:

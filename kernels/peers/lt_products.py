@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from prism_bench.spec import kept_choice
+from prism_bench.backends import kept_choice
 
 Epilogue = Literal["", "relu", "gelu"]  # GELU in the tanh form
 

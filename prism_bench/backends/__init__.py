@@ -5,9 +5,10 @@ from importlib import import_module
 from pathlib import Path
 
 from prism_bench.backends.base import Backend, Runnable
+from prism_bench.backends.peer_cache import kept_build, kept_choice
 from prism_bench.errors import BackendUnavailable, unknown
 
-__all__ = ["Backend", "Runnable", "names", "open_backend", "open_default"]
+__all__ = ["Backend", "Runnable", "kept_build", "kept_choice", "names", "open_backend", "open_default"]
 
 _HERE = Path(__file__).parent
 _OPENS = re.compile(r"^(def|from \S+ import) open_backend\b", re.MULTILINE)

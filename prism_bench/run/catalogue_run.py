@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from prism_bench.backends.cuda.peers.cache import forget_kept_choices
 from prism_bench.backends.cuda.peers.torch_cache import forget_choices
+from prism_bench.backends.peer_cache import forget_kept_choices
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io import interrupts

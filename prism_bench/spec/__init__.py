@@ -9,30 +9,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prism_bench.backends.cuda.peers.cache import kept_build, kept_choice
-    from prism_bench.compilation.program import nvrtc_version
     from prism_bench.spec.arguments import Array
-    from prism_bench.spec.array_types import AnyArray, ArrayModule
-    from prism_bench.spec.domain import Domain, as_drawn, interval, nonnegative, positive, real, whole
-    from prism_bench.spec.host_plan import Device
-    from prism_bench.spec.inputs import ONE_BY_ONE, Fill, Runs
-    from prism_bench.spec.libraries import LIBRARIES
-    from prism_bench.spec.peer import Peer
+    from prism_bench.spec.case import Device
+    from prism_bench.spec.inputs import (
+        ONE_BY_ONE,
+        AnyArray,
+        ArrayModule,
+        Domain,
+        Fill,
+        Runs,
+        as_drawn,
+        interval,
+        nonnegative,
+        positive,
+        real,
+        whole,
+    )
+    from prism_bench.spec.peer import LIBRARIES, Peer
     from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance
 
 _HOMES = {
     "spec.arguments": ("Array",),
-    "spec.array_types": ("AnyArray", "ArrayModule"),
-    "spec.domain": ("Domain", "as_drawn", "interval", "nonnegative", "positive", "real", "whole"),
-    "spec.host_plan": ("Device",),
-    "spec.inputs": ("ONE_BY_ONE", "Fill", "Runs"),
-    "spec.libraries": ("LIBRARIES",),
-    "spec.peer": ("Peer",),
+    "spec.case": ("Device",),
+    "spec.inputs": (
+        "ONE_BY_ONE", "AnyArray", "ArrayModule", "Domain", "Fill", "Runs", "as_drawn", "interval", "nonnegative",
+        "positive", "real", "whole",
+    ),
+    "spec.peer": ("LIBRARIES", "Peer"),
     "spec.tolerance": ("UNIT_ROUNDOFF", "Tolerance"),
-    # for peers that build code or choose an algorithm
-    "backends.cuda.peers.cache": ("kept_build", "kept_choice"),
-    "compilation.program": ("nvrtc_version",),
-}
+}  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -50,10 +55,7 @@ __all__ = [
     "Tolerance",
     "as_drawn",
     "interval",
-    "kept_build",
-    "kept_choice",
     "nonnegative",
-    "nvrtc_version",
     "positive",
     "real",
     "whole",

@@ -12,7 +12,7 @@ from statistics import median
 
 from lab import REPOSITORY
 from lab.imports import FLOORS, circles, edges, modules
-from prism_bench.io.strict_json import json_line
+from prism_bench.io.documents import json_line
 from prism_bench.units import count_text
 
 SHORT = 8  # lines of a private function that is better inline where it is used once

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.backends.cuda.peers.cache import forget_kept_choices, kept_build, kept_choice
+from prism_bench.backends.peer_cache import forget_kept_choices, kept_build, kept_choice
 from prism_bench.monitor.visible_gpu import VISIBLE
 
 

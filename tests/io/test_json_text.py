@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.io.strict_json import json_line, json_text
+from prism_bench.io.documents import json_line, json_text
 
 HOUSE = Path(__file__).resolve().parents[2]
 # Who may write JSON otherwise: literals of other languages, asv's results (which have NaN), a schema that refuses NaN,
 # damaged files, and data for the site's own scripts, whose numbers orjson makes null.
 OWN_WAYS = {
-    "strict_json.py": "json.dumps", "fusion/literals.py": "json.dumps", "analysis/gate/baselines.py": "json.dumps",
-    "report/asv/results.py": "json.dumps", "files.py": "json.dumps", "store/parquet.py": "orjson.dumps",
-    "report/site/page.py": "orjson.dumps", "report/site/sides.py": "orjson.dumps",
-    "report/site/series_data.py": "orjson.dumps", "lab/bending.py": "json.dumps",
-    "lab/record_mutations.py": "json.dumps", "lab/record_fuzz.py": "json.dumps",
+    "io/documents.py": "json.dumps", "io/files.py": "json.dumps",
+    "analysis/gate/baselines.py": "json.dumps", "report/asv/results.py": "json.dumps",
+    "record/store/parquet.py": "orjson.dumps", "report/site/page.py": "orjson.dumps",
+    "report/site/sides.py": "orjson.dumps", "report/site/series_data.py": "orjson.dumps",
 }  # fmt: skip
 
 
@@ -85,4 +84,4 @@ def test_json_is_written_in_one_place():
         text = path.read_text().replace(allowed, "") if allowed else path.read_text()
         found += [str(path)] if "json.dumps(" in text else []
         assert not allowed or allowed in path.read_text(), f"{path} needs no exception any more"
-    assert [] == found, "these write JSON themselves: use prism_bench.io.strict_json"
+    assert [] == found, "these write JSON themselves: use prism_bench.io.documents"

@@ -23,8 +23,8 @@ from prism_bench.extensions.judge.spec_card import spec_card, write_submission
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.spec.card import CardParameter, LaunchCard
 from prism_bench.spec.case import Case, Device
+from prism_bench.spec.launch import CardParameter, LaunchCard
 from tests.built_in import CATALOGUE
 from tests.extensions.judge.fake_device import FakeDevice
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from prism_bench.backends.cuda.peers.cache import kept_build
 from prism_bench.backends.cuda.peers.torch_forms import inner
 from prism_bench.backends.cuda.peers.torch_trace import Operators, operators_of
+from prism_bench.backends.peer_cache import kept_build
 from prism_bench.spec import byname
 from prism_bench.spec.case import Case
 from prism_bench.spec.peer import AUTOTUNED_LABELS, COMPILED_FORMS, Form, Peer, form_name
