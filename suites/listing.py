@@ -56,7 +56,7 @@ def _content() -> str:
     digest, catalogue = hashlib.sha256(), CHECKOUT / (configured_catalogue() or "kernels")
     package = find_spec("prism_bench")
     installed = [] if (CHECKOUT / "prism_bench").is_dir() or not package else [Path(package.origin or "")]
-    for path in sorted([*catalogue.glob("*/*.py"), *CHECKOUT.glob("prism_bench/**/*.py"), *installed]):
+    for path in sorted([*catalogue.rglob("*.py"), *CHECKOUT.glob("prism_bench/**/*.py"), *installed]):
         digest.update(
             f"{path.name if path in installed else path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes()
         )

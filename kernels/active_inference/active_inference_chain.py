@@ -29,13 +29,13 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, Tolerance
 
-from ..include.active_inference_peers import jax_chain, torch_chain
-from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of
-from ..include.gaussian import at_least, divergence, likelihood_size, log_likelihood, spreads
-from ..include.gemv import launches as products
-from ..include.gemv import splits as product_splits
-from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, project_blocks, sum_launch
-from ..include.xla_peers import by_xla
+from ..include.arrays.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, project_blocks, sum_launch
+from ..include.entropy.gaussian import at_least, divergence, likelihood_size, log_likelihood, spreads
+from ..include.products.gemv import launches as products
+from ..include.products.gemv import splits as product_splits
+from ..include.sums.column_sums import LANES, derived, derived_by_lanes, lanes_of
+from ..peers.active_inference_peers import jax_chain, torch_chain
+from ..peers.xla_peers import by_xla
 
 # Memory-bound by J, which is most of the bytes at S1: there fusion saves little but launches, at S0 all but one launch.
 # Thirteen launches, five (`partial`) and one (`full`) come closer to the memory's rate in this order.

@@ -1,4 +1,4 @@
-#include "gaussian.cuh"
+#include "entropy/gaussian.cuh"
 
 template <class T>
 __global__ void ai_accuracy(const T* error, const T* precision, T* components, long long m) {

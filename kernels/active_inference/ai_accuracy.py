@@ -11,8 +11,8 @@ import numpy as np
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Scalar, Size, Workload, reduction
 from prism_bench.spec import AnyArray, Array, Tolerance
 
-from ..include.gaussian import OBSERVATIONS, edges, likelihood_size, log_likelihood, spreads
-from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
+from ..include.arrays.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
+from ..include.entropy.gaussian import OBSERVATIONS, edges, likelihood_size, log_likelihood, spreads
 
 # Bound by memory: 12 bytes an observation at the copy rate; one logarithm.
 launch = launch_map("ai_accuracy<{}>", "m")

@@ -1,4 +1,4 @@
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 // next[i] = mu[i] + kappa gradient[i]; next may be mu.
 template <class T>

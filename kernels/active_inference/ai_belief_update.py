@@ -5,8 +5,8 @@ from typing import Any
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Scalar, Size, Variant, Workload, reduction
 from prism_bench.spec import AnyArray, Array, ArrayModule, Tolerance
 
-from ..include.gaussian import STATES, edges, spreads
-from ..include.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.arrays.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.entropy.gaussian import STATES, edges, spreads
 
 # Bound by memory: 12 bytes a state at the copy rate.
 launch = launch_map("ai_belief_update<{}>", arguments=("mu", "gradient", "mu", "kappa", "n"))

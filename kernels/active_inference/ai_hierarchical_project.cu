@@ -1,4 +1,4 @@
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 /// 16 bytes of the level, repeated without end, from index `from` on; READ where those of the level are packets too.
 template <bool READ, class T>

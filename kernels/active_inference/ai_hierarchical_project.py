@@ -6,7 +6,7 @@ from typing import Any
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact
 from prism_bench.spec import AnyArray, Array, ArrayModule
 
-from ..include.map_arrays import NUMBERS, in_double, project_blocks
+from ..include.arrays.map_arrays import NUMBERS, in_double, project_blocks
 
 # Memory-bound with 16 bytes at a time. With single floats instruction issue was the bottleneck; doubles were
 # memory-bound.

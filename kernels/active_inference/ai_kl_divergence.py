@@ -11,8 +11,8 @@ import numpy as np
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Scalar, Size, Workload, reduction
 from prism_bench.spec import AnyArray, Array, ArrayModule, Tolerance
 
-from ..include.gaussian import LEAST, STATES, divergence, edges, spreads
-from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
+from ..include.arrays.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
+from ..include.entropy.gaussian import LEAST, STATES, divergence, edges, spreads
 
 # Memory-bound: 20 bytes a state at the copy rate. Doubles as well, close to the limit of instruction issue, with half
 # of an SM's warps (58 registers).

@@ -1,4 +1,4 @@
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 template <class T>
 __global__ void ai_precision_weight(const T* precision, const T* error, T* weighted, long long m) {

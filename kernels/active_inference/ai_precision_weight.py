@@ -3,8 +3,8 @@
 from prism_bench import Budget, In, KernelSpec, Out, Scalar, Size, exact
 from prism_bench.spec import Array
 
-from ..include.gaussian import OBSERVATIONS, edges, spreads
-from ..include.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.arrays.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.entropy.gaussian import OBSERVATIONS, edges, spreads
 
 # Bound by memory: 12 bytes an observation at the copy rate.
 launch = launch_map("ai_precision_weight<{}>", "m")

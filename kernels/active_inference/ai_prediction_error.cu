@@ -1,4 +1,4 @@
-#include "gaussian.cuh"
+#include "entropy/gaussian.cuh"
 
 // error[i] = o[i] - g[i], times precision[i] where WEIGHTED.
 template <class T, bool WEIGHTED>

@@ -3,8 +3,8 @@
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Scalar, Size, Variant, Workload, elementwise
 from prism_bench.spec import Array, Tolerance
 
-from ..include.gaussian import OBSERVATIONS, edges, spreads
-from ..include.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.arrays.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.entropy.gaussian import OBSERVATIONS, edges, spreads
 
 # Bound by memory: 16 bytes an observation (12 unweighted) at the copy rate.
 weighted, raw = (launch_map(f"ai_prediction_error<{{}}, {form}>", "m") for form in ("true", "false"))

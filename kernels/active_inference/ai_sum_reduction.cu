@@ -1,4 +1,4 @@
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 // total = sum of x[i], in an order fixed by the grid.
 template <class T>

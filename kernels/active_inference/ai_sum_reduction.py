@@ -6,9 +6,9 @@ from typing import Any
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Scalar, Size, Workload, reduction
 from prism_bench.spec import Array, Peer, Tolerance
 
-from ..include import cub_peers
-from ..include.gaussian import STATES, edges
-from ..include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
+from ..include.arrays.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
+from ..include.entropy.gaussian import STATES, edges
+from ..peers import cub_peers
 
 # Memory-bound at S2, latency-bound at S1: a thread had one load in flight, six times over. Whole batches of four, eight
 # to a thread, are faster; the launch is a good part of what remains.

@@ -1,4 +1,4 @@
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 // velocity[i] = (now[i] - before[i]) / dt.
 template <class T>

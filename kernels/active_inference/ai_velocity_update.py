@@ -3,8 +3,8 @@
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Scalar, Size, Workload, elementwise
 from prism_bench.spec import Array, Tolerance
 
-from ..include.gaussian import STATES, edges
-from ..include.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.arrays.map_arrays import MAP_TUNE, in_double, launch_map
+from ..include.entropy.gaussian import STATES, edges
 
 # Bound by memory: 12 bytes a state at the copy rate.
 launch = launch_map("ai_velocity_update<{}>")

@@ -1,4 +1,4 @@
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 __device__ inline float multiply(float a, float b) { return a * b; }
 

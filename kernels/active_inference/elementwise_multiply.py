@@ -8,8 +8,8 @@ import numpy as np
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
 from prism_bench.spec import Peer
 
-from ..include import cub_peers
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
+from ..peers import cub_peers
 
 # Bound by memory: 12 bytes an element at the copy rate, one instruction.
 

@@ -1,5 +1,5 @@
-#include "logarithms.cuh"
-#include "row_sums.cuh"
+#include "entropy/logarithms.cuh"
+#include "sums/row_sums.cuh"
 
 /// Complexity D(q||p) and accuracy E_q[ln p(o|s)] of this thread's states; what has no mass has no accuracy either.
 /// loglik(x) is the log-likelihood of a state. Where a state is odd, all are taken anew.

@@ -26,7 +26,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, Tolerance, nonnegative
 
-from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
+from ..include.sums.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # Memory-bound: 26 instructions a state. `scalar` as well, with half of an SM's warps (46 registers) to wait for it.
 weights = Fill(

@@ -1,4 +1,4 @@
-#include "gaussian.cuh"
+#include "entropy/gaussian.cuh"
 
 // accuracy = sum of the log-likelihoods of the raw errors o - g, in one pass; WEIGHTED takes precision (o - g) for them.
 template <class T, bool WEIGHTED>

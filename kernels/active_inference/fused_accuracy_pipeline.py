@@ -21,8 +21,8 @@ from prism_bench.extensions.fusion import (
 )
 from prism_bench.spec import AnyArray, Peer
 
-from ..include import cub_peers
-from ..include.gaussian import spreads
+from ..include.entropy.gaussian import spreads
+from ..peers import cub_peers
 
 # Memory-bound: 12 bytes an observation are read once; separate launches move 32. The hand-written form is as fast.
 o, g, precision, error = names("o g precision error")

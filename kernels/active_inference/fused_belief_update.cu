@@ -1,5 +1,5 @@
-#include "column_sums.cuh"
-#include "gaussian.cuh"
+#include "sums/column_sums.cuh"
+#include "entropy/gaussian.cuh"
 
 // next = mu + kappa (J^T (precision (o - g)) + (prior - mu) / variance), the last term where PRIOR; next may be mu. J is
 // read once, errors are weighed on the way.

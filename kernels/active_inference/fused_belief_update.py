@@ -10,7 +10,7 @@ from prism_bench import Workload
 from prism_bench.extensions.fusion import ByHand, ColumnSums, FusionProgram, Input, Map, ProgramForm, fuse, names
 from prism_bench.spec import AnyArray
 
-from ..include.gaussian import spreads
+from ..include.entropy.gaussian import spreads
 
 # Memory-bound by J. Fusion saves launches, not bytes, once J exceeds L2.
 mu, o, g, precision, prior, variance, kappa = names("mu o g precision prior variance kappa")

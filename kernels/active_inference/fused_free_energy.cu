@@ -1,4 +1,4 @@
-#include "gaussian.cuh"
+#include "entropy/gaussian.cuh"
 
 // free energy = complexity - accuracy of one belief, with both parts, in one launch.
 template <class T>

@@ -17,8 +17,8 @@ from prism_bench.extensions.fusion import (
 )
 from prism_bench.spec import AnyArray, Peer
 
-from ..include.gaussian import spreads
-from ..include.xla_peers import by_xla
+from ..include.entropy.gaussian import spreads
+from ..peers.xla_peers import by_xla
 
 # Memory-bound: 16 bytes a state and 12 an observation are read once. Terms without branches and divisions are faster,
 # the hand-written form as fast. In doubles issue slots limit it before DRAM does.

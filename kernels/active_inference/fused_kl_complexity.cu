@@ -1,4 +1,4 @@
-#include "gaussian.cuh"
+#include "entropy/gaussian.cuh"
 
 // complexity = D(q || p) of diagonal Gaussians, summed in one pass.
 template <class T>

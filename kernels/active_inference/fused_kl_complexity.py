@@ -7,8 +7,8 @@ from prism_bench import Workload
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Reduce, divergence, fuse, names
 from prism_bench.spec import AnyArray, Peer
 
-from ..include import cub_peers
-from ..include.gaussian import spreads
+from ..include.entropy.gaussian import spreads
+from ..peers import cub_peers
 
 # Memory-bound: 16 bytes a state are read once; separate launches move 24. Terms without branches and divisions are
 # faster. In doubles issue slots limit it before DRAM does.

@@ -1,5 +1,5 @@
-#include "logarithms.cuh"
-#include "row_sums.cuh"
+#include "entropy/logarithms.cuh"
+#include "sums/row_sums.cuh"
 
 // A NaN is not clipped.
 __device__ inline float at_least(float x, float low) { return x < low ? low : x; }

@@ -27,7 +27,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, nonnegative
 
-from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
+from ..include.sums.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # Memory-bound: 26 instructions a pair.
 weights = Fill(

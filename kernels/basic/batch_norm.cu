@@ -1,6 +1,6 @@
-#include "activations.cuh"
-#include "batch_norm.cuh"
-#include "moments.cuh"
+#include "layers/activations.cuh"
+#include "layers/batch_norm.cuh"
+#include "sums/moments.cuh"
 
 // WIDTH is 4 where the rows of the matrix, or the PLANES, are whole groups of four, else 1.
 template <int WIDTH, bool PLANES>

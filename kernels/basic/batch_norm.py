@@ -27,7 +27,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, nonnegative
 
-from ..include.batch_norm import (
+from ..include.layers.batch_norm import (
     DERIVED,
     GOLDEN,
     IMAGE,

@@ -27,9 +27,10 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, real
 
-from ..include import lt_products, tensor_tile
-from ..include.gemm_tile import PRODUCT_RULE, TILES, Whole, on_tiles
-from ..include.torch_peers import in_tf32
+from ..include.products.gemm_tile import PRODUCT_RULE, TILES, Whole, on_tiles
+from ..include.tensor_cores import tensor_tile
+from ..peers import lt_products
+from ..peers.torch_peers import in_tf32
 
 FINITE = replace(real(), finite=True)  # an infinity is no sum of TF32 or bfloat16
 SIZES = (Size("m"), Size("n"), Size("k"))

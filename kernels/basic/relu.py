@@ -8,7 +8,7 @@ import numpy as np
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Rule, Size, Variant, Workload, exact
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 # Memory-bound: 8 bytes an element at the copy rate, two instructions an element.
 FUNCTORS = {"propagate": "Relu", "zero": "ReluZeroingNan"}

@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "vector_load.cuh"
+#include "layers/activations.cuh"
+#include "arrays/vector_load.cuh"
 
 // The same with the hardware's exponential and division.
 struct SigmoidFast {

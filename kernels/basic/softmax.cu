@@ -1,5 +1,5 @@
-#include "row_items.cuh"
-#include "softmax.cuh"
+#include "layers/row_items.cuh"
+#include "layers/softmax.cuh"
 
 // What turns weights relative to `max` into probabilities. 1 / 0 for a row of -inf, whose probabilities are NaN.
 __device__ inline float norm(float max, MaxSum row, float scale) {

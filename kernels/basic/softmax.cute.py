@@ -12,7 +12,7 @@ import cutlass.cute as cute
 from prism_bench import Launch, Rule, Tune, Variant, Workload, Zero
 from prism_bench.spec import Device
 
-from ..include.cute_rows import WARP, added, block_reduced, higher, load_items, store_items, warp_reduced
+from ..include.languages.cute_rows import WARP, added, block_reduced, higher, load_items, store_items, warp_reduced
 
 INFINITY = float("inf")
 BLOCKS = (256, 128, 64, 32, 512)

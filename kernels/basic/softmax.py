@@ -29,7 +29,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
-from ..include.strong_peers import liger_softmax, quack_softmax
+from ..peers.strong_peers import liger_softmax, quack_softmax
 
 LONGEST_PART = 8192
 BLOCKS = (32, 64, 128, 256)

@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "vector_load.cuh"
+#include "layers/activations.cuh"
+#include "arrays/vector_load.cuh"
 
 struct TanhFast {
     __device__ float operator()(float x) const { return __tanhf(x); }

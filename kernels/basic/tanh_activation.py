@@ -7,7 +7,7 @@ import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 # Memory-bound: 8 bytes an element next to some 30 instructions.
 

@@ -7,8 +7,8 @@ import cutlass.cute as cute
 
 from prism_bench import Launch, Variant, Workload
 
-from ..include.cute_rows import load_group, store_group
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
+from ..include.languages.cute_rows import load_group, store_group
 
 
 @cute.kernel

@@ -5,8 +5,8 @@ import numpy as np
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
 from prism_bench.spec import AnyArray, ArrayModule, Peer
 
-from ..include import cub_peers
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
+from ..peers import cub_peers
 
 
 def launch(n: int, block: int, groups: int) -> Launch:

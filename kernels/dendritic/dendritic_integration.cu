@@ -1,5 +1,5 @@
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // y[n] = mean over branches d of g(s[n, d]). A warp per neuron; AHEAD branches are loaded before the first is summed,
 // and lane d keeps the sum of branch d, so that g is evaluated once for 32 branches.

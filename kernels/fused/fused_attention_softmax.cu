@@ -1,5 +1,5 @@
-#include "attention_streamed.cuh"
-#include "attention_thirds.cuh"
+#include "attention/attention_streamed.cuh"
+#include "attention/attention_thirds.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 

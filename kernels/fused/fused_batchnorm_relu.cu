@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "batch_norm.cuh"
+#include "layers/activations.cuh"
+#include "layers/batch_norm.cuh"
 
 // WIDTH is 4 where the rows of the matrix, or the PLANES, are whole groups of four, else 1.
 template <int WIDTH, bool PLANES>

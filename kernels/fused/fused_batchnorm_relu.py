@@ -9,7 +9,7 @@ from typing import Any
 from prism_bench import Budget, In, InOut, KernelSpec, Out, Rule, Variant, normalising
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.batch_norm import (
+from ..include.layers.batch_norm import (
     DERIVED,
     GOLDEN,
     IMAGE,

@@ -1,5 +1,5 @@
 #include "../pixel/conv2d.cu"
-#include "warpgroup_window.cuh"
+#include "convolution/warpgroup_window.cuh"
 
 // max(W * X, 0) with the cross-correlation of conv2d; NaN stays. Its tiles call `add` with the last tap row when an
 // output is complete, which is where the maximum is taken.

@@ -13,7 +13,7 @@ import numpy as np
 from prism_bench import Budget, Golden, KernelSpec, Variant, Workload, reduction
 from prism_bench.spec import AnyArray, ArrayModule, Peer
 
-from ..include.convolution import (
+from ..include.convolution.convolution import (
     DERIVED_ONE,
     ONE,
     RULES_ONE,
@@ -24,10 +24,10 @@ from ..include.convolution import (
     torch_channels,
     torch_shifts,
 )
-from ..include.convolution_window import in_floats, on_tensor_cores
-from ..include.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
-from ..include.strong_peers import ready
-from ..include.torch_peers import in_tf32
+from ..include.convolution.convolution_window import in_floats, on_tensor_cores
+from ..include.convolution.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
+from ..peers.strong_peers import ready
+from ..peers.torch_peers import in_tf32
 
 
 def reference(

@@ -1,7 +1,7 @@
-#include "launch_overlap.cuh"
-#include "row_items.cuh"
-#include "softmax.cuh"
-#include "vector_load.cuh"
+#include "launches/launch_overlap.cuh"
+#include "layers/row_items.cuh"
+#include "layers/softmax.cuh"
+#include "arrays/vector_load.cuh"
 
 __device__ inline MaxSum no_element() { return {-infinity(), 0.0f}; }
 

@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "layer_norm.cuh"
+#include "layers/activations.cuh"
+#include "layers/layer_norm.cuh"
 
 // WIDTH is 4 where rows begin on 16-byte boundaries, else 1; blocks have THREADS threads at most.
 template <int ITEMS, int WIDTH, int THREADS, class Then>

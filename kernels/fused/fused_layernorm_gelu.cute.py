@@ -5,8 +5,8 @@ import cutlass.cute as cute
 
 from prism_bench import Launch, Variant, Workload
 
-from ..include.cute_norms import launch_rows
-from ..include.layer_norm import ROWS_TUNE, row_constants
+from ..include.languages.cute_norms import launch_rows
+from ..include.layers.layer_norm import ROWS_TUNE, row_constants
 
 
 @cute.jit

@@ -12,7 +12,7 @@ import numpy as np
 from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, Workload, normalising
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.layer_norm import (
+from ..include.layers.layer_norm import (
     ARGUMENTS,
     EDGES,
     ROWS_TUNE,

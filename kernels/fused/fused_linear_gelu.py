@@ -32,12 +32,20 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
-from ..include import lt_products
-from ..include.fused_product import functor_for, linear_of_thirds
-from ..include.gemm_tile import PRODUCT_RULE, Whole, on_tiles
-from ..include.poor_ways import NARROW
-from ..include.strong_peers import NO_EPILOGUE
-from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, on_warpgroups, required
+from ..include.products.fused_product import functor_for, linear_of_thirds
+from ..include.products.gemm_tile import PRODUCT_RULE, Whole, on_tiles
+from ..include.tensor_cores.tensor_tile import (
+    BY_MAPS,
+    TENSOR_RULE,
+    TRIPLE,
+    Operands,
+    on_tensor_tiles,
+    on_warpgroups,
+    required,
+)
+from ..peers import lt_products
+from ..peers.poor_ways import NARROW
+from ..peers.strong_peers import NO_EPILOGUE
 
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
 

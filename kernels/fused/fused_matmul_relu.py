@@ -28,13 +28,10 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
-from ..include import lt_products
-from ..include.bfloat import wide
-from ..include.fused_product import ELEMENTS, arithmetic_of, operand, widest
-from ..include.gemm_tile import PRODUCT_RULE, Whole, on_tiles
-from ..include.poor_ways import NARROW
-from ..include.strong_peers import NO_EPILOGUE, on_bfloats
-from ..include.tensor_tile import (
+from ..include.numbers.bfloat import wide
+from ..include.products.fused_product import ELEMENTS, arithmetic_of, operand, widest
+from ..include.products.gemm_tile import PRODUCT_RULE, Whole, on_tiles
+from ..include.tensor_cores.tensor_tile import (
     TENSOR_RULE,
     WARPGROUPS,
     Operands,
@@ -42,7 +39,10 @@ from ..include.tensor_tile import (
     required,
     warpgroup_tiles,
 )
-from ..include.torch_peers import in_tf32
+from ..peers import lt_products
+from ..peers.poor_ways import NARROW
+from ..peers.strong_peers import NO_EPILOGUE, on_bfloats
+from ..peers.torch_peers import in_tf32
 
 RELU = lt_products.Form(epilogue="relu")
 

@@ -1,6 +1,6 @@
 #include "knn_distances_chebyshev.cu"
-#include "ksg.cuh"
-#include "philox.cuh"
+#include "neighbours/ksg.cuh"
+#include "numbers/philox.cuh"
 
 // Surrogates that keep what z tells of x (Runge 2018): in `orders` of each surrogate, point i gets the x of one of the
 // points nearest to it in z, itself among them, that no other has yet, or of any of them when all are taken. Points take

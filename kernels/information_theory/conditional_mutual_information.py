@@ -36,7 +36,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.ksg import (
+from ..include.neighbours.ksg import (
     ALONE,
     DERIVED,
     PARAMETERS,
@@ -49,8 +49,8 @@ from ..include.ksg import (
     terms,
     undecided,
 )
-from ..include.neighbours import nearest, pairs, warps
-from ..include.philox import philox
+from ..include.neighbours.neighbours import nearest, pairs, warps
+from ..include.numbers.philox import philox
 
 
 def launch(n: int, dx: int, dy: int, dz: int, k: int, splits: int, blocks: int, runs: int) -> tuple[Launch | Zero, ...]:

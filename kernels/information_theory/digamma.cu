@@ -1,5 +1,5 @@
-#include "ptx.cuh"
-#include "vector_load.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "arrays/vector_load.cuh"
 
 // 1 / x, nearly always correctly rounded, for x of ordinary size.
 __device__ inline float reciprocal(float x) {

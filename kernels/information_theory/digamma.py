@@ -23,7 +23,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule, Peer, real
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 # Memory and instruction issue take similar times. Four elements at a time without a branch need 31 instructions each
 # instead of 47 and five branches; before, instruction issue was the bottleneck. In double precision 150 operations an

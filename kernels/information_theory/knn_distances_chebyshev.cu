@@ -1,4 +1,4 @@
-#include "neighbours.cuh"
+#include "neighbours/neighbours.cuh"
 
 template <int D>
 __global__ void __launch_bounds__(THREADS) knn_minima(const float* x, float* minima, int n, int group, int splits) {

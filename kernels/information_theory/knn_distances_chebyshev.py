@@ -17,8 +17,8 @@ import numpy as np
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, exact
 from prism_bench.spec import AnyArray, ArrayModule, Peer
 
-from ..include import cuvs_peers
-from ..include.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps
+from ..include.neighbours.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps
+from ..peers import cuvs_peers
 
 
 def launches(indices: bool) -> Callable[..., Any]:

@@ -1,1 +1,1 @@
-#include "ksg.cuh"
+#include "neighbours/ksg.cuh"

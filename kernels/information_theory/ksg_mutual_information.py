@@ -18,8 +18,8 @@ import numpy as np
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Variant, Workload, Zero, absolute
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan
-from ..include.neighbours import apart, slabs
+from ..include.neighbours.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan
+from ..include.neighbours.neighbours import apart, slabs
 
 POINTS = ("x", "y", "x", "no_starts")
 

@@ -1,4 +1,4 @@
-#include "ksg.cuh"
+#include "neighbours/ksg.cuh"
 
 // Delay vectors, the newest sample first: m samples of the source, l of the target. Row i of both pasts ends at
 // t = i + (max(m, l) - 1) delay, y_future is y[t + 1].

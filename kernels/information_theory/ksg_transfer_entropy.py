@@ -31,7 +31,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Fill, as_drawn
 
-from ..include.ksg import (
+from ..include.neighbours.ksg import (
     ALONE,
     DERIVED,
     PARAMETERS,

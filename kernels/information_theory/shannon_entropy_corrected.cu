@@ -1,7 +1,7 @@
-#include "count_logs.cuh"
-#include "logarithms.cuh"
-#include "quick_logs.cuh"
-#include "row_sums.cuh"
+#include "entropy/count_logs.cuh"
+#include "entropy/logarithms.cuh"
+#include "entropy/quick_logs.cuh"
+#include "sums/row_sums.cuh"
 
 // Of one row's counts: the sum of c ln c, their sum, and how many bins are occupied. All of it in double precision:
 // ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error.

@@ -27,7 +27,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, Array, ArrayModule, Device, Fill, Peer, nonnegative, whole
 
-from ..include.poor_ways import ONE_BLOCK
+from ..peers.poor_ways import ONE_BLOCK
 
 # Memory-bound, but 46 registers leave half of an SM's warps to wait for it: 12 instructions and a look-up a bin.
 # `probabilities` has all warps. Tallying counts without a branch, in whole batches and with more warps, was no faster

@@ -1,5 +1,5 @@
-#include "grid_reduce.cuh"
-#include "row_products.cuh"
+#include "sums/grid_reduce.cuh"
+#include "products/row_products.cuh"
 
 // r = alpha A x + beta b and s = the reduction of r, in one launch: ROWS rows a block, or one a warp where ROWS is 0. The
 // last block to finish reduces what the blocks found, in order.

@@ -1,6 +1,6 @@
-#include "gemm.cuh"
-#include "launch_overlap.cuh"
-#include "tensor_product.cuh"
+#include "products/gemm.cuh"
+#include "launches/launch_overlap.cuh"
+#include "tensor_cores/tensor_product.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 

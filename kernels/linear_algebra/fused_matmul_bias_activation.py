@@ -11,7 +11,7 @@ from prism_bench import Workload
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Product, activation, fuse, names
 from prism_bench.spec import AnyArray, Peer
 
-from ..include import lt_products
+from ..peers import lt_products
 
 # Limited by the FMA units; operands of half, bfloat16 and TF32 by the tensor pipe, through warpgroup instructions on
 # compute capability 9.0, where mma.sync is slower; `float8`, too, whose second operand comes through registers. Tensor

@@ -1,4 +1,4 @@
-#include "columns.cuh"
+#include "arrays/columns.cuh"
 
 // gradient[r, c] = (p[r, c] - (c == label[r])) / rows; a row whose label is no column is NaN. The grid is as for map_columns.
 template <int WIDTH, int ROWS>

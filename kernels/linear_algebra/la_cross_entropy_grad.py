@@ -24,7 +24,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.columns import column_grid
+from ..include.arrays.columns import column_grid
 
 # Memory-bound: 8 bytes an element at the copy rate; the long rows of S2 are further from it.
 ROWS = 2

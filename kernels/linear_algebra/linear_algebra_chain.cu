@@ -1,4 +1,4 @@
-#include "launch_overlap.cuh"
+#include "launches/launch_overlap.cuh"
 
 #include "../basic/matmul.cu"
 #include "../basic/relu.cu"

@@ -34,9 +34,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, Device, Domain, Peer
 
-from ..include.fused_product import FINITE
-from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
-from ..include.loss_launches import (
+from ..include.layers.loss_launches import (
     ACTIVATIONS,
     STEP,
     loss_gradient,
@@ -44,10 +42,20 @@ from ..include.loss_launches import (
     separate_steps,
     softmax,
 )
-from ..include.loss_steps import gradient_size, reference, step_size, total_size
-from ..include.row_products import row_blocks, row_template
-from ..include.row_sums import MOST_BLOCKS
-from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, required, staged_bytes
+from ..include.layers.loss_steps import gradient_size, reference, step_size, total_size
+from ..include.products.fused_product import FINITE
+from ..include.products.gemm_tile import TILE_RULE, TILES, on_tiles
+from ..include.products.row_products import row_blocks, row_template
+from ..include.sums.row_sums import MOST_BLOCKS
+from ..include.tensor_cores.tensor_tile import (
+    BY_MAPS,
+    TENSOR_RULE,
+    TRIPLE,
+    Operands,
+    on_tensor_tiles,
+    required,
+    staged_bytes,
+)
 
 # The FMA rate limits it in FP32; on the tensor cores the product and the rest of the traffic take similar times.
 # Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's

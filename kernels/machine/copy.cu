@@ -1,4 +1,4 @@
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // y = x, one kept 16-byte load and one store per thread.
 extern "C" __global__ void copy(const float* x, float* y, long long n) {

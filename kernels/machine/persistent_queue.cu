@@ -1,4 +1,4 @@
-#include "virtual_grid.cuh"
+#include "launches/virtual_grid.cuh"
 
 // Work to see the queue by: of two kernels one reads what other blocks have written in the other.
 extern "C" __global__ void twice(const float* x, float* y, int n) {

@@ -1,5 +1,5 @@
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 __device__ unsigned int arrived;
 

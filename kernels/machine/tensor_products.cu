@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "warpgroup_tile.cuh"
+#include "layers/activations.cuh"
+#include "tensor_cores/warpgroup_tile.cuh"
 
 // Products of one tile with itself over and over, from registers or from shared memory: nothing waits for memory.
 constexpr int ROWS = 128, COLS = 256, DEPTH = 64;

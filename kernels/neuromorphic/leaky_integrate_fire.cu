@@ -1,5 +1,5 @@
-#include "columns.cuh"
-#include "reduce.cuh"
+#include "arrays/columns.cuh"
+#include "sums/reduce.cuh"
 
 /// The exact step of tau dV/dt = -(V - rest) + R I over dt: decay = e^(-dt / tau), drive = R (1 - decay). A neuron that
 /// spiked is held at `reset` for `hold` steps.

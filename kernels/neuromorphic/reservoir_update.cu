@@ -1,5 +1,5 @@
-#include "row_dots.cuh"
-#include "whole_tile.cuh"
+#include "products/row_dots.cuh"
+#include "products/whole_tile.cuh"
 
 /// x' = (1 - leak) x + leak tanh(sum), for sum = W_in u + W x + b.
 __device__ inline float leaky(float x, float sum, float leak) { return fmaf(leak, tanhf(sum), (1.0f - leak) * x); }

@@ -27,7 +27,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, Array, ArrayModule, Device, Fill, real
 
-from ..include.gemm_tile import Whole, on_tiles, tile_rule
+from ..include.products.gemm_tile import Whole, on_tiles, tile_rule
 
 WHOLE = "FullRows"
 LONG, ROWS = 2048, 4  # neurons from which a block of many threads takes one row alone; rows of a block otherwise

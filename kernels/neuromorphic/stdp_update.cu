@@ -1,5 +1,5 @@
-#include "columns.cuh"
-#include "ptx.cuh"
+#include "arrays/columns.cuh"
+#include "tensor_cores/ptx.cuh"
 
 /// The change of a weight for a post-synaptic spike `apart` ms after the pre-synaptic one, and its bounds. `rise` and
 /// `fall` hold the learning rate, speeds are -log2(e) / tau.

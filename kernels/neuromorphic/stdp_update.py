@@ -35,7 +35,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, nonnegative, whole
 
-from ..include.columns import rows_grid
+from ..include.arrays.columns import rows_grid
 
 SPIKED = Fill(
     lambda rng, count, axes: rng.random(count) < axes["active"],

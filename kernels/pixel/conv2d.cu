@@ -1,8 +1,8 @@
-#include "activations.cuh"
-#include "float_window.cuh"
-#include "half_convolution.cuh"
-#include "streamed_convolution.cuh"
-#include "vector_load.cuh"
+#include "layers/activations.cuh"
+#include "convolution/float_window.cuh"
+#include "convolution/half_convolution.cuh"
+#include "convolution/streamed_convolution.cuh"
+#include "arrays/vector_load.cuh"
 
 // Y[i, j] = sum over u, v of T[u, v] X[i s + u - p, j s + v - p], zero outside the image (the taps are not flipped).
 // Stride 1: a warp goes down a tile of 128 columns. It fetches BURST rows at once, a burst ahead, and passes them

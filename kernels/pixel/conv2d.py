@@ -12,7 +12,7 @@ import numpy as np
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, reduction
 from prism_bench.spec import AnyArray, ArrayModule, Peer
 
-from ..include.convolution import (
+from ..include.convolution.convolution import (
     BURSTS_OF_A_TILE,
     DERIVED_ONE,
     ONE,
@@ -27,8 +27,8 @@ from ..include.convolution import (
     torch_channels,
     torch_shifts,
 )
-from ..include.convolution_window import in_floats
-from ..include.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
+from ..include.convolution.convolution_window import in_floats
+from ..include.convolution.half_convolution import correlated_halves, in_halves, in_halves_by_maps, torch_halves
 
 # Memory and the FMA rate take about the same time. Bursts of rows in the grid's order are fastest although few warps
 # fit on an SM; rows one by one or through cp.async move fewer bytes a second. Tiles short enough for more bandwidth

@@ -1,5 +1,5 @@
-#include "image_tile.cuh"
-#include "strip_parts.cuh"
+#include "images/image_tile.cuh"
+#include "images/strip_parts.cuh"
 
 // Convolution, entropy in windows and segmentation in one launch. A warp walks down a strip of the image: every step adds
 // an image row to the convolution, gives the next row of codes to a ring in shared memory, slides the windows by it,

@@ -13,7 +13,7 @@ from typing import Any
 from prism_bench import KernelSpec, Out, Scalar, Size, Variant, absolute
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.image_segments import (
+from ..include.images.image_segments import (
     EDGES,
     GOLDEN,
     INPUTS,

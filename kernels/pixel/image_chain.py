@@ -9,8 +9,8 @@ from dataclasses import replace
 from prism_bench import Chain, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant
 from prism_bench.spec import Device
 
-from ..include.convolution import launch_one
-from ..include.image_segments import (
+from ..include.convolution.convolution import launch_one
+from ..include.images.image_segments import (
     EDGES,
     GOLDEN,
     INPUTS,
@@ -22,8 +22,8 @@ from ..include.image_segments import (
     fused_launch,
     reference,
 )
-from ..include.label_vote import launch_of
-from ..include.window_entropy import slide
+from ..include.images.label_vote import launch_of
+from ..include.images.window_entropy import slide
 
 # Separate launches move 28 bytes a pixel, the fused one 8. Separate ones are latency-bound in part; fused, L1 and
 # shared memory are the bottleneck.

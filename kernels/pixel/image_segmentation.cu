@@ -1,9 +1,9 @@
-#include "joined_regions.cuh"
-#include "label_vote.cuh"
-#include "reduce.cuh"
-#include "tile_components.cuh"
-#include "union_find.cuh"
-#include "vector_load.cuh"
+#include "images/joined_regions.cuh"
+#include "images/label_vote.cuh"
+#include "sums/reduce.cuh"
+#include "images/tile_components.cuh"
+#include "images/union_find.cuh"
+#include "arrays/vector_load.cuh"
 
 constexpr int SPAN = 4, HEIGHT = 8;  // neighbouring columns and rows of a thread
 

@@ -33,8 +33,8 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, Array, ArrayModule, Peer
 
-from ..include.label_vote import labels_of, launch_of, vote
-from ..include.poor_ways import EAGER_STEPS
+from ..include.images.label_vote import labels_of, launch_of, vote
+from ..peers.poor_ways import EAGER_STEPS
 
 TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block that finds regions
 MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS)  # regions at the border of a tile

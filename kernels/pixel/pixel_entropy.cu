@@ -1,4 +1,4 @@
-#include "window_entropy.cuh"
+#include "images/window_entropy.cuh"
 
 // Codes of the image's levels, with W/2 rows and columns of no pixel around it, and the table of c log2 c.
 template <int W, class Pixel>

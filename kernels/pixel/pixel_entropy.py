@@ -26,7 +26,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, Fill, real
 
-from ..include.window_entropy import entropies, launch_naive, slide
+from ..include.images.window_entropy import entropies, launch_naive, slide
 
 # Latency-bound by its few warps, whose counters fill an SM's shared memory: 57 shared-memory words a pixel, 2 w table
 # reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.

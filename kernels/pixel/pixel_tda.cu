@@ -1,7 +1,7 @@
-#include "mask_bands.cuh"
-#include "persistence.cuh"
-#include "tile_components.cuh"
-#include "union_find.cuh"
+#include "images/mask_bands.cuh"
+#include "images/persistence.cuh"
+#include "images/tile_components.cuh"
+#include "images/union_find.cuh"
 
 // Topology of the set of pixels above a threshold. Components are joined first within a block's tile, in shared memory, and
 // then along the tiles' borders; a pixel keeps 16 bits, its component's first pixel in the tile, and only those first

@@ -38,7 +38,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.persistence_forms import diagram, persistence
+from ..include.images.persistence_forms import diagram, persistence
 
 TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block
 

@@ -1,4 +1,4 @@
-#include "amplitudes.cuh"
+#include "arrays/amplitudes.cuh"
 
 // Where the control qubit is 1 the two amplitudes that differ in the target change places; the others are not touched.
 // Control and target are bits of an amplitude's index; of a vector's, where neither is 0, they are one less.

@@ -8,7 +8,7 @@ import numpy as np
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
 from prism_bench.spec import AnyArray, ArrayModule, Peer
 
-from ..include import custatevec_peers
+from ..peers import custatevec_peers
 
 # Memory-bound: half of the state moves; with control 0 or 1 every 32-byte sector does, which is twice that.
 

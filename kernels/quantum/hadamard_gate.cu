@@ -1,4 +1,4 @@
-#include "amplitudes.cuh"
+#include "arrays/amplitudes.cuh"
 
 constexpr float ROOT_HALF = 0.70710678118654752f;
 

@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, elementwise, reduction
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, Peer, real
 
-from ..include import custatevec_peers
+from ..peers import custatevec_peers
 
 # Memory-bound: one read and one write of the state.
 

@@ -12,7 +12,7 @@ import numpy as np
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
 from prism_bench.spec import AnyArray, Peer
 
-from ..include import custatevec_peers
+from ..peers import custatevec_peers
 
 # Memory-bound. Renaming the basis states would cost nothing; this moves them.
 

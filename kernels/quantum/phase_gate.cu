@@ -1,4 +1,4 @@
-#include "amplitudes.cuh"
+#include "arrays/amplitudes.cuh"
 
 /// A float constant and what its rounding lost.
 struct Precise {

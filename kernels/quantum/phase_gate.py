@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Scalar, Size, Variant, Workload, elementwise
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, Peer, real
 
-from ..include import custatevec_peers
+from ..peers import custatevec_peers
 
 # Memory-bound: half of the state moves; with qubit 0 or 1 every 32-byte sector does, which is twice that.
 

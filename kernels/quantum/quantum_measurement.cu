@@ -1,7 +1,7 @@
-#include "philox.cuh"
-#include "reduce.cuh"
-#include "scan.cuh"
-#include "vector_load.cuh"
+#include "numbers/philox.cuh"
+#include "sums/reduce.cuh"
+#include "sums/scan.cuh"
+#include "arrays/vector_load.cuh"
 
 // Probabilities |psi|^2 of the basis states, and shots by the inverse of their cumulative sum. The sum is in double
 // precision and in two levels: over parts of PART states, which a warp adds up as it passes, and within one part.

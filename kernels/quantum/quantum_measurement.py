@@ -29,8 +29,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, real
 
-from ..include import custatevec_peers
-from ..include.philox import uniforms
+from ..include.numbers.philox import uniforms
+from ..peers import custatevec_peers
 
 # Memory-bound: three operations a state. `shots` is partly latency-bound: a separate launch sums small pieces, and the
 # loads of a shot wait for each other, so that a warp draws several.

@@ -1,4 +1,4 @@
-#include "row_sums.cuh"
+#include "sums/row_sums.cuh"
 
 // The entropy production of n particles, (1/T) sum of gamma v^2; with EXCESS v^2 - k_B T / m stands for v^2.
 

@@ -28,8 +28,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, nonnegative, positive
 
-from ..include import cub_peers
-from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
+from ..include.sums.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
+from ..peers import cub_peers
 
 # Memory-bound: four instructions a particle.
 BOLTZMANN = 1.380649e-23  # J/K

@@ -1,4 +1,4 @@
-#include "row_dots.cuh"
+#include "products/row_dots.cuh"
 
 // Coupled phase oscillators. With s = sin(theta) and c = cos(theta), sum_j A_ij sin(theta_j - theta_i) is
 // c_i (A s)_i - s_i (A c)_i: the coupling is two products with one reading of A.

@@ -1,4 +1,4 @@
-#include "row_sums.cuh"
+#include "sums/row_sums.cuh"
 
 __device__ unsigned int arrived;
 

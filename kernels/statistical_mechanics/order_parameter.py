@@ -31,9 +31,9 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule, Device, Domain, Peer, interval, real
 
-from ..include.poor_ways import EAGER_STEPS
-from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
-from ..include.xla_peers import by_xla
+from ..include.sums.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
+from ..peers.poor_ways import EAGER_STEPS
+from ..peers.xla_peers import by_xla
 
 # Memory-bound: 13 instructions a phase and two hardware functions, at 40 registers and so 3/4 of an SM's warps. All
 # warps (32 registers: `resident` 4) in whole waves were slower, `accurate` too. Instruction issue limits `accurate`,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // alpha a + beta b within 1.5 units in the last place even where the terms cancel: the rounding error of one product is
 // added at the end (Jeannerod, Louvet and Muller 2013). An infinite sum has no such error.

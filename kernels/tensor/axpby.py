@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Scalar, Size, Variant, Workload, elementwise
 from prism_bench.spec import AnyArray, Array, ArrayModule
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 # Bound by memory: 12 bytes an element at the copy rate, four instructions.
 

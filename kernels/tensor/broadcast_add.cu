@@ -1,4 +1,4 @@
-#include "columns.cuh"
+#include "arrays/columns.cuh"
 
 template <int WIDTH>
 struct AddBias {

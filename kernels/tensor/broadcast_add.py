@@ -7,7 +7,7 @@ import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Rule, Size, Tune, Variant, Workload, exact
 
-from ..include.columns import column_grid
+from ..include.arrays.columns import column_grid
 
 # Bound by memory: 8 bytes an element at the copy rate; the bias comes from the caches.
 

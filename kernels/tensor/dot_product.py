@@ -22,8 +22,8 @@ from prism_bench import (
 )
 from prism_bench.spec import Array, Device, Peer
 
-from ..include import cub_peers
-from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
+from ..include.sums.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
+from ..peers import cub_peers
 
 UNDERFLOW = 2.0**-149  # what a product of floats may lose
 

@@ -1,4 +1,4 @@
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 struct Exp {
     __device__ float operator()(float x) const { return expf(x); }

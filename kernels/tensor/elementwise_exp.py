@@ -20,7 +20,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, real
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 # Memory-bound: 8 bytes an element next to some ten instructions.
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "launch_overlap.cuh"
-#include "row_dots.cuh"
+#include "launches/launch_overlap.cuh"
+#include "products/row_dots.cuh"
 
 /// alpha sum + beta y; y is not read where beta is 0.
 template <class T>

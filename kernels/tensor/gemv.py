@@ -26,7 +26,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.gemv import launches, splits
+from ..include.products.gemv import launches, splits
 
 
 def launch_of(dtype: str) -> Callable[..., Any]:

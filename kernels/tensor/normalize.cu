@@ -1,6 +1,6 @@
-#include "launch_overlap.cuh"
-#include "row_items.cuh"
-#include "row_sums.cuh"
+#include "launches/launch_overlap.cuh"
+#include "layers/row_items.cuh"
+#include "sums/row_sums.cuh"
 
 // What a row is divided by, in double precision, where sums of floats can neither overflow nor vanish.
 template <bool L2>

@@ -28,7 +28,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer, real
 
-from ..include.poor_ways import ONE_BLOCK
+from ..peers.poor_ways import ONE_BLOCK
 
 # Bound by memory: 8 bytes an element for rows up to 8192 columns, which stay in registers; a longer one is read twice,
 # 12 bytes an element, less what of its end is still in the L2 cache.

@@ -1,6 +1,6 @@
-#include "accumulate.cuh"
-#include "grid_reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/accumulate.cuh"
+#include "sums/grid_reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 __device__ unsigned int arrived;
 

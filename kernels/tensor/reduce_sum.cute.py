@@ -8,7 +8,7 @@ import cutlass.cute as cute
 from prism_bench import In, Launch, Out, Scratch, Size, Tune, Variant, Workload
 from prism_bench.spec import Device
 
-from ..include.cute_rows import added, block_reduced, load_group
+from ..include.languages.cute_rows import added, block_reduced, load_group
 
 MOST = 4096  # blocks
 

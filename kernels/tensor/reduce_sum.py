@@ -28,8 +28,8 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, Array, ArrayModule, Device, Peer, Tolerance
 
-from ..include import cub_peers
-from ..include.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
+from ..include.sums.row_sums import MOST_BLOCKS, TILED_TUNE, parts_of
+from ..peers import cub_peers
 
 
 def launch(n: int, device: Device, fill: int, block: int) -> Launch:

@@ -1,6 +1,6 @@
-#include "logarithms.cuh"
-#include "quick_logs.cuh"
-#include "row_sums.cuh"
+#include "entropy/logarithms.cuh"
+#include "entropy/quick_logs.cuh"
+#include "sums/row_sums.cuh"
 
 // p log2 p as the hardware's logarithm gives it; 0 for p = 0, infinite for p < 0.
 __device__ inline float term(float p) {

@@ -27,9 +27,9 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, nonnegative
 
-from ..include import cub_peers
-from ..include.poor_ways import ONE_BLOCK
-from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
+from ..include.sums.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
+from ..peers import cub_peers
+from ..peers.poor_ways import ONE_BLOCK
 
 # Memory-bound. While each term branched on its size, registers left half of an SM's warps; terms without branches in 32
 # registers are faster. `counts` reads most rows once: their total and sum of c log c at the same time.

@@ -1,4 +1,4 @@
-#include "halves.cuh"
+#include "arrays/halves.cuh"
 
 // The quiet NaN of the device's arithmetic for any NaN: what a conversion makes of a signalling one is not specified.
 struct Quiet {

@@ -8,7 +8,7 @@ import numpy as np
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact, integers
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 # Bound by memory: 6 bytes an element at the copy rate, three instructions.
 

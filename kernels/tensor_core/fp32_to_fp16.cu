@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "halves.cuh"
+#include "layers/activations.cuh"
+#include "arrays/halves.cuh"
 
 // Into the finite range of half; NaN stays NaN.
 struct Saturate {

@@ -25,7 +25,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 # Bound by memory: 6 bytes an element at the copy rate, two instructions.
 

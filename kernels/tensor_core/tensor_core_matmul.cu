@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "tensor_product.cuh"
+#include "layers/activations.cuh"
+#include "tensor_cores/tensor_product.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 

@@ -13,9 +13,9 @@ import cutlass.cute as cute
 from prism_bench import Launch, Rule, Tune, Variant, Workload
 from prism_bench.spec import Device
 
-from ..include.cute_tiles import fill_tile, swizzled, tile_layout
-from ..include.half_product import LAYOUTS
-from ..include.tensor_tile import WARPGROUPS
+from ..include.languages.cute_tiles import fill_tile, swizzled, tile_layout
+from ..include.products.half_product import LAYOUTS
+from ..include.tensor_cores.tensor_tile import WARPGROUPS
 
 GROUP = 8  # rows of tiles that are walked together
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
 from prism_bench.spec import Device, real
 
-from ..include.half_product import (
+from ..include.products.half_product import (
     ARGUMENTS,
     DERIVED,
     EDGES,
@@ -31,8 +31,8 @@ from ..include.half_product import (
     operands_of,
     reference,
 )
-from ..include.scaled_product import SCALED
-from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
+from ..include.products.scaled_product import SCALED
+from ..include.tensor_cores.tensor_tile import BY_MAPS, TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
 
 IN_HALF = real(most=2.0**8)  # products of what is rounded to half first
 

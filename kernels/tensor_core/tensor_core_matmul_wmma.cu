@@ -1,6 +1,6 @@
 #include <mma.h>
 
-#include "tensor_tile.cuh"
+#include "tensor_cores/tensor_tile.cuh"
 
 namespace wmma = nvcuda::wmma;
 

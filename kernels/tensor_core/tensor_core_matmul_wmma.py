@@ -8,7 +8,7 @@ transposed: nn, nt, tn or tt.
 from prism_bench import Budget, KernelSpec, Launch, Rule, normwise
 from prism_bench.spec import Device
 
-from ..include.half_product import (
+from ..include.products.half_product import (
     ARGUMENTS,
     DERIVED,
     EDGES,
@@ -19,7 +19,7 @@ from ..include.half_product import (
     operands_of,
     reference,
 )
-from ..include.tensor_tile import WARP_WIDE, fastest, on_tensor_tiles
+from ..include.tensor_cores.tensor_tile import WARP_WIDE, fastest, on_tensor_tiles
 
 
 def launch(m: int, n: int, k: int, layout: str, tile: str, stages: int | str, device: Device) -> Launch:

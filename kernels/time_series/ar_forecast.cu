@@ -1,5 +1,5 @@
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // y[t] = c + sum over i = 1..p of phi[i-1] y[t-i], one thread per series, lag 1 first. The last P values stand in a
 // ring of registers whose slots are known when the loop is unrolled; shared memory turns the series' outputs into rows.

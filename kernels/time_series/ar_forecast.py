@@ -32,7 +32,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, Array, ArrayModule, Fill, Peer, Runs, as_drawn
 
-from ..include.poor_ways import TIME_LOOP
+from ..peers.poor_ways import TIME_LOOP
 
 IN_REGISTERS, UNDERFLOW = 64, 2.0**-126  # of a sum: a product loses 2^-150, in units of gamma_p
 GUIDE = (36.445779, 2.494969, 5.930700, 4.262145, 2.410816, 2.685697, 1.003711, 0.048630, 0.232367, 0.154308)

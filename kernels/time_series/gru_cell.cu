@@ -1,8 +1,8 @@
 #include <cooperative_groups.h>
 
-#include "gemm.cuh"
-#include "recurrent_grid.cuh"
-#include "resident_gates.cuh"
+#include "products/gemm.cuh"
+#include "sequences/recurrent_grid.cuh"
+#include "sequences/resident_gates.cuh"
 
 // The gates r, z and n are one product whose tiles hold, for every 32 units, 32 columns of each gate: a thread has all
 // three gates of its units and finishes the cell in registers. W_in x is set aside before h is multiplied, since

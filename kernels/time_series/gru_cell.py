@@ -36,8 +36,8 @@ from prism_bench import (
 )
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, real
 
-from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
-from ..include.resident_gates import (
+from ..include.sequences.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
+from ..include.sequences.resident_gates import (
     EDGES_OF_RESIDENT,
     MOST_INPUTS,
     UNITS,

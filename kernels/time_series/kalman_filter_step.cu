@@ -3,7 +3,7 @@
 // depth-major, so that both are read along rows, four floats at once: transposes are stored where a product needs them,
 // and covariances are symmetric. 4 x 4 outputs a thread.
 
-#include "kalman_lanes.cuh"
+#include "sequences/kalman_lanes.cuh"
 
 constexpr int THREADS = 256;
 

@@ -1,9 +1,9 @@
 #include <cooperative_groups.h>
 
-#include "gemm_tile.cuh"
-#include "recurrent_grid.cuh"
-#include "resident_gates.cuh"
-#include "whole_tile.cuh"
+#include "products/gemm_tile.cuh"
+#include "sequences/recurrent_grid.cuh"
+#include "sequences/resident_gates.cuh"
+#include "products/whole_tile.cuh"
 
 // The gates are one product, [x h] [W_ih W_hh]^T. A tile's columns take the four gates of each unit in turn, so that
 // every thread holds all gates of its units and the cell is finished in registers.

@@ -30,10 +30,10 @@ from prism_bench import (
 )
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, Tolerance, real
 
-from ..include.gemm_tile import Whole, on_tiles
-from ..include.gemm_tile import tile_rule as product_rule
-from ..include.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
-from ..include.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
+from ..include.products.gemm_tile import Whole, on_tiles
+from ..include.products.gemm_tile import tile_rule as product_rule
+from ..include.sequences.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
+from ..include.sequences.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(

@@ -1,8 +1,8 @@
 #include <cuda_pipeline.h>
 
-#include "psi_weights.cuh"
-#include "scan.cuh"
-#include "vector_load.cuh"
+#include "sequences/psi_weights.cuh"
+#include "sums/scan.cuh"
+#include "arrays/vector_load.cuh"
 
 // Variances of forecasts: running sums of sigma^2 (random walk), or sigma^2 times the running sum of psi^2 (AR model).
 

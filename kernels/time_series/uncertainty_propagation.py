@@ -28,7 +28,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule, Device, Fill, Peer, as_drawn, real
 
-from ..include import cub_peers
+from ..peers import cub_peers
 
 # Memory-bound: each value is read and written once, and tiles wait for the prefixes of those before them. Looking back
 # by loads instead of atomics gained nothing, larger tiles neither; looking back 64 tiles at a time was slower, and so

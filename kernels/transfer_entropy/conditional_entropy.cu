@@ -1,6 +1,6 @@
-#include "logarithms.cuh"
-#include "quick_logs.cuh"
-#include "row_sums.cuh"
+#include "entropy/logarithms.cuh"
+#include "entropy/quick_logs.cuh"
+#include "sums/row_sums.cuh"
 
 __device__ unsigned int arrived;
 

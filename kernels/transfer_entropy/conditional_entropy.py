@@ -27,7 +27,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, nonnegative
 
-from ..include.poor_ways import EAGER_STEPS
+from ..peers.poor_ways import EAGER_STEPS
 
 # Memory-bound at S2: nine instructions a cell. S1 is latency-bound: with one batch of loads a block, and one load in
 # flight for `y_last`, nothing was busy. One wave of blocks with several batches each, of eight loads, is faster in

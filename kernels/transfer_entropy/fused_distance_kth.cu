@@ -1,4 +1,4 @@
-#include "te_points.cuh"
+#include "neighbours/te_points.cuh"
 
 // eps[i] = the distance of point i's K-th neighbour, without a matrix of distances.
 template <int DX, int DY, int K, int OWN>

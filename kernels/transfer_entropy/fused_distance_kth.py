@@ -6,9 +6,7 @@ from typing import Any
 from prism_bench import KernelSpec, Launch, Out, Size, Workload, exact
 from prism_bench.spec import AnyArray, Device, Peer
 
-from ..include import cuvs_peers
-from ..include.te_peers import radii_of
-from ..include.te_points import (
+from ..include.neighbours.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -21,6 +19,8 @@ from ..include.te_points import (
     own_points,
     radii,
 )
+from ..peers import cuvs_peers
+from ..peers.te_peers import radii_of
 
 # Bound by arithmetic: 13 instructions for the distance of a pair of 5 coordinates and one comparison with the list.
 

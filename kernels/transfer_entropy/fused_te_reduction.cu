@@ -1,4 +1,4 @@
-#include "te_points.cuh"
+#include "neighbours/te_points.cuh"
 
 // mean = the transfer entropy from given radii: three counts, terms and their mean in one pass over all pairs.
 template <int DX, int DY, int OWN>

@@ -3,7 +3,7 @@
 from prism_bench import KernelSpec, Launch, Out, Rule, Scratch, Size, absolute
 from prism_bench.spec import Device
 
-from ..include.te_points import (
+from ..include.neighbours.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,

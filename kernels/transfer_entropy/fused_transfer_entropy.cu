@@ -1,4 +1,4 @@
-#include "te_points.cuh"
+#include "neighbours/te_points.cuh"
 
 // The whole estimate in one launch: a warp finds its points' radii and then their counts; no point waits for another.
 template <int DX, int DY, int K, int OWN>

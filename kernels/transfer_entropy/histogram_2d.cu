@@ -1,6 +1,6 @@
-#include "histogram_groups.cuh"
-#include "reduce.cuh"
-#include "sample_bins.cuh"
+#include "entropy/histogram_groups.cuh"
+#include "sums/reduce.cuh"
+#include "entropy/sample_bins.cuh"
 
 // Counts of samples over equal bins of two axes.
 

@@ -26,7 +26,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
-from ..include.histogram_peers import cub_histogram, cupy_histogram, torch_scatter
+from ..peers.histogram_peers import cub_histogram, cupy_histogram, torch_scatter
 
 # No resource is full at S1: memory, instruction issue and shared-memory atomics take similar times, at less than half
 # of an SM's warps. 28 warps have registers enough; 32 spilled, and 24 were too few to hide what they wait for. Atomics

@@ -1,8 +1,8 @@
-#include "count_logs.cuh"
-#include "given_margins.cuh"
-#include "row_sums.cuh"
-#include "square_probabilities.cuh"
-#include "table_cells.cuh"
+#include "entropy/count_logs.cuh"
+#include "entropy/given_margins.cuh"
+#include "sums/row_sums.cuh"
+#include "entropy/square_probabilities.cuh"
+#include "entropy/table_cells.cuh"
 
 // n I = sum of c ln c over cells - the same over rows and over columns + n ln n, of tables [bx][by] of counts or
 // probabilities: one reading serves all four sums. They are in double precision, since near independence nearly all of

@@ -34,8 +34,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Fill, Peer, nonnegative
 
-from ..include.given_margins import ONE_OR_MORE, with_margins
-from ..include.poor_ways import ONE_BLOCK
+from ..include.entropy.given_margins import ONE_OR_MORE, with_margins
+from ..peers.poor_ways import ONE_BLOCK
 
 # Memory-bound at S2, for counts: about 13 instructions a cell, and a table of logarithms that costs four cache lines
 # for 32 cells. Cells that are no whole numbers below 1024 take a logarithm in double precision each, after a first pass

@@ -1,4 +1,4 @@
-#include "te_points.cuh"
+#include "neighbours/te_points.cuh"
 
 // local[i] = psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1), in nats.
 extern "C" __global__ void __launch_bounds__(256)

@@ -5,7 +5,7 @@ from types import ModuleType
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, integers, reduction
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.te_points import term
+from ..include.neighbours.te_points import term
 
 # Four digammas of integers a point, each a logarithm and a short series in double precision: that arithmetic limits S2,
 # not memory. S1 is one short launch.

@@ -1,4 +1,4 @@
-#include "neighbours.cuh"
+#include "neighbours/neighbours.cuh"
 
 // distances[i, j] in the joint space of x's past, y's future and y's past; infinite from a point to itself. A thread has
 // four columns and walks down ROWS rows; STORE elements a store.

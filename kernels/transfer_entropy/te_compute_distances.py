@@ -6,9 +6,8 @@ from typing import Any
 from prism_bench import Budget, KernelSpec, Launch, Out, Size, Workload, exact
 from prism_bench.spec import AnyArray, ArrayModule, Peer
 
-from ..include import cuvs_peers
-from ..include.neighbours import apart
-from ..include.te_points import (
+from ..include.neighbours.neighbours import apart
+from ..include.neighbours.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -18,6 +17,7 @@ from ..include.te_points import (
     Y_PAST,
     as_column,
 )
+from ..peers import cuvs_peers
 
 # The matrix is written once; writing it and issuing the instructions take similar times.
 ROWS = 16

@@ -1,4 +1,4 @@
-#include "te_counts.cuh"
+#include "neighbours/te_counts.cuh"
 
 // Neighbours in both pasts.
 template <int DX, int DY, int OWN>

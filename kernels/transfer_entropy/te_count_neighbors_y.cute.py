@@ -7,7 +7,7 @@ import cutlass.cute as cute
 
 from prism_bench import Launch, Tune, Variant, Workload
 
-from ..include.cute_rows import WARP, added, warp_reduced
+from ..include.languages.cute_rows import WARP, added, warp_reduced
 
 TILE = 512  # neighbours in shared memory
 INFINITY = float("inf")

@@ -2,8 +2,7 @@
 
 from prism_bench import KernelSpec, Out, Size, exact
 
-from ..include.te_peers import counts_within
-from ..include.te_points import (
+from ..include.neighbours.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -15,6 +14,7 @@ from ..include.te_points import (
     counting,
     nearer,
 )
+from ..peers.te_peers import counts_within
 
 # Bound by arithmetic: every pair is compared, by comparisons and additions at half of the rate of subtractions.
 

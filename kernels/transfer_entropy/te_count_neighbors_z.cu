@@ -1,4 +1,4 @@
-#include "te_counts.cuh"
+#include "neighbours/te_counts.cuh"
 
 // Neighbours in y's past alone.
 template <int DY, int OWN>

@@ -1,4 +1,4 @@
-#include "te_points.cuh"
+#include "neighbours/te_points.cuh"
 
 // eps[i] = the K-th smallest of row i, ties counted: a warp a row.
 template <int K>

@@ -7,8 +7,8 @@ from typing import Any
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, exact, uniform
 from prism_bench.spec import AnyArray, Peer, nonnegative
 
-from ..include.neighbours import kth_smallest
-from ..include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
+from ..include.neighbours.neighbours import kth_smallest
+from ..include.neighbours.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
 
 # Bound by memory: the matrix is read once.
 

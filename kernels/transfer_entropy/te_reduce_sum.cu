@@ -1,4 +1,4 @@
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 // mean = the sum of local[i] over the number of points, in an order fixed by the grid.
 extern "C" __global__ void __launch_bounds__(512, RESIDENT<float>)

@@ -3,8 +3,8 @@
 from prism_bench import Golden, In, KernelSpec, Out, Rule, Size, Workload, reduction
 from prism_bench.spec import Peer
 
-from ..include import cub_peers
-from ..include.map_arrays import sum_launch, sum_scratch
+from ..include.arrays.map_arrays import sum_launch, sum_scratch
+from ..peers import cub_peers
 
 # Bound by memory where there is anything to bound: 4 bytes a point.
 

@@ -1,4 +1,4 @@
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // E[i][d] = x[first + i + d step]: step is tau and first 0, or -tau and (m - 1) tau where the newest sample comes first.
 

@@ -11,8 +11,8 @@ from typing import Any
 from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
-from ..include.map_arrays import MOST_BLOCKS, sum_launch
-from ..include.te_points import (
+from ..include.arrays.map_arrays import MOST_BLOCKS, sum_launch
+from ..include.neighbours.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -26,7 +26,7 @@ from ..include.te_points import (
     radii,
     terms_within,
 )
-from ..include.xla_peers import by_xla
+from ..peers.xla_peers import by_xla
 
 POINTS = ("x_past", "y_past", "y_future")
 MOST_POINTS = 65_536  # four float32 matrices of 17 GB

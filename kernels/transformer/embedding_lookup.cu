@@ -1,4 +1,4 @@
-#include "columns.cuh"
+#include "arrays/columns.cuh"
 
 constexpr int TOKENS = 2;  // of a thread, with a group of columns each
 

@@ -26,7 +26,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, Array, ArrayModule, Peer
 
-from ..include.strong_peers import liger_embedding
+from ..peers.strong_peers import liger_embedding
 
 # Memory-bound: 8 bytes an element at the copy rate; less where ids repeat, since a slice of all rows in use
 # fits the L2 cache.

@@ -1,5 +1,5 @@
-#include "activations.cuh"
-#include "vector_load.cuh"
+#include "layers/activations.cuh"
+#include "arrays/vector_load.cuh"
 
 struct GeluErfc {
     __device__ float operator()(float x) const { return gate(x, 0.5f * erfcf(0.70710678f * clipped(x))); }

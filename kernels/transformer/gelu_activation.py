@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, elementwise
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.vector_load import map_tune, spread
+from ..include.arrays.vector_load import map_tune, spread
 
 
 def launch_of(entry: str) -> Callable[..., Any]:

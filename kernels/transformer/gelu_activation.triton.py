@@ -5,7 +5,7 @@ import triton.language as tl
 
 from prism_bench import Launch, Tune, Variant, Workload
 
-from ..include.triton_norms import gelu_of
+from ..include.languages.triton_norms import gelu_of
 
 
 @triton.jit

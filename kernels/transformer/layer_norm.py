@@ -8,7 +8,7 @@ import numpy as np
 from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
 from prism_bench.spec import AnyArray, Peer
 
-from ..include.layer_norm import (
+from ..include.layers.layer_norm import (
     ARGUMENTS,
     EDGES,
     WORKLOADS,
@@ -20,7 +20,7 @@ from ..include.layer_norm import (
     threads_of_16,
     torch_layer_norm,
 )
-from ..include.strong_peers import liger_layer_norm, quack_layer_norm
+from ..peers.strong_peers import liger_layer_norm, quack_layer_norm
 
 
 def launch(batch: int, length: int, cols: int, block: int) -> Launch:

@@ -5,7 +5,7 @@ import triton.language as tl
 
 from prism_bench import Launch, Tune, Variant, Workload
 
-from ..include.triton_norms import centred_row, long_row_moments
+from ..include.languages.triton_norms import centred_row, long_row_moments
 
 LONGEST = 16_384  # columns that the registers of a block hold
 

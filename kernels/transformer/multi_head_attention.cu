@@ -1,6 +1,6 @@
-#include "attention_streamed.cuh"
-#include "attention_thirds.cuh"
-#include "attention_weights.cuh"
+#include "attention/attention_streamed.cuh"
+#include "attention/attention_thirds.cuh"
+#include "attention/attention_weights.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 

@@ -13,9 +13,9 @@ import cutlass.cute as cute
 from prism_bench import Launch, Rule, Tune, Variant, Workload
 from prism_bench.spec import Device
 
-from ..include.cute_attention import INFINITY, LOG2E, close_keys, scale_row, store_row, weigh_row
-from ..include.cute_tiles import fill_tile, swizzled, tile_layout
-from ..include.tensor_tile import WARPGROUPS
+from ..include.languages.cute_attention import INFINITY, LOG2E, close_keys, scale_row, store_row, weigh_row
+from ..include.languages.cute_tiles import fill_tile, swizzled, tile_layout
+from ..include.tensor_cores.tensor_tile import WARPGROUPS
 
 
 @cute.jit

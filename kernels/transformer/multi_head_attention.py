@@ -16,7 +16,7 @@ from typing import Any
 from prism_bench import Budget, KernelSpec, Out, Rule, Variant, Workload, normwise
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.attention import (
+from ..include.attention.attention import (
     RULES,
     arguments,
     attention,
@@ -24,9 +24,9 @@ from ..include.attention import (
     operations,
     weights_of,
 )
-from ..include.attention_forms import DERIVED, LOOKED_AT, PARAMETERS, closed, forms, goldens
-from ..include.bfloat import wide
-from ..include.strong_peers import attention_peers
+from ..include.attention.attention_forms import DERIVED, LOOKED_AT, PARAMETERS, closed, forms, goldens
+from ..include.numbers.bfloat import wide
+from ..peers.strong_peers import attention_peers
 
 
 def reference(

@@ -1,4 +1,4 @@
-#include "columns.cuh"
+#include "arrays/columns.cuh"
 
 // turns[i] = cos and sin of position base^(-2 i / dim), for the threads of a block; `slope` is -2 log2(base) / dim. In
 // double precision: a float angle would be off by position 2^-24 radians.

@@ -7,7 +7,7 @@ import cutlass.cute as cute
 
 from prism_bench import Launch, Tune, Variant, Workload
 
-from ..include.cute_rows import load_group, store_group
+from ..include.languages.cute_rows import load_group, store_group
 
 
 @cute.jit

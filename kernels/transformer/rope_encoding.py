@@ -28,7 +28,7 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, ArrayModule, Peer
 
-from ..include.strong_peers import ready
+from ..peers.strong_peers import ready
 
 # Memory-bound: 8 bytes an element at the copy rate. Cosines and sines are in double precision, found by each block
 # while its loads are on their way.

@@ -1,6 +1,6 @@
-#include "philox.cuh"
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "numbers/philox.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // The k largest logits of a row, in order, their probabilities, and one of them drawn. One block walks the row once and
 // keeps candidates in shared memory: those that pass a bar, which k of the first logits reach. When they are too many,

@@ -31,8 +31,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import AnyArray, ArrayModule, Fill, Peer, Runs, real
 
-from ..include.philox import uniforms
-from ..include.strong_peers import fastest, ready
+from ..include.numbers.philox import uniforms
+from ..peers.strong_peers import fastest, ready
 
 # Memory-bound: each logit is read once. Testing each logit for itself, with the bar as low as the first 4096 left it,
 # was bound by instruction issue. Now a thread tests its largest, and those that pass are walked bit by bit (at S2 some

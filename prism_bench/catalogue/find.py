@@ -14,7 +14,7 @@ from prism_bench.catalogue.load import check_spec, check_variant, load_spec, pro
 from prism_bench.compilation.languages.language import language_in
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.io import project
-from prism_bench.io.files import GENERATED, default_folder, family_of
+from prism_bench.io.files import GENERATED, SHARED, default_folder, family_of
 from prism_bench.spec.kernel import KernelSpec
 
 
@@ -110,10 +110,10 @@ def load_module(root: Path, path: Path) -> ModuleType:
 def _pairs(root: Path, suffix: str) -> list[Path]:
     """Return files of that suffix in the family folders, then the generated ones.
 
-    Hidden folders belong to editors, `include` is what families share, and `__init__.py` is for type checkers.
+    Hidden folders belong to editors, families share `include` and `peers`, and `__init__.py` is for type checkers.
     """
     paths = [*sorted(root.glob(f"*/*.{suffix}")), *sorted(root.glob(f"*/{GENERATED}/*.{suffix}"))]
-    families = [path for path in paths if family_of(path) != "include" and path.name != "__init__.py"]
+    families = [path for path in paths if family_of(path) not in SHARED and path.name != "__init__.py"]
     return [path for path in families if not family_of(path).startswith(".") and not language_in(path)]
 
 

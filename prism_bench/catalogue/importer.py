@@ -1,11 +1,11 @@
 """Python packages of catalogues: what specs are loaded into, so that they can import shared Python relatively.
 
-A spec imports what its catalogue shares with `from ..include.row_sums import shared_rows`. Each catalogue is a package
-with its own name, so that two of them never share a module:
+A spec imports what its catalogue shares with `from ..include.sums.row_sums import shared_rows`. Each catalogue is a
+package with its own name, so that two of them never share a module:
 
 - The built-in catalogue is `prism_bench_catalogue`, any other one `prism_bench_catalogue_<hash of its folder>`.
 - Families are packages in it. `include` has two folders: the catalogue's own `include/`, then the built-in one. Headers
-  are searched in the same order.
+  are searched in the same order. `peers`, what library peers share, has two folders likewise.
 """
 
 import sys
@@ -21,7 +21,7 @@ from types import ModuleType
 from zlib import crc32
 
 from prism_bench.errors import SpecError
-from prism_bench.io.files import default_folder, shared_folders
+from prism_bench.io.files import SHARED, default_folder, shared_folders
 
 BUILT_IN = "prism_bench_catalogue"
 
@@ -68,7 +68,8 @@ def catalogue_package(folder: Path) -> str:
     _remove_modules(name)
     invalidate_caches()
     _create(name, [folder.resolve()])
-    _create(f"{name}.include", shared_folders(folder))
+    for kind in SHARED:
+        _create(f"{name}.{kind}", shared_folders(folder, kind))
     return name
 
 

@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, Literal, TypeVar, cast, get_args
 
 from prism_bench.errors import CacheUnavailable, ResultsError
 from prism_bench.io import interrupts
@@ -37,6 +37,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 ENDING = ".prism-tmp"  # of a temporary file
 CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
 GENERATED = "generated"  # kernels/<family>/generated: sources that a program wrote, whose specs are in the family
+SharedFolder = Literal["include", "peers"]
+SHARED: tuple[SharedFolder, ...] = get_args(SharedFolder)  # folders of a catalogue that are no families
 
 # What os.link fails with where the file system, or the sandbox, has no hard links.
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
@@ -76,15 +78,23 @@ def is_bundled(catalogue: Path) -> bool:
     return catalogue.resolve() == _PACKAGE / "kernels"
 
 
-def shared_folders(catalogue: Path) -> tuple[Path, ...]:
-    """Return where a catalogue's kernels and specs find what they share: its own `include/`, then the built-in one."""
-    folders = (catalogue / "include", default_folder() / "include")
+def shared_folders(catalogue: Path, kind: SharedFolder = "include") -> tuple[Path, ...]:
+    """Return where kernels and specs find what a catalogue shares: its own folder of this kind, then the built-in one.
+
+    `include` has headers and Python, sorted by subject; `peers` has Python that library peers share.
+    """
+    folders = (catalogue / kind, default_folder() / kind)
     return tuple(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
 
 
 def shared_with(source: Path) -> tuple[Path, ...]:
-    """Return the shared folders of the catalogue that a kernel's file belongs to."""
+    """Return the folders of headers that the catalogue of a kernel's file shares."""
     return shared_folders(family_folder(source).parent)
+
+
+def python_shared_with(source: Path) -> tuple[Path, ...]:
+    """Return the folders of Python that the catalogue of a kernel's file shares."""
+    return tuple(folder for kind in SHARED for folder in shared_folders(family_folder(source).parent, kind))
 
 
 def hash_of_files(folder: Path, files: Iterable[Path]) -> str:

@@ -18,7 +18,7 @@ from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, bu
 from prism_bench.compilation.program import content_hash
 from prism_bench.compilation.python_source import python_texts
 from prism_bench.errors import BackendUnavailable, PrismBenchError, described
-from prism_bench.io.files import family_folder, shared_with
+from prism_bench.io.files import family_folder, python_shared_with
 from prism_bench.run.ahead import on_all_cores
 from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case, Device
@@ -113,7 +113,7 @@ def _compiled(job: CodeJob) -> Outcome:
 def python_of(case: Case) -> tuple[Path, ...]:
     """Return the folders whose Python may decide a case: those of its family and those that the catalogue shares."""
     source = case.spec.source_path
-    return (family_folder(source), *shared_with(source)) if source else ()
+    return (family_folder(source), *python_shared_with(source)) if source else ()
 
 
 class CodeReader:
@@ -171,7 +171,7 @@ class CodeReader:
     def _reference(self, case: Case) -> str:
         """Return a hash of the function that computes the case's reference, with all that it calls of the catalogue."""
         source = case.spec.source_path or case.spec.file
-        folders = (family_folder(source).parent, *shared_with(source)) if source else ()
+        folders = (family_folder(source).parent, *python_shared_with(source)) if source else ()
         return digest(CodeWords(folders).of(case.spec.reference))
 
     def _inputs_of(self, case: Case, known_fills: bool) -> str:
@@ -179,7 +179,7 @@ class CodeReader:
         spec = case.spec
         if not known_fills and id(spec) not in self._inputs:
             source = spec.source_path
-            folders = (family_folder(source).parent, *shared_with(source)) if source else ()
+            folders = (family_folder(source).parent, *python_shared_with(source)) if source else ()
             words = CodeWords(folders).of((spec.arguments, spec.parameters))
             self._inputs[id(spec)] = spec, digest(words)
         shapes = [str(case.sizes.shape(one.name)) for one in spec.arguments if isinstance(one, Array)]

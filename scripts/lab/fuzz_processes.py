@@ -22,7 +22,7 @@ from pathlib import Path
 from lab import REPOSITORY
 from lab.record_fuzz import Answer, Ask, Findings, FuzzBench, fuzz
 from prism_bench.io.documents import json_text
-from prism_bench.io.files import default_folder
+from prism_bench.io.files import SHARED, default_folder
 from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
@@ -86,7 +86,7 @@ def _catalogue(folder: Path) -> Path:
     """Return a catalogue of the chosen kernels only, which is read quickly."""
     built_in = default_folder()
     for source in [*built_in.glob("machine/*"), *(path for name in KERNELS for path in built_in.glob(f"*/{name}.*"))]:
-        if source.is_file() and source.parent.name != "include":
+        if source.is_file() and source.parent.name not in SHARED:
             place = folder / source.relative_to(built_in)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, place)

@@ -99,7 +99,7 @@ def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[Inv
         _item(spec, cases.get(spec.name, []), entries.get(spec.source_path or Path(), set()), results, claimed)
         for spec in catalogue.kernels.values()
     ]
-    headers = sorted((catalogue.folder / "include").glob("*.cuh"))
+    headers = sorted((catalogue.folder / "include").rglob("*.cuh"))
     lonely = {path.name: [name for name in _definitions(path.read_text()) if name not in claimed] for path in headers}
     return items + [InventoryItem(header, "include", tuple(names)) for header, names in lonely.items() if names]
 

@@ -11,6 +11,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.importer import package_name
+from prism_bench.compilation.python_source import python_files
 from prism_bench.io.files import default_folder
 
 TOYS = Path(__file__).parents[1] / "toys"
@@ -58,26 +59,48 @@ def test_specs_share_python_through_include(folder):
 
 
 def test_specs_find_the_built_in_python_where_they_have_none_of_that_name(folder):
-    imports = SPEC.replace("\nfrom prism_bench import", "\nfrom ..include import host_plan\nfrom prism_bench import")
+    words = "\nfrom prism_bench import"
+    imports = SPEC.replace(words, f"\nfrom ..include.launches import host_plan{words}")
     plant(folder, imports + "    parameters={'whose': len(host_plan.__file__)},\n)\n")
-    built_in = default_folder() / "include" / "host_plan.py"
+    built_in = default_folder() / "include" / "launches" / "host_plan.py"
     assert len(str(built_in)) == discover(folder).kernel("planted").parameters["whose"]
-    (folder / "include").mkdir()
-    (folder / "include" / "host_plan.py").write_text("")
-    own = folder.resolve() / "include" / "host_plan.py"
+    (folder / "include" / "launches").mkdir(parents=True)
+    (folder / "include" / "launches" / "host_plan.py").write_text("")
+    own = folder.resolve() / "include" / "launches" / "host_plan.py"
     assert len(str(own)) == discover(folder).kernel("planted").parameters["whose"]
 
 
+def test_a_catalogue_adds_files_to_a_subject_and_to_peers(folder):
+    for place in ("include/launches", "peers"):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "mine.py").write_text(
+            "from .host_plan import together\n" if "include" in place else "A = 1\n"
+        )
+    imports = (
+        "from ..include.launches.host_plan import together\nfrom ..include.launches.mine import together as same\n"
+        "from ..peers.mine import A\nfrom ..peers.poor_ways import NARROW\n"
+    )
+    path = plant(folder, imports + SPEC + "    parameters={'same': together is same, 'axis': A},\n)\n")
+    catalogue = discover(folder)
+    assert ((), True) == (catalogue.problems, catalogue.kernel("planted").parameters["same"])
+    built_in, own = default_folder(), folder.resolve()
+    files = {file.resolve() for file in python_files(path)} - {path.resolve()}
+    assert files == {
+        built_in / "include/launches/host_plan.py", own / "include/launches/mine.py",
+        own / "peers/mine.py", built_in / "peers/poor_ways.py",
+    }  # fmt: skip
+
+
 def test_the_packages_of_two_catalogues_exist_side_by_side(folder):
-    (folder / "include").mkdir()
-    (folder / "include" / "host_plan.py").write_text("OWN = True\n")
+    (folder / "include" / "launches").mkdir(parents=True)
+    (folder / "include" / "launches" / "host_plan.py").write_text("OWN = True\n")
     discover()
     discover(folder)
     own, built_in = package_name(folder), package_name(default_folder())
     assert built_in != own
     assert [str(folder.resolve())] == list(importlib.import_module(own).__path__)
-    assert importlib.import_module(f"{own}.include.host_plan").OWN
-    assert importlib.import_module(f"{built_in}.include.host_plan").together
+    assert importlib.import_module(f"{own}.include.launches.host_plan").OWN
+    assert importlib.import_module(f"{built_in}.include.launches.host_plan").together
     assert discover(folder).kernel("double").reference.__module__ == f"{own}.arith.double"
 
 

@@ -49,7 +49,7 @@ def test_a_second_process_builds_no_case_of_an_unchanged_catalogue(catalogue: Pa
     assert ["vector_add"] == built
 
 
-@pytest.mark.parametrize("name", ["basic/vector_add.py", "include/host_plan.py"])
+@pytest.mark.parametrize("name", ["basic/vector_add.py", "include/launches/host_plan.py"])
 def test_a_changed_file_is_checked_again(catalogue: Path, built: list[str], name: str) -> None:
     discover(catalogue)
     path = catalogue / name

@@ -79,9 +79,10 @@ def test_backend_is_opened_by_its_name():
 def test_headers_that_a_catalogue_lacks_are_the_built_in_ones(catalogue, tmp_path, own):
     cases = catalogue("y[i] =", "if (infinity() < 4.0f) y[i] = -1.0f; else y[i] =")
     source = cases[0].spec.source
-    source.write_text('#include "reduce.cuh"\n' + source.read_text())
+    source.write_text('#include "sums/reduce.cuh"\n' + source.read_text())
     if own:
-        (tmp_path / "include" / "reduce.cuh").write_text(own)
+        (tmp_path / "include" / "sums").mkdir()
+        (tmp_path / "include" / "sums" / "reduce.cuh").write_text(own)
     assert (not own) == passed(verify(EmulatorBackend(), cases[0]))
 
 

@@ -21,7 +21,7 @@ class Bug:
     at: tuple[str, ...]
 
 
-_REDUCE, _VECTORS = "include/reduce.cuh", "include/vector_load.cuh"
+_REDUCE, _VECTORS = "include/sums/reduce.cuh", "include/arrays/vector_load.cuh"
 _LOCAL, _PRODUCT = "information_theory/conditional_mutual_information.cu", "basic/matmul.cu"
 _ROWS, _LONG = "softmax:two_reads[rows=3,cols=1]", "layer_norm:two_reads[length=3,cols=1]"
 _SURROGATES, _NAIVE = "conditional_mutual_information:significance[n=130,surrogates=5]", "matmul:naive[m=16,n=16,k=16]"
@@ -34,7 +34,8 @@ _PARTS, _OF_PARTS = "by_block[blockIdx.x] = *total", "__ldcg(by_block + i)"
 _TAKEN = ("taken[own / 32]", "taken[chosen / 32]")
 _MEET, _LOOK = "    grid.sync();\n", "    for (int p = own.begin + lane; p < own.begin + own.size; p += 32) component"
 _WAIT, _MEANWHILE = "    __pipeline_wait_prior(T::STAGES - 2);\n", f"{_BARRIER}    const int first"
-_GRID, _STATES = "include/recurrent_grid.cuh", "lstm_cell:sequence[steps=3,batch=64,inputs=33,hidden=32,tile=Grid]"
+_GRID = "include/sequences/recurrent_grid.cuh"
+_STATES = "lstm_cell:sequence[steps=3,batch=64,inputs=33,hidden=32,tile=Grid]"
 _AWAIT = "        if (blocks > 0) await_count(steps.counter(grid.warp), (steps.counted + step + 1) * blocks);\n"
 _SENT, _COPIED = "+ grid.sample] = own[i];", "__pipeline_wait_prior(STAGES - 1)"
 _LAUNCHES = ("{ ++counters[WARPS * APART]; }", "launches = counters[WARPS * APART];")
@@ -66,7 +67,7 @@ BUGS = {
     "missing warp barrier":
         Bug(_LOCAL, "            __syncwarp();\n        }\n", "        }\n", _SURROGATES, "race", "race", _TAKEN),
     "block barrier for the grid's":
-        Bug("include/persistence.cuh", _MEET + _LOOK, _BARRIER + _LOOK,
+        Bug("include/images/persistence.cuh", _MEET + _LOOK, _BARRIER + _LOOK,
             "pixel_tda:persistence[rows=20,cols=31,connectivity=4]", "race", "race",
             ("for (int next = now[pixel]", "up[p] = highest")),
     "missing fence":
@@ -78,7 +79,7 @@ BUGS = {
     "missing wait for other blocks":
         Bug(_GRID, _AWAIT, "", _STATES, "race", "race", (_SENT, _COPIED, *_LAUNCHES)),
     "missing wait for copies":
-        Bug("include/gemm_tile.cuh", _WAIT + _MEANWHILE, _MEANWHILE, "matmul[m=32,n=32,k=32]", "race",
+        Bug("include/products/gemm_tile.cuh", _WAIT + _MEANWHILE, _MEANWHILE, "matmul[m=32,n=32,k=32]", "race",
             "unwritten shared read", ("float4 load4(const float* p)",)),
     "divergent barrier":
         Bug(_REDUCE, _STORED + _BARRIER, f"    if (lane == 0) {{\n    {_STORED}    {_BARRIER}    }} else\n"

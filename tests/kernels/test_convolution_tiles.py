@@ -35,7 +35,7 @@ def launch_of(kernel, device, label="S2", **changed):
 
 @pytest.mark.parametrize("kernel", ["conv2d:half", "fused_conv_relu:half"])
 def test_windows_of_halves_are_those_of_the_kernel(kernel):
-    tile = constants("streamed_convolution.cuh", "StreamedPixels")
+    tile = constants("convolution/streamed_convolution.cuh", "StreamedPixels")
     step = launch_of(kernel, HOPPER)
     boxes = {one.name: one.box for one in step.maps}
     window = tile["ROWS"] + 2
@@ -55,19 +55,19 @@ def test_other_devices_multiply_by_warps(kernel):
 
 
 WINDOWS = [
-    ("fused_conv_relu:channels", "FloatWindow", ("float_window.cuh", "FloatWindow"), 4),
-    ("fused_conv_relu:tf32", "TallWindow", ("tensor_window.cuh", "TensorWindow"), 4),
-    ("fused_conv_relu:tf32", "ShortWindow", ("tensor_window.cuh", "TensorWindow"), 2),
-    ("fused_conv_relu:tf32", "WarpgroupWindow", ("tensor_window.cuh", "TensorWindow"), 4),
+    ("fused_conv_relu:channels", "FloatWindow", ("convolution/float_window.cuh", "FloatWindow"), 4),
+    ("fused_conv_relu:tf32", "TallWindow", ("convolution/tensor_window.cuh", "TensorWindow"), 4),
+    ("fused_conv_relu:tf32", "ShortWindow", ("convolution/tensor_window.cuh", "TensorWindow"), 2),
+    ("fused_conv_relu:tf32", "WarpgroupWindow", ("convolution/tensor_window.cuh", "TensorWindow"), 4),
 ]
 
 
 @pytest.mark.parametrize(("kernel", "window", "place", "rows"), WINDOWS, ids=[one[1] for one in WINDOWS])
 def test_windows_are_those_of_the_kernel(kernel, window, place, rows):
-    tile = constants(*place, constants("convolution_window.cuh", "WindowTile", {"R": rows, "R_": rows}))
+    tile = constants(*place, constants("convolution/convolution_window.cuh", "WindowTile", {"R": rows, "R_": rows}))
     shared = 4 * tile["STAGES"] * tile["STAGE"]
     if window == "WarpgroupWindow":
-        tile = constants("warpgroup_window.cuh", window, tile)
+        tile = constants("convolution/warpgroup_window.cuh", window, tile)
         shared = 1024 + 4 * (2 * 9 * tile["HALF"] + tile["STAGES"] * tile["WINDOW"]) + 16 * tile["STAGES"]
     edges = [one for one in CATALOGUE.edges_of(kernel) if one.workload.get("window") == window]
     assert edges

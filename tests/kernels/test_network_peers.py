@@ -25,7 +25,7 @@ random = np.random.default_rng(5)
 
 
 def included(name: str) -> Any:
-    return importlib.import_module(f"prism_bench_catalogue.include.{name}")
+    return importlib.import_module(f"prism_bench_catalogue.peers.{name}")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from tests.built_in import CATALOGUE
 from tests.kernels.test_convolution_tiles import AMPERE, HOPPER, INCLUDE, launch_of
 
-HEADER = (INCLUDE / "streamed_product.cuh").read_text()
+HEADER = (INCLUDE / "tensor_cores/streamed_product.cuh").read_text()
 ROWS = dict(re.findall(r"using (\w+) = StreamedTile<E, (\d+), STAGES", HEADER))
 CONSTANTS = {name: int(value) for name, value in re.findall(r"\b(N|CLUSTER|THREADS|STORED_ROWS|BOXES) = (\d+)", HEADER)}
 

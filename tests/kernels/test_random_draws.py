@@ -9,7 +9,7 @@ from scipy import stats
 from prism_bench.spec import byname
 from tests.built_in import CATALOGUE
 
-PHILOX = import_module("prism_bench_catalogue.include.philox")
+PHILOX = import_module("prism_bench_catalogue.include.numbers.philox")
 UNLIKELY = 1e-4  # of the fixed seeds below
 
 

@@ -21,7 +21,7 @@ PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 def included(name: str) -> Any:
-    return importlib.import_module(f"prism_bench_catalogue.include.{name}")
+    return importlib.import_module(f"prism_bench_catalogue.peers.{name}")
 
 
 class Kernel:

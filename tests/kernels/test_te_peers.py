@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The peers, with slabs of three rows."""
     importlib.import_module("prism_bench.catalogue").discover()
-    module = importlib.import_module("prism_bench_catalogue.include.te_peers")
+    module = importlib.import_module("prism_bench_catalogue.peers.te_peers")
     monkeypatch.setattr(module, "SLAB", 3)
     return module
 

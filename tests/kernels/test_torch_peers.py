@@ -13,7 +13,7 @@ from prism_bench.spec import byname
 @pytest.fixture
 def in_tf32():
     discover(default_folder())
-    return importlib.import_module("prism_bench_catalogue.include.torch_peers").in_tf32
+    return importlib.import_module("prism_bench_catalogue.peers.torch_peers").in_tf32
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def _environment(folder):
 def _furnish(checkout):
     """The files that asv needs of this project, and three of its kernels."""
     leave = shutil.ignore_patterns("__pycache__")
-    for name in ("prism_bench", "suites", "kernels/include"):
+    for name in ("prism_bench", "suites", "kernels/include", "kernels/peers"):
         shutil.copytree(HOUSE / name, checkout / name, ignore=leave)
     keep_compiled(checkout / "prism_bench")
     for name in ("asv.conf.json", *(f"kernels/{kept}{ending}" for kept in KEPT for ending in (".py", ".cu"))):

@@ -1,6 +1,6 @@
 // Written by `prism-bench fuse` from fused_accuracy_pipeline.py: change that and run it again.
-#include "gaussian.cuh"
-#include "map_arrays.cuh"
+#include "entropy/gaussian.cuh"
+#include "arrays/map_arrays.cuh"
 
 // Stages: error, accuracy.
 template <class T>

@@ -1,6 +1,6 @@
 // Written by `prism-bench fuse` from fused_belief_update.py: change that and run it again.
-#include "column_sums.cuh"
-#include "map_arrays.cuh"
+#include "sums/column_sums.cuh"
+#include "arrays/map_arrays.cuh"
 
 // Stages: weighted, gradient, next.
 template <class T>

@@ -1,6 +1,6 @@
 // Written by `prism-bench fuse` from fused_free_energy.py: change that and run it again.
-#include "gaussian.cuh"
-#include "map_arrays.cuh"
+#include "entropy/gaussian.cuh"
+#include "arrays/map_arrays.cuh"
 
 // Stages: complexity, error, accuracy, free_energy.
 template <class T>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // Gates on a state of 2^n complex amplitudes (pairs of floats), in place. V is what one access takes: float4 holds two
 // amplitudes, those that differ in qubit 0, so that qubit q is bit q - 1 of a vector's index; float2 holds one.

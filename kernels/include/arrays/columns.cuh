@@ -1,6 +1,6 @@
 #pragma once
 
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // Element-wise maps whose function depends on the column of a matrix or on the channel of a stack of planes. A column comes
 // from the grid's shape, without a division.

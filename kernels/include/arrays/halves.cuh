@@ -2,7 +2,7 @@
 
 #include <cuda_fp16.h>
 
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // Walks of a whole grid over arrays of float and half, eight or four elements at a time: 16 bytes of one of them.
 

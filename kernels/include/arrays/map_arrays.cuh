@@ -1,7 +1,7 @@
 #pragma once
 
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // Element-wise maps and sums over any number of arrays of float or double, 16 bytes an access. Arrays that do not begin
 // on a 16-byte boundary go singly.

@@ -2,8 +2,8 @@
 
 #include <cuda_pipeline.h>
 
-#include "ptx.cuh"
-#include "reduce.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "sums/reduce.cuh"
 
 // O = softmax(scale Q K^T + mask) V on the tensor cores: 16-bit operands, FP32 sums. Each of a block's 4 warps has
 // 16 ROWS queries; keys and values pass by in blocks of KEYS, two of each in shared memory, and every query keeps

@@ -14,10 +14,10 @@ import numpy as np
 from prism_bench import Budget, Golden, Variant, Workload, normwise
 from prism_bench.spec import AnyArray, Peer
 
+from ...peers.strong_peers import on_bfloats
+from ..numbers.bfloat import BFLOATS
+from ..tensor_cores.tensor_tile import WARPGROUPS
 from .attention import arguments, launcher, launcher_fp32, row_closed
-from .bfloat import BFLOATS
-from .strong_peers import on_bfloats
-from .tensor_tile import WARPGROUPS
 
 # Why nothing but PyTorch is a peer of attention in FP32.
 NO_FLOATS = {

@@ -2,8 +2,8 @@
 
 #include <cuda_pipeline.h>
 
-#include "attention.cuh"
-#include "vector_load.cuh"
+#include "attention/attention.cuh"
+#include "arrays/vector_load.cuh"
 
 // The same in FP32: 64 queries a block, a thread has 8 of them, KEYS / 16 keys and D / 16 columns of the output.
 // Queries and keys lie depth-major in shared memory, weights key-major: a thread reads what it needs side by side.

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "attention.cuh"
-#include "tensor_map.cuh"
-#include "vector_load.cuh"
+#include "attention/attention.cuh"
+#include "tensor_cores/tensor_map.cuh"
+#include "arrays/vector_load.cuh"
 
 // Floats as the sum of two TF32 numbers, on their way to the warpgroups of attention_thirds.cuh.
 

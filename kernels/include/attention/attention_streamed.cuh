@@ -1,8 +1,8 @@
 #pragma once
 
-#include "attention_warpgroups.cuh"
-#include "attention_weigh.cuh"
-#include "tensor_map.cuh"
+#include "attention/attention_warpgroups.cuh"
+#include "attention/attention_weigh.cuh"
+#include "tensor_cores/tensor_map.cuh"
 
 // The attention of attention_warpgroups.cuh for heads of 64 or 128 columns whose keys are whole tiles, without a mask:
 // a separate warp copies by tensor maps, and the warpgroups that multiply take turns, so that one multiplies while the

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "attention_fp32.cuh"
-#include "attention_parts.cuh"
-#include "attention_weigh.cuh"
-#include "tensor_map.cuh"
+#include "attention/attention_fp32.cuh"
+#include "attention/attention_parts.cuh"
+#include "attention/attention_weigh.cuh"
+#include "tensor_cores/tensor_map.cuh"
 
 // The attention of attention_fp32.cuh by warpgroup instructions, for compute capability 9.0 alone (on the CPU there is
 // nothing to call). Every float is the sum of two TF32 numbers, of whose products the smallest is left out. Two

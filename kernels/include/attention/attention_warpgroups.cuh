@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention.cuh"
+#include "attention/attention.cuh"
 
 // The attention of attention.cuh by warpgroup instructions, for compute capability 9.0 alone (on the CPU there is
 // nothing to call). The outputs of the last keys are multiplied while the exponentials of the next are taken.

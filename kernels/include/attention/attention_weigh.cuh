@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention.cuh"
+#include "attention/attention.cuh"
 
 // The online softmax of warpgroups, whose queries are 16 a warp: what Queries::weigh does, both halves of the rows at
 // once and with two sums each, because a chain of dependent additions would keep the warp waiting.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention.cuh"
+#include "attention/attention.cuh"
 
 // The attention of attention.cuh that gives its weights too, [batch, heads, length, length]: they are known when all
 // keys have passed, so the keys pass twice.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "gemm_tile.cuh"
-#include "tensor_tile.cuh"
+#include "products/gemm_tile.cuh"
+#include "tensor_cores/tensor_tile.cuh"
 
 // Cross-correlation of images of several channels as a tiled product, without the matrix of shifted images: the rows are
 // output channels, the columns pixels of all images, and the depth runs over the taps and, within a tap, the channels.

@@ -10,8 +10,8 @@ from typing import Any
 from prism_bench import Launch, Requirement, Rule, Tune, Variant, Workload, normwise
 from prism_bench.spec import Device
 
+from ..tensor_cores.tensor_tile import WARPGROUPS
 from .convolution import EDGES, RULES, channels, images, launch_of, launch_tf32, magnitude_channels
-from .tensor_tile import WARPGROUPS
 
 COLS, CHANNELS, STAGES, EIGHT = 32, 64, 3, 8  # columns and output channels of a block, stages, input channels of a step
 LEAST_SHARED = 99 << 10  # of a block, on every device

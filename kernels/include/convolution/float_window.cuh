@@ -2,8 +2,8 @@
 
 #include <cuda_pipeline.h>
 
-#include "convolution_window.cuh"
-#include "vector_load.cuh"
+#include "convolution/convolution_window.cuh"
+#include "arrays/vector_load.cuh"
 
 // The windows of convolution_window.cuh in FP32: a thread has eight output channels of R rows of four pixels.
 

@@ -3,8 +3,8 @@
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 
-#include "convolution.cuh"
-#include "ptx.cuh"
+#include "convolution/convolution.cuh"
+#include "tensor_cores/ptx.cuh"
 
 // Cross-correlation of images of several channels in half precision, channels last, on the tensor cores with FP32 sums.
 // A block stays and takes one tile of pixels after the other. The tile's window of 64 input channels is read into shared

@@ -10,6 +10,7 @@ from typing import Any
 from prism_bench import In, Launch, Out, Rule, Size, TensorMap, Variant, normwise
 from prism_bench.spec import AnyArray, ArrayModule, Device
 
+from ..tensor_cores.tensor_tile import WARPGROUPS
 from .convolution import (
     PARAMETERS,
     RULES,
@@ -19,7 +20,6 @@ from .convolution import (
     images,
     span,
 )
-from .tensor_tile import WARPGROUPS
 
 PIXELS = {"ManyPixels": (16, 32), "FewPixels": (8, 16)}  # rows and columns of a block's tile
 DEPTH, CHANNELS, STAGES, MOST_SHARED = 64, 64, 4, 227 << 10

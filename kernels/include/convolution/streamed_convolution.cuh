@@ -2,11 +2,11 @@
 
 #include <cuda_fp16.h>
 
-#include "convolution.cuh"
-#include "ptx.cuh"
-#include "streamed_product.cuh"
-#include "tensor_map.cuh"
-#include "warpgroup_step.cuh"
+#include "convolution/convolution.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "tensor_cores/streamed_product.cuh"
+#include "tensor_cores/tensor_map.cuh"
+#include "tensor_cores/warpgroup_step.cuh"
 
 // Cross-correlation in half precision, channels last and stride 1, by warpgroup instructions, for compute capability 9.0
 // alone (on the CPU there is nothing to call). A block keeps the taps of 64 output channels in shared memory and takes one

@@ -2,8 +2,8 @@
 
 #include <cuda_pipeline.h>
 
-#include "convolution_window.cuh"
-#include "ptx.cuh"
+#include "convolution/convolution_window.cuh"
+#include "tensor_cores/ptx.cuh"
 
 // The windows of convolution_window.cuh on the tensor cores: operands rounded to TF32, sums in FP32.
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "ptx.cuh"
-#include "tensor_map.cuh"
-#include "tensor_window.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "tensor_cores/tensor_map.cuh"
+#include "convolution/tensor_window.cuh"
 
 // The windows of convolution_window.cuh by warpgroup instructions in TF32, for compute capability 9.0 alone (on the CPU
 // there is nothing to call). A block keeps the taps of 64 output channels in shared memory, rounded. Pixels are the rows

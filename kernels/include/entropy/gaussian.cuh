@@ -1,7 +1,7 @@
 #pragma once
 
-#include "logarithms.cuh"
-#include "map_arrays.cuh"
+#include "entropy/logarithms.cuh"
+#include "arrays/map_arrays.cuh"
 
 // Terms of Gaussian beliefs with diagonal covariances, in nats. Precisions and variances are at least LEAST.
 

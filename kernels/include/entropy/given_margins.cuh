@@ -1,7 +1,7 @@
 #pragma once
 
-#include "logarithms.cuh"
-#include "row_sums.cuh"
+#include "entropy/logarithms.cuh"
+#include "sums/row_sums.cuh"
 
 // Mutual information of tables whose margins are given: n I = sum of c ln(c n / (m_x m_y)), n the sum of the m_x. Nothing is
 // added up before, so that one reading does it; near independence, where c and m_x m_y / n are nearly the same, the

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "reduce.cuh"
-#include "sample_bins.cuh"
+#include "sums/reduce.cuh"
+#include "entropy/sample_bins.cuh"
 
 // More bins than shared memory holds, and many samples: bins go in eights, in turn, to 2^bits groups, whose counters it does
 // hold. First each tile of samples is sorted by group into `keys` (the bin's place in its group), each group's rounded up

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ptx.cuh"
-#include "reduce.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "sums/reduce.cuh"
 
 // Logarithms that entropies need: a term is p times a logarithm, so what counts is the logarithm's relative accuracy,
 // also near 1, where it is small.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // The bins of samples over equal bins of two axes. A value's bin is floor(bins (x - lo) / (hi - lo)) in double precision, the
 // last one closed; out of range it is dropped, or clamped into the edge bins. A NaN is always dropped.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "given_margins.cuh"
-#include "table_cells.cuh"
+#include "entropy/given_margins.cuh"
+#include "entropy/table_cells.cuh"
 
 // Tables of 32 rows and columns of any numbers, whose margins are their own: the terms are those of given_margins.cuh, of
 // margins that a warp adds up in double precision and splits into two floats each.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "count_logs.cuh"
-#include "reduce.cuh"
+#include "entropy/count_logs.cuh"
+#include "sums/reduce.cuh"
 
 // Four neighbouring cells of a table of counts or probabilities, what cells four columns wide add up to, and the threads
 // that share a table.

@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench import Golden, In, Launch, Rule, Workload, exact_except, integers
 from prism_bench.spec import AnyArray, ArrayModule, Device, Fill, Runs, whole
 
-from .convolution import correlated_one
+from ..convolution.convolution import correlated_one
 from .label_vote import labels_of, neighbours, vote
 from .window_entropy import counters_of, entropies, table_bytes
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "strip_parts.cuh"
+#include "images/strip_parts.cuh"
 
 // Convolution, entropy in windows and labels of one tile by a block, for images of few pixels. A warp that walks down a
 // strip by itself computes the rows under its first windows again and waits for each; here all threads convolve the

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "tile_components.cuh"
-#include "union_find.cuh"
+#include "images/tile_components.cuh"
+#include "images/union_find.cuh"
 
 // Open regions of tiles, those that reach beyond their tile's border: joined with each other, and added up.
 

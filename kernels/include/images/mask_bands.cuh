@@ -1,7 +1,7 @@
 #pragma once
 
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // What of an image is above a threshold, as bits, read in bands of a warp: 128 columns, four of each lane side by side, and
 // some rows. All of a band's loads are on their way before the first bit is needed.

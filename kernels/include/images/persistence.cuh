@@ -2,9 +2,9 @@
 
 #include <cooperative_groups.h>
 
-#include "reduce.cuh"
-#include "scan.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "sums/scan.cuh"
+#include "arrays/vector_load.cuh"
 
 // 0-dimensional persistence of an image's superlevel sets by the elder rule. As the threshold falls, a component is born
 // at a local maximum and dies at the pixel where it meets one that is older. Equal values enter in the order of pixels.

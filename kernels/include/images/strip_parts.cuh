@@ -1,9 +1,9 @@
 #pragma once
 
-#include "label_vote.cuh"
-#include "ptx.cuh"
-#include "reduce.cuh"
-#include "window_entropy.cuh"
+#include "images/label_vote.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "sums/reduce.cuh"
+#include "images/window_entropy.cuh"
 
 // What the fused forms of convolution, entropy in windows and labels share.
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "reduce.cuh"
-#include "union_find.cuh"
+#include "sums/reduce.cuh"
+#include "images/union_find.cuh"
 
 // Components of equal labels in a block's tile of an image, in shared memory. A thread hangs its pixels on an earlier
 // neighbour, 8 rows of 4 at a time in registers; only where two earlier neighbours may not yet belong together are sets

@@ -3,7 +3,7 @@
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 
-#include "work_queue.cuh"
+#include "launches/work_queue.cuh"
 
 // Kernels that a queue serves. What is included after this header sees no launch of its own: its kernels are device
 // functions, called once for each block of a grid that `virtual_place` says. Three rules for them: their blocks are as

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ptx.cuh"
+#include "tensor_cores/ptx.cuh"
 
 // A kernel that serves a queue until it is told to stop. Block 0 keeps the desk: it waits for the host's next request and
 // announces it; the others work, and the last of them to finish an item answers the host. An item is a program, kernels

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "columns.cuh"
+#include "arrays/columns.cuh"
 
 // Normalisation by stored statistics, channel by channel, followed by an activation. The mean is taken off first: folding
 // it into the shift would cancel where it is large beside the deviation.

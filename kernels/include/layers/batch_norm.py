@@ -9,7 +9,7 @@ import numpy as np
 from prism_bench import Golden, In, Launch, Scalar, Size, Workload, uniform
 from prism_bench.spec import AnyArray, ArrayModule, nonnegative
 
-from .columns import column_grid
+from ..arrays.columns import column_grid
 
 # Memory-bound: 8 bytes an element at the copy rate; the rows of a thread share a fetch of the channels' parameters.
 ROWS_PER_THREAD = 2

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ptx.cuh"
+#include "tensor_cores/ptx.cuh"
 
 /// GELU of sums of products of halves: max(x, 0) - s Phi(-s) with s = |x|, and log2(Phi(-s)) as a polynomial, weighted so
 /// that the absolute error is 7e-7 at most. Rounding operands to half moves a sum of size 1 by 2^-11, 700 times as much.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "moments.cuh"
-#include "row_items.cuh"
+#include "sums/moments.cuh"
+#include "layers/row_items.cuh"
 
 // Rows normalised by their own mean and biased variance, then scaled, shifted and activated.
 

@@ -5,9 +5,9 @@ from typing import Any
 from prism_bench import Launch, Zero
 from prism_bench.spec import Device
 
-from .columns import column_grid
-from .gemv import launches as products
-from .row_sums import parts_of
+from ..arrays.columns import column_grid
+from ..products.gemv import launches as products
+from ..sums.row_sums import parts_of
 
 ACTIVATIONS = {  # functor, launch of the separate step: entry, elements a block, threads
     "relu": ("Relu", "relu_in_place<Relu>", 1024, 256),

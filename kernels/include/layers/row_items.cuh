@@ -1,6 +1,6 @@
 #pragma once
 
-#include "columns.cuh"
+#include "arrays/columns.cuh"
 
 // A row, or a part of one, in the registers of a block: ITEMS floats per thread, WIDTH side by side.
 

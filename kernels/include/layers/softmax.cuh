@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reduce.cuh"
+#include "sums/reduce.cuh"
 
 /// exp(scale (x - max)); 0 for x = -inf even where the maximum is -inf too.
 __device__ inline float weight(float x, float max, float scale) {

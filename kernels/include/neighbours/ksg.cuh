@@ -1,6 +1,6 @@
 #pragma once
 
-#include "neighbours.cuh"
+#include "neighbours/neighbours.cuh"
 
 // Kraskov-Stoegbauer-Grassberger estimates. One form serves all: with counts of neighbours nearer than eps in the
 // spaces xz, yz and z, I(X;Y|Z) = psi(k) + mean[psi(n_z + 1) - psi(n_xz + 1) - psi(n_yz + 1)]; without z, n_z = N - 1

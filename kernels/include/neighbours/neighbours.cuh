@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reduce.cuh"
+#include "sums/reduce.cuh"
 
 // Nearest neighbours in the maximum norm, by brute force in two steps. First the smallest distance from every point to
 // every group of neighbours: a loop without a branch. The K nearest of a point lie in the K + 1 groups with the smallest

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "neighbours.cuh"
+#include "neighbours/neighbours.cuh"
 
 constexpr int COUNTERS = 256, COUNT_TILE = 512;  // threads of a block, neighbours in shared memory
 

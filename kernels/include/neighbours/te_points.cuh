@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ksg.cuh"
+#include "neighbours/ksg.cuh"
 
 // Neighbours by warps: a warp has OWN points, its lanes share the neighbours. For transfer entropy the coordinates, in the
 // order of Cloud, are those of x's past, of y's future and of y's past. Samples are finite.

@@ -7,9 +7,9 @@ from typing import Any
 from prism_bench import Budget, In, Launch, Out, Size, Variant, Workload, normal, normwise
 from prism_bench.spec import Array, Device, real
 
-from .bfloat import BFLOATS, FLOAT8S
+from ..numbers.bfloat import BFLOATS, FLOAT8S
+from ..tensor_cores.tensor_tile import TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, required, warpgroup_tiles
 from .gemm_tile import Whole, on_tiles
-from .tensor_tile import TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, required, warpgroup_tiles
 
 FINITE = replace(real(), finite=True)  # an infinity is no sum of bfloat16
 # Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 and e4m3 travel as unsigned integers.

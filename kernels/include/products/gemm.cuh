@@ -1,8 +1,8 @@
 #pragma once
 
-#include "activations.cuh"
-#include "gemm_tile.cuh"
-#include "whole_tile.cuh"
+#include "layers/activations.cuh"
+#include "products/gemm_tile.cuh"
+#include "products/whole_tile.cuh"
 
 // C = f(A B + bias), a tile per block of a 1-D grid. A is [m, k]; B is [k, n], or [n, k] where it is TURNED. WIDTH is
 // 4 where the rows of B and C are whole groups of four floats, else 1.

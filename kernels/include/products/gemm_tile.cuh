@@ -2,7 +2,7 @@
 
 #include <cuda_pipeline.h>
 
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // Tiled FP32 products. Both operands lie in shared memory depth-major ([k][row] and [k][column]), STAGES tiles deep;
 // copies are asynchronous, fragments are read one step ahead, so that the FMA pipe never waits at a tile's border.

@@ -4,7 +4,7 @@ import numpy as np
 
 from prism_bench import Launch, Zero
 
-from .map_arrays import NUMBERS
+from ..arrays.map_arrays import NUMBERS
 
 SHORT = 1024  # columns up to which a warp takes a row
 LONG = 8192  # columns from which a block of many threads takes one row alone, else ROWS

@@ -6,10 +6,10 @@ from typing import Any
 from prism_bench import In, Out, Rule, Size, Workload
 from prism_bench.spec import AnyArray, Peer
 
-from . import lt_products
-from .poor_ways import NARROW
-from .strong_peers import quack_gemm
-from .tensor_tile import Operands
+from ...peers import lt_products
+from ...peers.poor_ways import NARROW
+from ...peers.strong_peers import quack_gemm
+from ..tensor_cores.tensor_tile import Operands
 
 LAYOUTS = ("nn", "nt", "tn", "tt")  # for A and B in turn whether it is stored transposed
 SIZES = (Size("m"), Size("n"), Size("k"))

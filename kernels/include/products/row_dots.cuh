@@ -1,7 +1,7 @@
 #pragma once
 
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // Products of a few rows of a matrix with one or two vectors by one block: the matrix is streamed once from memory, the
 // vectors come from the caches and are used for all the rows. ROWS rows, VECTORS vectors, WIDTH elements a load.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "row_dots.cuh"
+#include "products/row_dots.cuh"
 
 /// Calls finish(row, product of that row with x) once for every row of a matrix, in one thread of the row's block: ROWS
 /// rows a block, or one a warp where ROWS is 0.

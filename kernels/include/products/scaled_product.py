@@ -6,9 +6,9 @@ from typing import Any
 from prism_bench import Budget, In, Launch, Out, Variant, Workload, normwise, uniform
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
-from .bfloat import FLOAT8S, wide
+from ..numbers.bfloat import FLOAT8S, wide
+from ..tensor_cores.tensor_tile import TENSOR_RULE, WARP_WIDE, Operands, on_tensor_tiles, required
 from .half_product import SIZES
-from .tensor_tile import TENSOR_RULE, WARP_WIDE, Operands, on_tensor_tiles, required
 
 OPERANDS = Operands("Float8", left_along=True, right_along=True)
 SCALE = uniform(0.5, 2)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gemm_tile.cuh"
+#include "products/gemm_tile.cuh"
 
 // Products of which no tile reaches outside the matrices: the copies look for no borders, and every step of a depth tile
 // starts two of them, so that none waits in a queue behind the others.

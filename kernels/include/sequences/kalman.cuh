@@ -1,7 +1,7 @@
 #pragma once
 
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 /// One filter's arrays. `controls` is the length of its control vector u, 0 without one; `innovation` and `deviation`
 /// receive y and S, if they are there.

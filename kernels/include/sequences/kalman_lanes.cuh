@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kalman.cuh"
+#include "sequences/kalman.cuh"
 
 // Small filters, N lanes each: a lane holds one column of every matrix in registers. What all lanes need (the model,
 // P-'s and K's rows in turn) is broadcast from shared memory, so a product is N multiplications a load of 16 bytes

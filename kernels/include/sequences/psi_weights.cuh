@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reduce.cuh"
+#include "sums/reduce.cuh"
 
 /// psi_j of every step in turn, of at most 32 lags: after step j lane i has what the weights so far add to psi_{j+1+i}.
 __device__ inline double next_weight(double coefficient, double& ahead, bool first) {

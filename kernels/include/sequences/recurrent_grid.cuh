@@ -1,7 +1,7 @@
 #pragma once
 
-#include "gemm.cuh"
-#include "ptx.cuh"
+#include "products/gemm.cuh"
+#include "tensor_cores/ptx.cuh"
 
 // Sequences of a recurrent cell with up to 64 samples. One launch multiplies x of many steps by W_ih; the next one is a
 // cooperative grid whose blocks keep W_hh of 8 units in shared memory for all these steps and exchange h through the L2

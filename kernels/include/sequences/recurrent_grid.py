@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from prism_bench import Launch, Rule, Scratch, Zero
 from prism_bench.spec import Device
 
-from .gemm_tile import on_tiles
+from ..products.gemm_tile import on_tiles
 from .resident_gates import MOST_INPUTS
 from .resident_gates import UNITS as RESIDENT_UNITS
 

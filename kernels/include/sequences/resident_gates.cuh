@@ -1,6 +1,6 @@
 #pragma once
 
-#include "vector_load.cuh"
+#include "arrays/vector_load.cuh"
 
 // Sequences of a recurrent cell with few units, a block per sample. LANES threads per unit keep the weights of its gates
 // between the steps: KEPT groups of four in registers, the rest in shared memory. So no step reads weights from memory,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 /// Columns that a block of 256 threads has, where LANES threads side by side have a packet each.
 template <class T, int LANES = 32>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "map_arrays.cuh"
+#include "arrays/map_arrays.cuh"
 
 // Reductions of several values over a grid, each by an operation of its own.
 

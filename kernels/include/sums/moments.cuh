@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reduce.cuh"
+#include "sums/reduce.cuh"
 
 // Means and variances that survive a mean far larger than the deviation.
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "accumulate.cuh"
-#include "reduce.cuh"
-#include "vector_load.cuh"
+#include "sums/accumulate.cuh"
+#include "sums/reduce.cuh"
+#include "arrays/vector_load.cuh"
 
 // Sums over rows of terms made of several arrays, read side by side. The grid is (rows, blocks per row), blocks are 1-D:
 // a short row has one block, a long one is shared.

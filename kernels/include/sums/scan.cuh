@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reduce.cuh"
+#include "sums/reduce.cuh"
 
 // Running sums: of a warp's chunk of 128 floats, and over all tiles of a row in one pass by looking back.
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "gemm_tile.cuh"
-#include "ptx.cuh"
-#include "tensor_map.cuh"
-#include "tensor_tile.cuh"
-#include "warpgroup_step.cuh"
+#include "products/gemm_tile.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "tensor_cores/tensor_map.cuh"
+#include "tensor_cores/tensor_tile.cuh"
+#include "tensor_cores/warpgroup_step.cuh"
 
 // Products of operands of 16 and 8 bits by warpgroup instructions, FP32 sums, for compute capability 9.0 alone. One
 // warpgroup copies by tensor maps into a ring of stages, two multiply what it brings and store it; blocks stay and take

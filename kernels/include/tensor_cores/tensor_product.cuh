@@ -1,12 +1,12 @@
 #pragma once
 
-#include "half_gelu.cuh"
-#include "streamed_product.cuh"
-#include "tensor_tile.cuh"
-#include "thirds_tile.cuh"
-#include "turned_bytes.cuh"
-#include "turned_tile.cuh"
-#include "warpgroup_tile.cuh"
+#include "layers/half_gelu.cuh"
+#include "tensor_cores/streamed_product.cuh"
+#include "tensor_cores/tensor_tile.cuh"
+#include "tensor_cores/thirds_tile.cuh"
+#include "tensor_cores/turned_bytes.cuh"
+#include "tensor_cores/turned_tile.cuh"
+#include "tensor_cores/warpgroup_tile.cuh"
 
 /// How a kernel gets its operands and its result: as pointers, or as tensor maps where T::BY_MAPS.
 template <class T, bool BY_MAPS = T::BY_MAPS>

@@ -2,8 +2,8 @@
 
 #include <cuda_pipeline.h>
 
-#include "gemm_tile.cuh"
-#include "ptx.cuh"
+#include "products/gemm_tile.cuh"
+#include "tensor_cores/ptx.cuh"
 
 // Tiled products on the tensor cores, FP32 sums. Copies to shared memory are asynchronous and STAGES tiles deep;
 // fragments are read one step ahead of the matrix instructions.

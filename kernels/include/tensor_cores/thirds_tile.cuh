@@ -1,8 +1,8 @@
 #pragma once
 
-#include "tensor_map.cuh"
-#include "tensor_tile.cuh"
-#include "warpgroup_tile.cuh"
+#include "tensor_cores/tensor_map.cuh"
+#include "tensor_cores/tensor_tile.cuh"
+#include "tensor_cores/warpgroup_tile.cuh"
 
 // Products of floats with FP32's own precision by warpgroup instructions, for compute capability 9.0 alone (on the CPU
 // there is nothing to call). A float is the sum of three bfloat16, exactly: of the nine products of two such sums the

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "gemm_tile.cuh"
-#include "ptx.cuh"
-#include "tensor_map.cuh"
-#include "tensor_tile.cuh"
+#include "products/gemm_tile.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "tensor_cores/tensor_map.cuh"
+#include "tensor_cores/tensor_tile.cuh"
 
 // Products of e4m3 operands A [m, k] and B [k, n] by warpgroup instructions, for compute capability 9.0 alone (on the
 // CPU there is nothing to call). Those take e4m3 from shared memory only with the depth contiguous, which B has not.

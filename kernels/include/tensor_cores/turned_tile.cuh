@@ -1,9 +1,9 @@
 #pragma once
 
-#include "gemm_tile.cuh"
-#include "ptx.cuh"
-#include "tensor_map.cuh"
-#include "tensor_tile.cuh"
+#include "products/gemm_tile.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "tensor_cores/tensor_map.cuh"
+#include "tensor_cores/tensor_tile.cuh"
 
 // Products of TF32 operands by warpgroup instructions, for compute capability 9.0 alone (on the CPU there is nothing to
 // call). Those take TF32 from shared memory only with the depth contiguous, which B [k, n] has not. So a tile is

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ptx.cuh"
-#include "tensor_tile.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "tensor_cores/tensor_tile.cuh"
 
 // One step of a product by warpgroup instructions, for tiles of several widths, that may begin a sum.
 

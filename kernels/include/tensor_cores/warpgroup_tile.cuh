@@ -2,9 +2,9 @@
 
 #include <cuda_pipeline.h>
 
-#include "gemm_tile.cuh"
-#include "ptx.cuh"
-#include "tensor_tile.cuh"
+#include "products/gemm_tile.cuh"
+#include "tensor_cores/ptx.cuh"
+#include "tensor_cores/tensor_tile.cuh"
 
 // Products of 16-bit operands by warpgroup instructions, FP32 sums, for compute capability 9.0 alone (on the CPU there
 // is nothing to call). Blocks stay and take one tile of the output after the other; copies run ahead over borders.

@@ -1,6 +1,6 @@
 // Written by `prism-bench fuse` from fused_gemv_operations.py: change that and run it again.
-#include "grid_reduce.cuh"
-#include "row_products.cuh"
+#include "sums/grid_reduce.cuh"
+#include "products/row_products.cuh"
 
 // Stages: dots, r, s.
 template <class Op, int ROWS, int WIDTH>

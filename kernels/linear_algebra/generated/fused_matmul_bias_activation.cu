@@ -1,7 +1,7 @@
 // Written by `prism-bench fuse` from fused_matmul_bias_activation.py: change that and run it again.
-#include "activations.cuh"
-#include "gemm.cuh"
-#include "tensor_product.cuh"
+#include "layers/activations.cuh"
+#include "products/gemm.cuh"
+#include "tensor_cores/tensor_product.cuh"
 
 // Stages: product, y.
 template <class T, int WIDTH, class Activation>

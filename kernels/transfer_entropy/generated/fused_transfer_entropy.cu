@@ -1,7 +1,7 @@
 // Written by `prism-bench fuse` from fused_transfer_entropy.py: change that and run it again.
-#include "grid_reduce.cuh"
-#include "ksg.cuh"
-#include "te_points.cuh"
+#include "sums/grid_reduce.cuh"
+#include "neighbours/ksg.cuh"
+#include "neighbours/te_points.cuh"
 
 // Stages: eps, n_y, n_xz, n_z, total, mean.
 template <int dx, int dy, int k, int OWN>

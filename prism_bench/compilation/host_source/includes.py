@@ -12,7 +12,7 @@ from prism_bench.io.files import first_in
 _FOR_DEVICES = re.compile(
     r"cuda_(fp|bf)\d+\.hp?p?$|mma\.h$|cooperative_groups|cuda_pipeline|cuda_awbarrier|math_constants\.h$|cuda/|nv/target|"
     r"cub/|thrust/|cute/|cutlass/|curand_kernel\.h$|curand_[a-z0-9]+\.h$|cuComplex\.h$|vector_types\.h$|sm_\d+_|"
-    r"device_launch_parameters\.h$|tensor_map\.cuh$"
+    r"device_launch_parameters\.h$|tensor_cores/tensor_map\.cuh$"
 )
 # Headers of C++ that libcu++ has for devices, too.
 _FOR_BOTH = ("limits", "type_traits", "utility")

@@ -50,15 +50,15 @@ class Placeholder:
 def reading_builtins(language: Language, suffix: str) -> dict[str, object]:
     """Return builtins whose `import` gives placeholders for the language's modules.
 
-    Modules that catalogues share and whose names begin with the suffix, such as `include/triton_rows.py`, import the
-    compiler too: they are placeholders as well.
+    Modules that catalogues share and whose names begin with the suffix, such as `include/languages/triton_rows.py`,
+    import the compiler too: they are placeholders as well.
     """
 
     def importing(
         name: str, globals: Any = None, locals: Any = None, fromlist: tuple[str, ...] = (), level: int = 0
     ) -> Any:
         own = not level and name.partition(".")[0] in language.modules
-        parts = fromlist if name.endswith("include") else (name.rpartition(".")[2],)
+        parts = fromlist if name.endswith(("include", "include.languages")) else (name.rpartition(".")[2],)
         shared = level and all(part.startswith(f"{suffix}_") for part in parts)
         if not own and not shared:
             return builtins.__import__(name, globals, locals, fromlist, level)

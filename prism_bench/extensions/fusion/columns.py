@@ -34,14 +34,14 @@ class ColumnsHost:
         return Scratch("parts", f"splits {self.columns}", number), Scratch("arrived", "tiles", "uint32")
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
-        entry = call.entry.format(includes.value("map_arrays", "NUMBERS")[call.number])
+        entry = call.entry.format(includes.value("arrays.map_arrays", "NUMBERS")[call.number])
         return Asking(
             ("tiles", "splits"),
             lambda tiles, splits: Launch(tiles * splits, 256, entry=entry, arguments=call.arguments),
         )
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
-        made: dict[str, Any] = includes.value("column_sums", "derived")(number)
+        made: dict[str, Any] = includes.value("sums.column_sums", "derived")(number)
         return {
             "tiles": Asking((self.columns,), made["tiles"]),
             "splits": Asking((self.rows, self.columns), made["splits"]),
@@ -59,7 +59,7 @@ def write(plan: FusionPlan, stage: ColumnSums, entry: str) -> KernelCode:
     ]  # fmt: skip
     head = signature(f"template <class T>\n__global__ void __launch_bounds__(256)\n    {entry}(", plan, "T", after)
     return KernelCode(
-        headers=("column_sums.cuh", *headers_of(plan)),
+        headers=("sums/column_sums.cuh", *headers_of(plan)),
         kernels="\n".join([head, *_body(plan, stage, rows, columns), "}"]),
         entry=f"{entry}<{{}}>",
         host=ColumnsHost(rows, columns),

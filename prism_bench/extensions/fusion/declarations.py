@@ -10,6 +10,7 @@ from prism_bench.errors import PrismBenchError, SpecError, unknown
 from prism_bench.extensions.fusion.program import FusionProgram
 from prism_bench.extensions.fusion.source import fused_program
 from prism_bench.extensions.fusion.specification import SourceOutdated, generated_source
+from prism_bench.io.files import SHARED
 
 _IMPORT = re.compile(r"^\s*(from|import) prism_bench\.(extensions\.)?fusion\b", re.MULTILINE)
 FORMER = "fusions"  # the folder of a family that programs were in before they made their own spec
@@ -55,7 +56,7 @@ def declarations(folder: Path, wanted: Iterable[str] = ()) -> list[Declaration]:
 
 def declares(path: Path) -> bool:
     """Return whether a spec file declares a program: it imports this package, and is none that others share."""
-    return path.parent.name != "include" and _IMPORT.search(path.read_text(errors="replace")) is not None
+    return path.parent.name not in SHARED and _IMPORT.search(path.read_text(errors="replace")) is not None
 
 
 def _declaration(folder: Path, path: Path) -> Declaration:

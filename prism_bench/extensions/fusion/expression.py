@@ -69,7 +69,10 @@ class Binary(Expression):
 
 @dataclass(frozen=True)
 class SharedName:
-    """`name` of kernels/include/<module>.py; for a function, `asks` are the modules that it takes last."""
+    """`name` of a module below kernels/include, such as `entropy.gaussian`.
+
+    For a function, `asks` are the modules that it takes last.
+    """
 
     module: str
     name: str

@@ -3,23 +3,31 @@
 from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName
 
 divergence = Function(
-    "divergence", "GaussianDivergence<{T}>{{}}", "gaussian.cuh", SharedName("gaussian", "divergence"), arity=4, flops=7
+    "divergence",
+    "GaussianDivergence<{T}>{{}}",
+    "entropy/gaussian.cuh",
+    SharedName("entropy.gaussian", "divergence"),
+    arity=4,
+    flops=7,
 )
 log_likelihood = Function(
-    "log_likelihood", "LogLikelihood<{T}>{{}}", "gaussian.cuh", SharedName("gaussian", "log_likelihood"),
-    size=SharedName("gaussian", "likelihood_size"), arity=2, flops=6,
+    "log_likelihood", "LogLikelihood<{T}>{{}}", "entropy/gaussian.cuh",
+    SharedName("entropy.gaussian", "log_likelihood"), size=SharedName("entropy.gaussian", "likelihood_size"),
+    arity=2, flops=6,
 )  # fmt: skip
 
 
 psi = Function(  # of a whole number
-    "psi", "digamma_of", "ksg.cuh", SharedName("neighbours", "psi", ("special",)),
-    size=SharedName("neighbours", "psi_size", ("special",)), flops=30,
+    "psi", "digamma_of", "neighbours/ksg.cuh", SharedName("neighbours.neighbours", "psi", ("special",)),
+    size=SharedName("neighbours.neighbours", "psi_size", ("special",)), flops=30,
 )  # fmt: skip
 
 
 def _activation(name: str, cuda: str, flops: int, stretch: float = 1.0, at_zero: float = 0.0) -> Function:
-    value = SharedName("activations", name, ("xp", "special"))
-    return Function(name, f"{cuda}{{{{}}}}", "activations.cuh", value, stretch=stretch, at_zero=at_zero, flops=flops)
+    value = SharedName("layers.activations", name, ("xp", "special"))
+    return Function(
+        name, f"{cuda}{{{{}}}}", "layers/activations.cuh", value, stretch=stretch, at_zero=at_zero, flops=flops
+    )
 
 
 identity = _activation("identity", "Identity", 0)

@@ -50,7 +50,7 @@ class NeighboursHost:
         return grid_scratch("blocks", self.count) if self.count else ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
-        by_warps, own_points = (includes.value("te_points", name) for name in ("by_warps", "own_points"))
+        by_warps, own_points = (includes.value("neighbours.te_points", name) for name in ("by_warps", "own_points"))
 
         def launched(n: int, *values: Any) -> Launch:
             *template, device = values
@@ -72,7 +72,7 @@ def write(plan: FusionPlan, entry: str) -> KernelCode:
     after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {axis}"]
     head = f"template <{template}>\n__global__ void __launch_bounds__(TE_THREADS)\n    {entry}("
     return KernelCode(
-        headers=("te_points.cuh", *(("grid_reduce.cuh",) if count else ()), *headers_of(plan)),
+        headers=("neighbours/te_points.cuh", *(("sums/grid_reduce.cuh",) if count else ()), *headers_of(plan)),
         kernels="\n".join([signature(head, plan, "float", after), *_body(plan, axis), "}"]),
         entry=f"{entry}<{{}}>",
         host=NeighboursHost(axis, (*dims, *(["k"] if plan.nearest else [])), count),

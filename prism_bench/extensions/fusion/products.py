@@ -42,7 +42,7 @@ class ProductHost:
         return ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
-        product_launch = includes.value("fused_product", "product_launch")
+        product_launch = includes.value("products.fused_product", "product_launch")
 
         def launched(*values: Any) -> Launch:
             *sizes, tile = values[:4]
@@ -64,7 +64,7 @@ def write(plan: FusionPlan, stage: Product, entry: str) -> KernelCode:
     on_tensor = len(stage.precisions) > 1
     kernels = [_plain(plan, stage, entry, sizes), *([_tensor(plan, stage, entry, sizes)] if on_tensor else [])]
     return KernelCode(
-        headers=("gemm.cuh", *(("tensor_product.cuh",) if on_tensor else ()), *headers_of(plan)),
+        headers=("products/gemm.cuh", *(("tensor_cores/tensor_product.cuh",) if on_tensor else ()), *headers_of(plan)),
         kernels="\n\n".join(kernels),
         entry=f"{entry}<{{tile}}, {{width}}{_chosen(plan)}>",
         host=ProductHost(sizes, plan.choices, (stage.left, stage.right, next(iter(plan.outputs)))),

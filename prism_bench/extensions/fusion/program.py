@@ -13,7 +13,7 @@ from prism_bench.spec.peer import Peer
 from prism_bench.spec.workload import Workload
 
 NUMBERS = ("float32", "float64")
-SAMPLES = SharedName("neighbours", "SAMPLES")
+SAMPLES = SharedName("neighbours.neighbours", "SAMPLES")
 
 
 @dataclass(frozen=True)

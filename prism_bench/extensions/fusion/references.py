@@ -67,7 +67,7 @@ class StageValue:
         if isinstance(stage, RowDots):
             matrix, vector = self._array(stage.matrix), self._array(stage.vector)
             return lambda values: matrix(values) @ vector(values)
-        wide = includes.value("bfloat", "wide") if _has_bits(stage) else None
+        wide = includes.value("numbers.bfloat", "wide") if _has_bits(stage) else None
         left, right = self._array(stage.left, wide), self._array(stage.right, wide)
         return lambda values: left(values) @ right(values)
 
@@ -84,7 +84,7 @@ class StageValue:
         terms = evaluator(self.expressions[0], includes)
         if stage.how == "sum":
             return lambda values: terms(values).sum()
-        reduced = includes.value("grid_reduce", "reduced_size" if self.sized else "reduced")
+        reduced = includes.value("sums.grid_reduce", "reduced_size" if self.sized else "reduced")
         return lambda values: reduced(terms(values), values["reduce"] if stage.chosen else stage.how, values["xp"])
 
 
@@ -93,9 +93,9 @@ def _scanned(stage: Scan, includes: Includes) -> Evaluator:
         return tuple(values[name] for name in stage.points)
 
     if isinstance(stage, Nearest):
-        kth_distance = includes.value("neighbours", "kth_distance")
+        kth_distance = includes.value("neighbours.neighbours", "kth_distance")
         return lambda values: kth_distance(points(values), values["k"], values["xp"])
-    nearer_than = includes.value("neighbours", "nearer_than")
+    nearer_than = includes.value("neighbours.neighbours", "nearer_than")
     return lambda values: nearer_than(points(values), values[stage.radius], values["xp"])
 
 

@@ -45,7 +45,7 @@ class RowsHost:
         return grid_scratch("blocks", self.count) if self.count else ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
-        template, threads = (includes.value("row_products", name) for name in ("row_template", "row_threads"))
+        template, threads = (includes.value("products.row_products", name) for name in ("row_template", "row_threads"))
 
         def launched(cols: int, blocks: int, *reduce: str) -> Launch:
             entry = call.entry.format(template(*(REDUCTIONS[one] for one in reduce), cols))
@@ -54,7 +54,7 @@ class RowsHost:
         return Asking((self.cols, "blocks", *(("reduce",) if self.chosen else ())), launched)
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
-        return {"blocks": Asking((self.rows, self.cols), includes.value("row_products", "row_blocks"))}
+        return {"blocks": Asking((self.rows, self.cols), includes.value("products.row_products", "row_blocks"))}
 
 
 def write(plan: FusionPlan, stage: RowDots, entry: str) -> KernelCode:
@@ -68,7 +68,7 @@ def write(plan: FusionPlan, stage: RowDots, entry: str) -> KernelCode:
     head = signature(f"{template}\n__global__ void __launch_bounds__(512)\n    {entry}(", plan, "float", after)
     count = len(plan.reduces)
     return KernelCode(
-        headers=("row_products.cuh", *(("grid_reduce.cuh",) if count else ()), *headers_of(plan)),
+        headers=("products/row_products.cuh", *(("sums/grid_reduce.cuh",) if count else ()), *headers_of(plan)),
         kernels="\n".join([head, *_body(plan, stage, rows, cols), "}"]),
         entry=f"{entry}<{{}}>",
         host=RowsHost(rows, cols, count, plan.chosen is not None),

@@ -66,7 +66,8 @@ class SeparateForm:
 
     def launch(self, number: str, includes: Includes) -> Callable[..., tuple[Launch, ...]]:
         """Return the host plan: the launches one after the other."""
-        return includes.value("host_plan", "together")(*(one.launch(number, includes) for one in self.launches))
+        together = includes.value("launches.host_plan", "together")
+        return together(*(launch.launch(number, includes) for launch in self.launches))
 
 
 def separated(program: FusionProgram, name: str) -> SeparateForm | None:
@@ -154,7 +155,7 @@ class OneThreadHost:
         return ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
-        entry = call.entry.format(includes.value("map_arrays", "NUMBERS")[call.number])
+        entry = call.entry.format(includes.value("arrays.map_arrays", "NUMBERS")[call.number])
         return Asking((), lambda: Launch(1, 1, entry=entry, arguments=call.arguments))
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:

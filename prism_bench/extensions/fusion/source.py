@@ -38,13 +38,18 @@ class FusedProgram:
         every = [self.main, *self.forms.values()]
         separate = [one.code for one in self.main.separate.launches] if self.main.separate else []
         headers = {header for code in (*(one.code for one in every), *separate) for header in code.headers}
-        includes = "\n".join(f'#include "{header}"' for header in sorted(headers))
+        includes = "\n".join(f'#include "{header}"' for header in sorted(headers, key=_file_name))
         kernels = [
             f"// Stages: {', '.join(one.name for one in form.plan.stages)}.\n{form.code.kernels}" for form in every
         ]
         if separate:
             kernels += ["// Every stage in a separate launch.", *(code.kernels for code in separate)]
         return f"// Written {_BY.format(self.name)}\n{includes}\n\n" + "\n\n".join(kernels) + "\n"
+
+
+def _file_name(header: str) -> str:
+    """Return the name without its subject's folder: moving a header leaves the order, and so the code, as it is."""
+    return header.rpartition("/")[2]
 
 
 def fused_program(program: FusionProgram, name: str) -> FusedProgram:

@@ -94,7 +94,7 @@ class FusedSpec:
         return KernelSpec(
             entry=f"{name}_generated", **self._of_form(main, FLOAT), parameters=self._parameters(),
             derived=main.code.host.derived(FLOAT, self.includes),
-            rules=((self._shared("gemm_tile", "PRODUCT_RULE"),) if self.product else ()) + tuple(self._rules()),
+            rules=(*([self._shared("products.gemm_tile", "PRODUCT_RULE")] if self.product else []), *self._rules()),
             peers=self.program.peers, workloads=program.workloads, edges=program.edges, golden=program.golden,
             aliases=program.aliases, replaces=program.replaces, chains=chains,
             traffic_factor=None if self.plan.scans else 4.0, budgets=self._budgets(), variants=self._variants(),
@@ -131,7 +131,7 @@ class FusedSpec:
 
     def _input(self, plan: FusionPlan, one: Input, number: str) -> Array:
         if self.product and one.name in (self.product.left, self.product.right):
-            return self._shared("fused_product", "operand")(one.name, one.shape, number)
+            return self._shared("products.fused_product", "operand")(one.name, one.shape, number)
         array, kind = InOut if one.name in plan.overwritten else In, FLOAT if self.product else number
         fill = self._shared(one.fill.module, one.fill.name) if isinstance(one.fill, SharedName) else one.fill
         return array(one.name, one.shape, kind, fill) if isinstance(fill, Fill) else array(one.name, one.shape, kind)
@@ -139,12 +139,12 @@ class FusedSpec:
     def _tolerance(self, form: FusedForm, number: str) -> Tolerance | Mapping[str, Tolerance]:
         found = sizes(form.plan, self.includes)
         if not self.product:
-            rounding = self._shared("map_arrays", "ROUNDING")[number]
+            rounding = self._shared("arrays.map_arrays", "ROUNDING")[number]
             return {output: reduction(size, terms=rounding) for output, size in found.items()}
         (size,) = found.values()
         depth = Asking((form.plan.axes[self.product.left][1],), lambda extent: extent + 8)
         if number != FLOAT:
-            return normwise(self._shared("fused_product", "ELEMENTS")[number][3], size, depth)
+            return normwise(self._shared("products.fused_product", "ELEMENTS")[number][3], size, depth)
         return product(size, depth)
 
     def _parameters(self) -> dict[str, object]:
@@ -206,7 +206,7 @@ class FusedSpec:
             lambda number: self._launch(main, number),
             lambda number: self._tolerance(main, number),
         )
-        return self._shared("map_arrays", "in_double")(*of_number, **changes)
+        return self._shared("arrays.map_arrays", "in_double")(*of_number, **changes)
 
     def _separate(self, form: separate.SeparateForm) -> Variant:
         """Return the variant in which every stage is a separate launch."""
@@ -241,11 +241,11 @@ class FusedSpec:
         labels = (label for label in self.program.workloads if precision == "float16" or label != "S2")
         return {
             "arguments": self._arguments(self.fused.main, precision),
-            "rules": (self._shared("tensor_tile", "TENSOR_RULE"), *self._rules()),
+            "rules": (self._shared("tensor_cores.tensor_tile", "TENSOR_RULE"), *self._rules()),
             "tolerance": self._tolerance(self.fused.main, precision),
-            "arithmetic": self._shared("fused_product", "arithmetic_of")(precision),
-            "edges": (*edges, *self._shared("fused_product", "tensor_edges")(precision, rows, columns, depth)),
-            "golden": (), "budgets": (), "requires": self._shared("tensor_tile", "required"),
+            "arithmetic": self._shared("products.fused_product", "arithmetic_of")(precision),
+            "edges": (*edges, *self._shared("products.fused_product", "tensor_edges")(precision, rows, columns, depth)),
+            "golden": (), "budgets": (), "requires": self._shared("tensor_cores.tensor_tile", "required"),
             "only_labels": tuple(labels),
         }  # fmt: skip
 
@@ -256,7 +256,7 @@ class FusedSpec:
             return {}
         if precision != "tf32":
             return peers
-        in_tf32, of_torch = self._shared("torch_peers", "in_tf32"), {n: as_peer(one) for n, one in peers.items()}
+        in_tf32, of_torch = self.includes.peer("torch_peers", "in_tf32"), {n: as_peer(one) for n, one in peers.items()}
         return {n: replace(one, call=in_tf32(one.call)) for n, one in of_torch.items() if one.library.name == "torch"}
 
 

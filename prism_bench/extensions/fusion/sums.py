@@ -39,14 +39,14 @@ class SumsHost:
         return tuple(Size(axis, "int64") for axis in self.axes)
 
     def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
-        return includes.value("map_arrays", "sum_scratch")(self.count) if self.count else ()
+        return includes.value("arrays.map_arrays", "sum_scratch")(self.count) if self.count else ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
         if not self.count:
-            launch = includes.value("map_arrays", "launch_map")(call.entry, arguments=call.arguments)
+            launch = includes.value("arrays.map_arrays", "launch_map")(call.entry, arguments=call.arguments)
             return Asking(self.axes[:1], launch(call.number))
-        sum_launch = includes.value("map_arrays", "sum_launch")
-        entry = call.entry.format(includes.value("map_arrays", "NUMBERS")[call.number])
+        sum_launch = includes.value("arrays.map_arrays", "sum_launch")
+        entry = call.entry.format(includes.value("arrays.map_arrays", "NUMBERS")[call.number])
         return Asking(
             (*self.axes, "device"),
             lambda *sizes: sum_launch(entry, max(sizes[:-1]), sizes[-1], call.arguments, call.number),
@@ -79,7 +79,7 @@ def write(plan: FusionPlan, entry: str) -> KernelCode:
 
 
 def _header(plan: FusionPlan) -> str:
-    return "grid_reduce.cuh" if any(one.how != "sum" for one in plan.reduces) else "map_arrays.cuh"
+    return "sums/grid_reduce.cuh" if any(one.how != "sum" for one in plan.reduces) else "arrays/map_arrays.cuh"
 
 
 def _function(plan: FusionPlan, name: str, expression: Expression) -> tuple[str, list[str]]:

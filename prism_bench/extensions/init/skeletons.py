@@ -12,6 +12,7 @@ from prism_bench.extensions.init.sources.operator_skeleton import operator_skele
 from prism_bench.extensions.init.sources.scan import scan
 from prism_bench.extensions.init.sources.skeleton import skeleton
 from prism_bench.extensions.init.writing import DRAFT, PlannedFile
+from prism_bench.io.files import SHARED
 
 
 @dataclass(frozen=True)
@@ -76,4 +77,4 @@ def _made(kernel: FoundKernel | FoundOperator, root: Path, folder: Path) -> Skel
 def _family(source: Path) -> str:
     """Return the name of the folder of the source, as a Python package may be called."""
     name = "".join(letter if letter.isalnum() else "_" for letter in source.resolve().parent.name.lower())
-    return name if name.isidentifier() and name != "include" else f"family_{name}"
+    return name if name.isidentifier() and name not in SHARED else f"family_{name}"

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from prism_bench.compilation.program import content_hash
-from prism_bench.io.files import hash_of_files, shared_with
+from prism_bench.io.files import SHARED, hash_of_files, shared_folders, shared_with
 from prism_bench.spec.kernel import KernelSpec
 
 
@@ -27,7 +27,7 @@ def task_hash(spec: KernelSpec, catalogue: Path) -> str:
     digest = hashlib.sha256(spec.name.encode())
     for file in filter(None, (spec.file, spec.source_file)):
         digest.update((file.read_bytes() if file.suffix == ".py" else content_hash(file).encode()) + b"\0")
-    folder = headers_folder(catalogue)
-    if folder:
-        digest.update(hash_of_files(folder, folder.rglob("*.py")).encode())
+    for kind in SHARED:
+        for folder in shared_folders(catalogue, kind)[:1]:
+            digest.update(hash_of_files(folder, folder.rglob("*.py")).encode())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The queue's words, as `kernels/include/work_queue.cuh` defines them; its constants are read from there.
+"""The queue's words, as `kernels/include/launches/work_queue.cuh` defines them; its constants are read from there.
 
 A message is one word: a ticket in the upper bits, a number in the lower ones. In a request the number is the
 program's, in an answer the error's. All words are 64 bits wide.
@@ -14,7 +14,7 @@ import numpy as np
 from prism_bench.errors import SpecError
 from prism_bench.io.files import default_folder
 
-HEADER = default_folder() / "include" / "work_queue.cuh"
+HEADER = default_folder() / "include" / "launches" / "work_queue.cuh"
 _NUMBER = re.compile(r"^constexpr (?:unsigned )?int (\w+) = (0x[0-9a-f]+|\d+);", re.MULTILINE)
 _ENUM = re.compile(r"^enum \w+ \{([^}]*)\};", re.MULTILINE)
 

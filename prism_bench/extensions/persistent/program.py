@@ -14,7 +14,7 @@ from prism_bench.spec.kernel import Array, Launch, Scalar, Zero
 
 ALIGNMENT = 256
 DEFAULT_THREADS = 256
-CHAINS = default_folder() / "include" / "persistent_chains.cuh"  # every kernel of the chains, to be served
+CHAINS = default_folder() / "include" / "launches" / "persistent_chains.cuh"  # every kernel of the chains, to be served
 
 
 @dataclass(frozen=True)

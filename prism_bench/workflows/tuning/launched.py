@@ -7,7 +7,7 @@ tolerances, comments, docstrings and annotations are no part of it.
 import hashlib
 
 from prism_bench.compilation.languages import source_hash
-from prism_bench.io.files import family_folder, shared_with
+from prism_bench.io.files import family_folder, python_shared_with
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.peer import as_call
 from prism_bench.workflows.tuning.code_of import CodeWords
@@ -23,7 +23,7 @@ def launched(spec: KernelSpec) -> str:
     source = spec.source_path
     assert source is not None, f"{spec.name} comes from no catalogue"
     digest = hashlib.sha256(source_hash(source).encode())
-    words = CodeWords((family_folder(source).parent, *shared_with(source)))
+    words = CodeWords((family_folder(source).parent, *python_shared_with(source)))
     passed = [(type(one).__name__, one.name, getattr(one, "shape", None), one.dtype) for one in spec.arguments]
     parts: dict[str, object] = {"arguments": passed, **{field: getattr(spec, field) for field in FIELDS}}
     if spec.callable is not None:

@@ -63,7 +63,7 @@ def test_fused_kernels_have_a_chain_from_separate_launches(kernel, launches):
 
 
 def test_launches_put_together_ask_for_what_any_of_them_asks_for():
-    together = importlib.import_module("prism_bench_catalogue.include.host_plan").together
+    together = importlib.import_module("prism_bench_catalogue.include.launches.host_plan").together
     plan = together(lambda m: ("first", m), lambda n, block=256: ("second", n, block))
     assert (("first", 1), ("second", 2, 256)) == plan(m=1, n=2)
     assert (("first", 1), ("second", 2, 64)) == plan(m=1, n=2, block=64)

@@ -11,6 +11,7 @@ from typing import Any
 from prism_bench.backends.cuda.peers.torch_forms import inner
 from prism_bench.backends.cuda.peers.torch_trace import Operators, operators_of
 from prism_bench.backends.peer_cache import kept_build
+from prism_bench.io.files import SHARED
 from prism_bench.spec import byname
 from prism_bench.spec.case import Case
 from prism_bench.spec.peer import AUTOTUNED_LABELS, COMPILED_FORMS, Form, Peer, form_name
@@ -75,7 +76,8 @@ def _gains_by_autotuning(case: Case, name: str) -> bool:
 def _sources(folder: Path) -> str:
     """Return a digest of all that a spec in this folder and what it shares with others say."""
     digest = sha256()
-    for file in sorted([*folder.glob("*.py"), *(folder.parent / "include").glob("*.py")]):
+    shared = [file for kind in SHARED for file in (folder.parent / kind).rglob("*.py")]
+    for file in sorted([*folder.glob("*.py"), *shared]):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
