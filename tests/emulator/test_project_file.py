@@ -10,7 +10,7 @@ from prism_bench.emulator import compile_source
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable
 
-PROJECT = Path(__file__).parents[1] / "sources" / "project" / "src"
+PROJECT = Path(__file__).parents[1] / "extensions" / "init" / "sources" / "project" / "src"
 ENTRY = "fast::softmax_kernel2<float, 8>"
 
 

@@ -8,7 +8,7 @@ from prism_bench.compilation.host_source.device_side import device_side
 from prism_bench.compilation.host_source.syntax import parse
 from prism_bench.errors import CompilationFailed
 
-PROJECT = Path(__file__).parent / "project" / "src"
+PROJECT = Path(__file__).parents[2] / "extensions" / "init" / "sources" / "project" / "src"
 
 
 def cut_of(tmp_path, text, entries=(), **headers):
