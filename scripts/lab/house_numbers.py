@@ -1,4 +1,4 @@
-"""Size of the code: lines and files of each part, floors, circles, short private functions, and files next to it."""
+"""Size of the code: lines and files of each part, layers, circles, short private functions, and files next to it."""
 
 import argparse
 import ast
@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import median
 
 from lab import REPOSITORY
-from lab.imports import FLOORS, circles, edges, modules
-from prism_bench.io.documents import json_line
+from lab.imports import LAYERS, circles, edges, modules
+from prism_bench.io.strict_json import json_line
 from prism_bench.units import count_text
 
 SHORT = 8  # lines of a private function that is better inline where it is used once
@@ -38,7 +38,7 @@ class HouseNumbers:
 
     parts: Mapping[str, PartSize]
     top_modules: int
-    floors: int
+    layers: int
     circles: Sequence[Sequence[str]]
     short_private_functions: int
     format_skips: int
@@ -65,7 +65,7 @@ def numbers(root: Path, commands: int) -> HouseNumbers:
     return HouseNumbers(
         parts=parts,
         top_modules=sum(path.stem not in ("__init__", "__main__") for path in package.glob("*.py")),
-        floors=len(FLOORS),
+        layers=len(LAYERS),
         circles=circles(edges(modules(package))),
         short_private_functions=sum(map(short_private_functions, trees)),
         format_skips=sum(len(_SKIP.findall(text)) for text in texts.values()),
@@ -121,7 +121,7 @@ def rows(found: HouseNumbers) -> list[tuple[str, str]]:
     return [
         *((name, f"{size.lines:,} lines in {count_text(size.files, 'file')}") for name, size in found.parts.items()),
         ("modules at the top of prism_bench", str(found.top_modules)),
-        ("floors", str(found.floors)),
+        ("layers", str(found.layers)),
         ("circles between files", circle_text),
         (f"private functions used once, at most {SHORT} lines", f"{found.short_private_functions:,}"),
         ("# fmt: skip", str(found.format_skips)),

@@ -1,4 +1,4 @@
-"""Imports between the files of a package, and the floors that they have to keep.
+"""Imports between the files of a package, and the layers that they have to keep.
 
 Imports inside functions and under `TYPE_CHECKING` count as well. An import of a package counts for its `__init__`, an
 import of a module not for the packages around it.
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# A package imports from its own floor and from lower ones.
-FLOORS: Sequence[Sequence[str]] = (
+# A package imports from its own layer and from lower ones.
+LAYERS: Sequence[Sequence[str]] = (
     ("errors", "units", "extension", "display", "spec", "record", "io"),
     ("catalogue", "compilation", "emulator", "backends", "measure", "monitor", "profilers"),
     ("run", "analysis", "workflows", "api"),
     ("report", "cli", "doctor", "pytest_plugin", "extensions"),
 )
-# The facade and the entry point are on no floor.
+# The facade and the entry point are on no layer.
 DOORS = ("prism_bench", "prism_bench.__main__")
 
 Edges = Mapping[str, Mapping[str, int]]  # for each module those that it imports, with the line of the first import
@@ -24,7 +24,7 @@ Edges = Mapping[str, Mapping[str, int]]  # for each module those that it imports
 
 @dataclass(frozen=True)
 class UpwardImport:
-    """A module that imports from a higher floor, with the line."""
+    """A module that imports from a higher layer, with the line."""
 
     module: str
     imported: str
@@ -93,15 +93,15 @@ def _trees(edges: Edges, starts: Iterable[str]) -> Iterator[list[str]]:
         yield tree
 
 
-def upward(edges: Edges, floors: Sequence[Sequence[str]] = FLOORS) -> list[UpwardImport]:
-    """Return the imports from a higher floor; a package without a floor is not looked at."""
-    level = {package: floor for floor, packages in enumerate(floors) for package in packages}
+def upward(edges: Edges, layers: Sequence[Sequence[str]] = LAYERS) -> list[UpwardImport]:
+    """Return the imports from a higher layer; a package without a layer is not looked at."""
+    level = {package: number for number, packages in enumerate(layers) for package in packages}
 
-    def floor_of(module: str) -> int | None:
+    def layer_of(module: str) -> int | None:
         return level.get(module.split(".")[1]) if "." in module else None
 
     return [
         UpwardImport(name, other, line)
         for name, imported in edges.items() for other, line in imported.items()
-        if (here := floor_of(name)) is not None and (there := floor_of(other)) is not None and there > here
+        if (here := layer_of(name)) is not None and (there := layer_of(other)) is not None and there > here
     ]  # fmt: skip

@@ -79,7 +79,7 @@ def test_a_long_chain_of_imports_is_no_deep_recursion():
     assert [5000] == [len(circle) for circle in circles(chain)]
 
 
-def test_an_import_from_a_higher_floor_is_found_with_its_line(imported):
+def test_an_import_from_a_higher_layer_is_found_with_its_line(imported):
     assert [UpwardImport("prism_bench.run.job", "prism_bench.report.page", 5)] == upward(imported)
     assert [] == upward(imported, [["report", "run", "spec", "units"]])
 
@@ -109,7 +109,7 @@ def test_the_numbers_of_a_checkout(checkout):
         found.parts[name] for name in ("prism_bench/extensions", "prism_bench/emulator", "scripts/lab")
     )
     assert (1, 4, 2, 1, 1, 7) == (
-        found.top_modules, found.floors, len(found.circles), found.short_private_functions, found.format_skips,
+        found.top_modules, found.layers, len(found.circles), found.short_private_functions, found.format_skips,
         found.commands,
     )  # fmt: skip
     assert (3, 1) == (found.median_function_lines, found.median_file_lines)
