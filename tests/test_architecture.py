@@ -1,4 +1,4 @@
-"""The house as planned: who may import whom, what stays light, how large things may grow. Read from the sources."""
+"""Who may import whom, what stays light, how large things may grow. Read from the sources."""
 
 import ast
 import importlib
@@ -9,22 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lab import imports
 
 HOUSE = Path(__file__).resolve().parent.parent
 PACKAGE = HOUSE / "prism_bench"
 SOURCES = sorted(path for top in ("prism_bench", "suites", "tests") for path in (HOUSE / top).rglob("*.py"))
 OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts]
 
-# A package imports from its own floor and from lower ones, and no file imports in a circle.
-FLOORS = [
-    ["errors", "units", "extension", "display", "spec", "record", "io"],
-    ["catalogue", "compilation", "emulator", "backends", "measure", "monitor", "profilers"],
-    ["run", "analysis", "workflows", "api"],
-    ["report", "cli", "doctor", "pytest_plugin", "extensions"],
-]
-FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
-# The facades and the entry point are on no floor: imports of a facade are held to account by what they load.
-DOORS = ("prism_bench", "prism_bench.__main__")
 # What spec files import of ours; a peer may build code, which names its compiler and is kept.
 DOORS_OF_SPECS = (
     "prism_bench", "prism_bench.spec", "prism_bench.errors", "prism_bench.backends", "prism_bench.compilation"
@@ -38,7 +29,7 @@ OUTSIDE = {
     "cupy": ["backends/cuda", "compilation/bindings", "extensions/memory"],
     "cupyx": ["backends/cuda"], "torch": ["backends/cuda"],
     "cuda": ["compilation/bindings"],
-    "pynvml": ["backends/cuda", "monitor"], "elftools": ["compilation"],
+    "pynvml": ["backends/cuda", "monitor"], "elftools": ["compilation", "extensions/judge"],
     "cupti": ["profilers/cupti"], "ncu_report": ["profilers/ncu_report"],
     "pandas": ["record/store", "record/formats", "analysis", "extensions"],
     "orjson": ["record/store", "report"],
@@ -88,75 +79,17 @@ def _target(path: Path, node: ast.ImportFrom) -> Path:
     return package / (node.module or "").replace(".", "/")
 
 
-def _modules() -> dict[str, Path]:
-    """Every file of the package on a floor, by its dotted name."""
-    names = ((path, path.relative_to(HOUSE).with_suffix("").parts) for path in PACKAGE.rglob("*.py"))
-    modules = {".".join(parts[:-1] if parts[-1] == "__init__" else parts): path for path, parts in names}
-    return {name: path for name, path in modules.items() if name not in DOORS}
-
-
-def _edges(modules: dict[str, Path]) -> dict[str, dict[str, int]]:
-    """For each module the others that it imports, anywhere in the file, with the line of the first import."""
-    edges: dict[str, dict[str, int]] = {name: {} for name in modules}
-    for name, path in modules.items():
-        for line, imported in _imports(path):
-            target = imported if imported in modules else imported.rpartition(".")[0]
-            if target in modules and target != name:
-                edges[name].setdefault(target, line)
-    return edges
-
-
-def _circles(edges: dict[str, dict[str, int]]) -> list[list[str]]:
-    """Groups of modules that reach each other, by Tarjan's algorithm."""
-    order: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    open_modules: list[str] = []
-    circles: list[list[str]] = []
-
-    def visit(name: str) -> None:
-        order[name] = lowest[name] = len(order)
-        open_modules.append(name)
-        for other in edges[name]:
-            if other not in order:
-                visit(other)
-            if other in open_modules:
-                lowest[name] = min(lowest[name], lowest[other])
-        if lowest[name] == order[name]:
-            place = open_modules.index(name)
-            circles.append(sorted(open_modules[place:]))
-            del open_modules[place:]
-
-    for name in edges:
-        if name not in order:
-            visit(name)
-    return [circle for circle in circles if len(circle) > 1]
-
-
-def _package_of(module: str) -> str:
-    return module.split(".")[1]
-
-
-def test_every_package_has_a_floor():
+def test_every_package_has_a_layer():
     packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    assert set(FLOOR) == packages - {"__init__", "__main__"}, "a new package needs a floor, on the page and here"
+    layered = {package for packages in imports.LAYERS for package in packages}
+    assert layered == packages - {"__init__", "__main__"}, "a new package needs a layer, on the page and in the lab"
 
 
-def test_no_file_imports_from_a_higher_floor():
-    edges = _edges(_modules())
+def test_no_file_imports_from_a_higher_layer_or_in_a_circle():
+    edges = imports.edges(imports.modules(PACKAGE))
     assert sum(map(len, edges.values())) > 1000, "the imports were not read"
-    for name, imported in edges.items():
-        for other, line in imported.items():
-            above = FLOOR[_package_of(other)] > FLOOR[_package_of(name)]
-            assert not above, f"{name}, line {line}: {other} is on a higher floor"
-
-
-def test_no_file_imports_in_a_circle():
-    assert [] == _circles(_edges(_modules()))
-
-
-def test_a_circle_is_found():
-    edges = {"a": {"b": 1}, "b": {"c": 1, "d": 1}, "c": {"a": 1}, "d": {}}
-    assert [["a", "b", "c"]] == _circles(edges)
+    assert [] == imports.upward(edges)
+    assert [] == imports.circles(edges)
 
 
 def test_extensions_do_not_need_each_other():

@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import json
 import re
 import subprocess
 from collections import Counter
@@ -12,7 +13,6 @@ from statistics import median
 
 from lab import REPOSITORY
 from lab.imports import LAYERS, circles, edges, modules
-from prism_bench.io.strict_json import json_line
 from prism_bench.units import count_text
 
 SHORT = 8  # lines of a private function that is better inline where it is used once
@@ -143,7 +143,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
     found = numbers(REPOSITORY, len(app.registered_commands))
     if chosen.json:
-        print(json_line(asdict(found)))
+        print(json.dumps(asdict(found)))
     else:
         table = rows(found)
         width = max(len(name) for name, _ in table)

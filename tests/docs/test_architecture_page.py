@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from lab.imports import LAYERS
 
 from tests.docs.blocks import PAGES, ROOT
-from tests.test_architecture import FLOORS
 
 TEXT = (PAGES / "architecture.md").read_text()
 ANSWERS = dict(re.findall(r"^\| (.+\?) \| `(.+)` \|$", TEXT, re.MULTILINE))
@@ -29,10 +29,10 @@ def test_the_answer_is_the_right_file(question, defines):
     assert defines in (ROOT / ANSWERS[question]).read_text()
 
 
-def test_the_table_of_floors_is_the_tested_one():
+def test_the_table_of_layers_is_the_tested_one():
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", TEXT, re.MULTILINE)
     shown = [set(names.split(", ")) for _, names in rows]
-    assert [set(floor) for floor in FLOORS] == shown
+    assert [set(packages) for packages in LAYERS] == shown
 
 
 def test_every_package_is_in_the_layout():

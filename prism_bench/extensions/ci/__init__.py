@@ -1,6 +1,6 @@
 """Continuous integration: nightly runs, histories of records, comments on pull requests, digests, and alerts.
 
-nightly   one measured night of a catalogue, in parts that a killed job goes on from
+nightly   the nightly run of a catalogue, in parts, after which a killed job goes on
 keeping   the history of records: a branch, a folder or a bucket
 asv_runs  the same samples handed over to asv
 comment, forges   the comment on a pull request, and where it is posted

@@ -31,7 +31,7 @@ class Outcome:
 def deliver(
     alerts: Sequence[Alert], occasion: Occasion, path: Path, *, send: bool = True
 ) -> tuple[bool, list[Outcome]]:
-    """Tell the webhooks of the environment; return whether it names one, and the outcomes.
+    """Send alerts to the webhooks of the environment; return whether it names one, and the outcomes.
 
     Without `send` only the ledger at `path` learns which alerts are over.
     """
