@@ -85,7 +85,7 @@ BOMBS = {
 _READER = """
 import sys, time
 from pathlib import Path
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.errors import ResultsError
 before = time.process_time()
 try:

@@ -227,7 +227,7 @@ def test_signals_until_the_process_is_gone_change_nothing():
 def test_a_command_that_only_reads_ends_without_a_traceback_too(tmp_path, words):
     program = f"""
 import os, signal, sys
-from prism_bench import store
+from prism_bench.record import store
 from prism_bench.record.store import records
 interrupt = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
 store.read = store.read_history = records.read = interrupt

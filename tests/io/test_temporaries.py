@@ -13,7 +13,7 @@ from prism_bench.io.workers.child import environment
 WRITER = """
 import os, signal, sys
 from pathlib import Path
-from prism_bench import files
+from prism_bench.io import files
 HOW
 """
 KILLED = "os.replace = os.link = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
