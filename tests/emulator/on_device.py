@@ -7,13 +7,16 @@ import pytest
 
 from prism_bench import compilation, emulator
 from prism_bench.emulator.report import LaunchReport
+from prism_bench.io.files import shared_with
 
 ON_DEVICE = pytest.param("device", marks=pytest.mark.gpu)
 
 
 def build(source: Path, entries, mode):
     """The source on the GPU where `mode` is `device`, else on the emulator in that mode."""
-    return DeviceModule(source, entries) if mode == "device" else emulator.compile_source(source, (), entries, mode)
+    if mode == "device":
+        return DeviceModule(source, entries)
+    return emulator.compile_source(source, shared_with(source), entries, mode)
 
 
 def is_device(module) -> bool:

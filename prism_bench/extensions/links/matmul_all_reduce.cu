@@ -1,4 +1,4 @@
-#include "tensor_tile.cuh"
+#include "tensor_cores/tensor_tile.cuh"
 
 // C = A_0 B_0 + A_1 B_1 + ... on every device, in one launch on each: device d has A_d [m, k] and B_d [k, n] in half. Tile t
 // of C is owned by device t % devices. A block multiplies a tile, writes it to its owner's memory over the link, and then

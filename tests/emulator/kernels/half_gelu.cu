@@ -1,4 +1,4 @@
-#include "../../../kernels/include/half_gelu.cuh"
+#include "layers/half_gelu.cuh"
 
 __global__ void half_gelu(const float* x, float* y, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

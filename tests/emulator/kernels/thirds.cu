@@ -1,4 +1,4 @@
-#include "../../../kernels/include/thirds_tile.cuh"
+#include "tensor_cores/thirds_tile.cuh"
 
 /// Each pair of floats as three pairs of bfloat16.
 __global__ void thirds(const float* x, unsigned int* large, unsigned int* middle, unsigned int* small, int pairs) {

@@ -1,3 +1,3 @@
-#include "../../kernels/include/virtual_grid.cuh"
+#include "launches/virtual_grid.cuh"
 
 #include "work.cuh"

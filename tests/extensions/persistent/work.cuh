@@ -1,4 +1,4 @@
-#include "../../kernels/include/work_queue.cuh"
+#include "launches/work_queue.cuh"
 
 // Work as in kernels/machine/persistent_queue.cu, and kernels that complain, never end and break down.
 extern "C" __global__ void twice(const float* x, float* y, int n) {
