@@ -69,10 +69,10 @@ MAP_BYTES = 128  # of a line of a tensor map's box
 class TensorMap:
     """Array argument that a launch passes as a tensor map, by value, instead of as a pointer.
 
-    The kernel has it as `const __grid_constant__ TensorMap` (tensor_map.cuh) and copies boxes of `lines` rows of 128
-    bytes of the buffer as a matrix; 16-byte pieces are swizzled within the lines of a box. With `tf32` floats are
-    rounded to TF32 on the way. With `box`, boxes have so many elements along each of the array's dimensions; pieces are
-    swizzled only where the rows of a box are 128 bytes.
+    The kernel has it as `const __grid_constant__ TensorMap` (tensor_cores/tensor_map.cuh) and copies boxes of `lines`
+    rows of 128 bytes of the buffer as a matrix; 16-byte pieces are swizzled within the lines of a box. With `tf32`
+    floats are rounded to TF32 on the way. With `box`, boxes have so many elements along each of the array's dimensions;
+    pieces are swizzled only where the rows of a box are 128 bytes.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Launch:
     of the function's parameters and the compiler's own options, such as `num_warps`. There the compiler may choose the
     threads of a block, too, which is what a launch without `block` leaves to it.
     With `overlaps` it may begin while the launch before it ends, where the device can: its kernel waits for that one
-    by `await_last_launch()` of launch_overlap.cuh before it touches memory that the other one uses.
+    by `await_last_launch()` of launches/launch_overlap.cuh before it touches memory that the other one uses.
     """
 
     grid: int | tuple[int, ...]

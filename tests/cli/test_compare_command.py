@@ -131,7 +131,7 @@ def test_a_damaged_noise_floor_is_named(shell, two):
 def test_two_folders_are_measured_in_turn(shell, toys, tmp_path):
     copy = shutil.copytree(toys[1], tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
     words = ("compare", toys[1], copy, *ONCE, *toys, "--filter", "triple", "--all", "--all-cases")
-    found = shell(*words, "--keep", "kept")
+    found = shell(*words, "--records", "kept")
     assert 0 == found.code
     assert "1 inconclusive  copy against toys" in found.out
     assert 1 == len(store.read("kept/b.json.gz").case("triple[n=1000]").measurement("cold_time").processes)
@@ -142,17 +142,19 @@ def scripted(name, seconds):
     return f"{SCRIPT}={Path(name).resolve()}"
 
 
-@pytest.mark.parametrize(("words", "count"), [((), 3), (("--processes", "2"), 2),
-                                              (("--processes", "1", "--most", "3", "--least", "0"), 3)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [((), 3), (("--processes", "2"), 2), (("--processes", "1", "--most-processes", "3", "--least", "0"), 3)],
+)
 def test_processes_are_added_until_a_case_is_decided_or_the_most_are_measured(shell, toys, words, count):
     """Nothing is the same for `--least 0`, so that such a case is measured in as many processes as there may be."""
     shell("compare", toys[1], toys[1], "--backend", "null", *toys, "--filter", "triple", "--all-cases",
-          "--keep", "kept", *words)  # fmt: skip
+          "--records", "kept", *words)  # fmt: skip
     assert count == processes_of("kept/b.json.gz")
 
 
 def test_the_most_processes_are_no_fewer_than_the_first(shell, toys):
-    found = shell("compare", toys[1], toys[1], *QUICK, *toys, "--most", "1")
+    found = shell("compare", toys[1], toys[1], *QUICK, *toys, "--most-processes", "1")
     assert (2, True) == (found.code, "--most-processes 1: at least the 2 processes" in found.err)
 
 
@@ -251,7 +253,7 @@ def test_commits_of_any_repository_are_compared_with_any_catalogue(shell, foreig
 
 def test_only_what_changed_is_measured_and_a_verdict_on_it(shell, foreign, script):
     script({"*": {"noise": 0.001, "with_source": {"changed": {"seconds": 2e-6}}}})
-    words = ("compare", "main", *QUICK, "--catalogue", foreign / "gpu" / "kernels", "--json", "--keep", "kept")
+    words = ("compare", "main", *QUICK, "--catalogue", foreign / "gpu" / "kernels", "--json", "--records", "kept")
     found = shell(*words, "--filter", "triple", "--filter", "nothing")
     assert 1 == found.code, found.err
     roles = {one["case"]: (one["role"], one["changed"], one["verdict"]) for one in found.json["cases"]}
@@ -267,7 +269,7 @@ def test_only_what_changed_is_measured_and_a_verdict_on_it(shell, foreign, scrip
 def test_a_comment_is_no_change_and_nothing_is_measured(shell, foreign):
     kernels = foreign / "gpu" / "kernels"
     (kernels / "arith" / "double.cu").write_text((kernels / "arith" / "double.cu").read_text() + "// a remark\n")
-    words = ("compare", "mine", *ONCE, "--catalogue", kernels, "--keep", "kept")
+    words = ("compare", "mine", *ONCE, "--catalogue", kernels, "--records", "kept")
     found = shell(*words)
     assert 0 == found.code, found.err
     assert "4 same machine code  working tree against mine" == found.out.splitlines()[1].rstrip()

@@ -19,7 +19,7 @@ NULL = ("--backend", "null")
 COMMANDS = {
     "run": (("run", *NULL, "--processes", "1", "--catalogue", TOYS, "--runs", "kept"), "triple"),
     "compare": (
-        ("compare", "double", "double:by_adding", *NULL, "--processes", "1", "--catalogue", TOYS, "--keep", "kept"),
+        ("compare", "double", "double:by_adding", *NULL, "--processes", "1", "--catalogue", TOYS, "--records", "kept"),
         "double",
     ),
     "noise": (

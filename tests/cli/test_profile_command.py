@@ -216,7 +216,7 @@ def test_a_case_that_fails_or_ends_the_program_does_not_stop_the_rest(shell, toy
 
 def test_a_case_that_takes_too_long_is_ended(shell, toys, fake, script):
     script({"double[*": {"hang": True}})
-    found = shell("profile", "double", "triple", *QUICK, *toys, "--case-seconds", 2, "--json")
+    found = shell("profile", "double", "triple", *QUICK, *toys, "--timeout", 2, "--json")
     status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
     assert {"double": "timed out", "double:by_adding": "ok", "triple": "ok"} == status
     during = "--timeout 2, was over during a first launch, which the profiler does not watch"

@@ -1,3 +1,3 @@
 """Commands of extensions run as those of the core."""
 
-from tests.cli.conftest import shell  # noqa: F401
+from tests.cli.conftest import script, shell, toys  # noqa: F401

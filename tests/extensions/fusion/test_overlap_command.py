@@ -1,6 +1,6 @@
 """`prism-bench overlap`: the ledger without a GPU, JSON, mistakes."""
 
-SMALL = ("--chunk", "vector_add[n=50]", "--beside", "relu[n=9]", "--beside", "vector_add[n=50]")
+SMALL = ("--chunk", "vector_add[n=50]", "--filter", "relu[n=9]", "--filter", "vector_add[n=50]")
 NUMPY = ("--backend", "numpy_reference")
 
 

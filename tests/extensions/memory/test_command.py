@@ -64,7 +64,7 @@ def measured(monkeypatch):
 def test_what_was_measured_is_kept_before_anything_is_made_of_it(shell, tmp_path, measured, monkeypatch):
     monkeypatch.setattr("prism_bench.extensions.memory.contest.contest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        shell("memory", "--keep", tmp_path, "--allocator", "size_class")
+        shell("memory", "--records", tmp_path, "--allocator", "size_class")
     assert {"cupy", "size_class", "traces"} == {path.name for path in tmp_path.iterdir()}
 
 
@@ -79,5 +79,5 @@ def test_the_time_that_recording_takes_counts(shell, tmp_path, measured):
     recording, contest = measured
     assert recording.limit is None
     assert 50 < contest.limit < 100
-    assert 0 == shell("memory", "--keep", tmp_path, "--allocator", "size_class").code
+    assert 0 == shell("memory", "--records", tmp_path, "--allocator", "size_class").code
     assert measured[-1].limit is None

@@ -8,7 +8,7 @@ from tests.extensions.planted_programs import program, record, trace
 
 def test_pipelines_on_numpy(shell, tmp_path):
     found = shell("pipeline", "dendritic", "-b", "numpy_reference", "-l", "small", "--processes", "1", "--json",
-                  "--keep", tmp_path)  # fmt: skip
+                  "--records", tmp_path)  # fmt: skip
     assert 0 == found.code
     rows = {row["form"]: row for row in found.json["pipelines"]}
     assert {"per_call", "one_stream"} == set(rows)
