@@ -96,13 +96,14 @@ def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[s
 
     Network libraries take megabytes: they are loaded when there is something to send.
     """
-    deliver = offered("alerts") if raised else None
-    if deliver is None:
+    delivery = offered("alerts") if raised else None
+    webhooks = delivery() if delivery else None
+    if webhooks is None or not webhooks.has_webhook:
         return []
     machine = platform.node()
     alerts = [_alert(one, machine) for one in raised]
     occasion = Occasion("monitor", f"Prism Bench monitor on {machine}", {one.subject: one.state for one in alerts})
-    _, outcomes = deliver(alerts, occasion, ledger or cache_folder("monitor") / "alerts.json")
+    outcomes = webhooks.deliver(alerts, occasion, ledger or cache_folder("monitor") / "alerts.json")
     return [str(outcome) for outcome in outcomes if outcome.reason]
 
 

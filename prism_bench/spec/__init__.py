@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         whole,
     )
     from prism_bench.spec.peer import LIBRARIES, Peer
+    from prism_bench.spec.precision import PRECISIONS, widened
     from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
         "positive", "real", "whole",
     ),
     "spec.peer": ("LIBRARIES", "Peer"),
+    "spec.precision": ("PRECISIONS", "widened"),
     "spec.tolerance": ("UNIT_ROUNDOFF", "Tolerance"),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
@@ -43,6 +45,7 @@ _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name 
 __all__ = [
     "LIBRARIES",
     "ONE_BY_ONE",
+    "PRECISIONS",
     "UNIT_ROUNDOFF",
     "AnyArray",
     "Array",
@@ -59,6 +62,7 @@ __all__ = [
     "positive",
     "real",
     "whole",
+    "widened",
 ]
 
 

@@ -62,7 +62,7 @@ def test_a_case_that_the_catalogue_has_not_is_an_error(shell, mine):
 
 
 def test_a_record_of_another_device_is_refused(shell, mine):
-    found = shell("baseline", kept(triple()), *mine, "--device", "NVIDIA H100")
+    found = shell("baseline", kept(triple()), *mine, "--require-device", "NVIDIA H100")
     assert 2 == found.code
     assert "old.json.gz: it is of NVIDIA H200, not of NVIDIA H100" in found.err
 

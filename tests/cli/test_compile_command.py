@@ -136,7 +136,7 @@ def test_against_a_record_the_changed_cases_are_reported(nvrtc, shell, history):
 
 def test_a_language_that_is_not_installed_is_one_line_and_its_kernels_are_listed(nvrtc, shell, monkeypatch):
     monkeypatch.setattr(Library, "is_installed", lambda self: False)
-    languages = Path(__file__).parents[1] / "languages"
+    languages = Path(__file__).parents[1] / "compilation" / "languages"
     found = shell("compile", "--catalogue", languages / "catalogue", *HOPPER)
     assert (0, 1) == (found.code, found.out.count(f"Triton is not installed ({pip_install('triton', anywhere=True)})"))
     more = shell("compile", "--catalogue", languages / "more", *HOPPER, "--against", "HEAD", "--json")

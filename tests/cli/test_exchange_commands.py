@@ -146,7 +146,7 @@ def test_all_records_become_one_table_of_medians(shell):
     kept(record_of(case_result("k", times={"cold_time": 1e-3})))
     broken = kept(record_of(case_result("k"), created="2026-01-01T00:00:00"))
     broken.write_bytes(b"{")
-    found = shell("export", "--all", "--output", "all.csv")
+    found = shell("export", "--all-records", "--output", "all.csv")
     frame = pandas.read_csv("all.csv")
     assert {"laptop", "nvidia-h200"} == set(frame["machine"])
     assert [1e-3] == pytest.approx(frame.loc[frame["case"] == "k[n=100]", "value"].tolist())
@@ -157,7 +157,7 @@ def test_records_become_results_of_asv(shell):
     kept(gpu_record())
     kept(cpu_record(commit="f" * 40))
     kept(record_of(case_result("k"), commit=None, created="2026-01-01T00:00:00"))
-    found = shell("export", "--all", "--format", "asv", "--output", "asv", "--json")
+    found = shell("export", "--all-records", "--format", "asv", "--output", "asv", "--json")
     assert (0, 2) == (found.code, len(found.json["written"]))
     assert "by commit" in found.err
     assert 2 == json.loads(Path(found.json["written"][0]).read_text())["version"]
@@ -185,7 +185,7 @@ def test_trend_reads_results_of_asv_too(shell, tmp_path):
     [
         ((), "where to?"),
         (("--output", "x.xlsx"), "unknown format 'xlsx'"),
-        (("x.json.gz", "--all", "--output", "x.csv"), "leave out the record's name"),
+        (("x.json.gz", "--all-records", "--output", "x.csv"), "leave out the record's name"),
         (("x.json.gz", "--output", "x.csv"), "x.json.gz: no such record"),
         (("--output", "x.csv"), "no run record below reports/runs"),
     ],

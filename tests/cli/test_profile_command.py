@@ -129,7 +129,7 @@ def test_each_failure_is_explained_with_its_code(shell, toys, fake, failure):
 def test_a_metric_of_ncus_own_is_counted_besides(shell, toys, fake):
     name = "dram__cycles_active.avg"
     fake(values={name: ["cycle", "17.25"]})
-    shell("profile", "triple", *QUICK, *toys, "--metric", name)
+    shell("profile", "triple", *QUICK, *toys, "--counter", name)
     (path,) = Path("reports/profiles").glob("*/*.json.gz")
     assert {name: [17.25]} == store.read(path).case("triple[n=1000]").profile["asked"]
 
@@ -168,14 +168,14 @@ def test_source_lines_are_ncus_alone(shell, toys, fake):
 
 
 def test_a_metric_of_the_past_is_refused_with_its_successor(shell, toys, fake):
-    found = shell("profile", *QUICK, *toys, "--metric", "sm__occupancy.avg.pct")
+    found = shell("profile", *QUICK, *toys, "--counter", "sm__occupancy.avg.pct")
     assert 2 == found.code
     assert "ask for sm__warps_active.avg.pct_of_peak_sustained_active" in found.err
 
 
 def test_a_misspelt_metric_is_answered_with_the_nearest(shell, toys, fake):
     fake(fails="==ERROR== Failed to find metric dram__byts_read.sum")
-    found = shell("profile", *QUICK, *toys, "--tool", "ncu", "--metric", "dram__byts_read.sum")
+    found = shell("profile", *QUICK, *toys, "--tool", "ncu", "--counter", "dram__byts_read.sum")
     assert 2 == found.code
     assert "no metric is called 'dram__byts_read'; near it are dram__bytes_read" in found.err
 

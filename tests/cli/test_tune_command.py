@@ -48,7 +48,7 @@ def test_what_is_faster_is_adopted_kept_and_reported(tune):
 
 
 def test_json_is_the_report_and_nothing_else(tune):
-    found = tune({}, "--json", "--dry-run")
+    found = tune({}, "--json", "--no-keep")
     assert 5 == len(found.json["cases"][0]["searched"])
     assert not Path("reports").exists()
 

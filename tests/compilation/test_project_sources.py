@@ -11,7 +11,7 @@ from prism_bench.compilation import compile_source, nvcc, nvrtc_version
 from prism_bench.compilation.toolchain import marked, toolchain_of
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 
-PROJECT = Path(__file__).parents[1] / "sources" / "project" / "src"
+PROJECT = Path(__file__).parents[1] / "extensions" / "init" / "sources" / "project" / "src"
 STUB = """
 typedef struct cublasContext* cublasHandle_t;
 int cublasCreate(cublasHandle_t*);

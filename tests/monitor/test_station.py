@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.ci import alerts
+from prism_bench.extensions.ci.alerts import tell as delivery
 from prism_bench.extensions.ci.alerts.tell import Outcome
 from prism_bench.monitor import station as stations
 from prism_bench.monitor.alerts import RULES
@@ -81,7 +81,7 @@ def test_what_was_raised_is_told_once(gpu, monkeypatch, tmp_path):
     sent = []
     monkeypatch.setenv("PRISM_BENCH_WEBHOOK", "https://hooks.example.org/secret")
     told = [Outcome("https://hooks.example.org", 1), Outcome("https://slack.example.org", reason="HTTP 500")]
-    monkeypatch.setattr(alerts, "tell", lambda *words: sent.append(words) or told)
+    monkeypatch.setattr(delivery, "tell", lambda *words: sent.append(words) or told)
     with station(None, RULES, 1.0, once=True) as post:
         gpu.set(0, lost=1)
         post.sampler.beat()

@@ -1,7 +1,6 @@
 """Bits of bfloat16 and of e4m3, which travel as unsigned integers: NumPy has no such types."""
 
-from prism_bench.extensions.fusion import PRECISIONS, widened
-from prism_bench.spec import ONE_BY_ONE, Fill, as_drawn
+from prism_bench.spec import ONE_BY_ONE, PRECISIONS, Fill, as_drawn, widened
 
 BFLOATS = Fill(
     lambda rng, count, axes: rng.normal(size=count).astype("float32").view("uint32") >> 16,

@@ -22,7 +22,6 @@ from prism_bench.extension import Extension, SitePage
 if TYPE_CHECKING:
     from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName, names
     from prism_bench.extensions.fusion.functions import activation, divergence, log_likelihood, psi
-    from prism_bench.extensions.fusion.precision import PRECISIONS, widened
     from prism_bench.extensions.fusion.program import ByHand, FusionProgram, Input, ProgramForm
     from prism_bench.extensions.fusion.specification import fuse
     from prism_bench.extensions.fusion.stages import ColumnSums, Map, Nearest, Product, Reduce, RowDots, Within
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 _HOMES = {  # fetched on first use: every command lists the extensions, and few need NumPy
     "expression": ("Function", "FunctionChoice", "SharedName", "names"),
     "functions": ("activation", "divergence", "log_likelihood", "psi"),
-    "precision": ("PRECISIONS", "widened"),
     "program": ("ByHand", "FusionProgram", "Input", "ProgramForm"),
     "specification": ("fuse",),
     "stages": ("ColumnSums", "Map", "Nearest", "Product", "Reduce", "RowDots", "Within"),
@@ -38,10 +36,9 @@ _HOMES = {  # fetched on first use: every command lists the extensions, and few 
 _HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "EXTENSION", "PRECISIONS",
-    "ByHand", "ColumnSums", "Function", "FunctionChoice", "FusionProgram", "Input", "Map", "Nearest", "Product",
+    "EXTENSION",     "ByHand", "ColumnSums", "Function", "FunctionChoice", "FusionProgram", "Input", "Map", "Nearest", "Product",
     "ProgramForm", "Reduce", "RowDots", "SharedName", "Within", "activation", "divergence", "fuse", "log_likelihood",
-    "names", "psi", "widened",
+    "names", "psi",
 ]  # fmt: skip
 
 

@@ -43,13 +43,13 @@ def _fail(reason: str, folder: Path, report: Report) -> None:
 
 
 def _deliver(found: Sequence[Alert], about: Occasion, path: Path, report: Report, *, send: bool = True) -> None:
-    deliver = offered("alerts")
-    if deliver is None:
+    delivery = offered("alerts")
+    if delivery is None:
         if send:
             report("alerts: none is sent: no extension that delivers them is installed")
         return
-    has_webhook, outcomes = deliver(found, about, path, send=send)
-    if send and not has_webhook:
+    webhooks = delivery()
+    if send and not webhooks.has_webhook:
         report("alerts: no webhook; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK")
-    for outcome in outcomes:
+    for outcome in webhooks.deliver(found, about, path, send=send):
         report(str(outcome))

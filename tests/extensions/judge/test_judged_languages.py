@@ -146,10 +146,10 @@ def test_a_file_of_another_name_is_a_host_program(tmp_path: Path) -> None:
 def test_the_catalogue_s_python_is_shown_to_a_source_in_python_alone(tmp_path: Path) -> None:
     task = JudgeTask(CATALOGUE.kernel("vector_add"), CATALOGUE)
     with workplace(read_submission(sent(tmp_path)), task) as (_, root):
-        assert list((root / "include").glob("*.py"))
+        assert list((root / "include").rglob("*.py"))
     honest = Path(__file__).parent / "museum" / "honest.toml"
     with workplace(read_submission(honest), task) as (_, root):
-        assert not list((root / "include").glob("*.py"))
+        assert not list((root / "include").rglob("*.py"))
 
 
 def jailed_trial(card: Path) -> SubmissionTrial:

@@ -28,15 +28,22 @@ class Outcome:
         return f"alerts: {self.place}: {self.sent} sent, {self.known} known before"
 
 
-def deliver(
-    alerts: Sequence[Alert], occasion: Occasion, path: Path, *, send: bool = True
-) -> tuple[bool, list[Outcome]]:
-    """Send alerts to the webhooks of the environment; return whether it names one, and the outcomes.
+class AlertDelivery:
+    """Delivery to the webhooks that the environment names, of each alert once."""
 
-    Without `send` only the ledger at `path` learns which alerts are over.
-    """
-    to = destinations(os.environ)
-    return bool(to), tell(alerts, occasion, path, to if send else ())
+    def __init__(self) -> None:
+        self._to = destinations(os.environ)
+
+    @property
+    def has_webhook(self) -> bool:
+        """Whether the environment names a webhook."""
+        return bool(self._to)
+
+    def deliver(
+        self, alerts: Sequence[Alert], occasion: Occasion, path: Path, *, send: bool = True
+    ) -> list[Outcome]:
+        """Return what became of the alerts; without `send` only the ledger at `path` learns which are over."""
+        return tell(alerts, occasion, path, self._to if send else ())
 
 
 def tell(
