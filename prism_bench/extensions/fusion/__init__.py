@@ -36,9 +36,9 @@ _HOMES = {  # fetched on first use: every command lists the extensions, and few 
 _HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "EXTENSION",     "ByHand", "ColumnSums", "Function", "FunctionChoice", "FusionProgram", "Input", "Map", "Nearest", "Product",
-    "ProgramForm", "Reduce", "RowDots", "SharedName", "Within", "activation", "divergence", "fuse", "log_likelihood",
-    "names", "psi",
+    "EXTENSION", "ByHand", "ColumnSums", "Function", "FunctionChoice", "FusionProgram", "Input", "Map", "Nearest",
+    "Product", "ProgramForm", "Reduce", "RowDots", "SharedName", "Within", "activation", "divergence", "fuse",
+    "log_likelihood", "names", "psi",
 ]  # fmt: skip
 
 

@@ -120,7 +120,8 @@ sys.exit(museum_on_gpu.main(["honest", "prints", "--jobs", "2"]))
 
 def test_a_signal_ends_all_processes_and_removes_their_files(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
-    variables = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(root), str(root / "scripts")])}
+    paths = os.pathsep.join([str(root), str(root / "scripts")])
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": paths}
     with subprocess.Popen([sys.executable, "-c", _SLEEPING], env=variables, stderr=subprocess.PIPE) as process:
         end = time.monotonic() + 60
         while not list(tmp_path.glob("*/prism-judge-*")):
