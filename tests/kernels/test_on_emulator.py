@@ -1,7 +1,8 @@
 """Every kernel and variant of the catalogue, unnamed, on the emulator, with all accesses watched.
 
 Four fifths of the time are compilation, once for each mode. The mode that watches takes all edges, regimes and sizes,
-in one thread order after the other; the other two modes, and each edge in every order, are left to `--thorough`.
+in one thread order after the other; the other two modes, each edge in every order, and input regimes of variants, which
+differ from those of their kernel in nothing but the variant, are left to `--thorough`.
 """
 
 import pytest
@@ -35,10 +36,13 @@ for _case in CATALOGUE.cases(labels=("S0",)):
         S0.setdefault(_case.kernel, []).append(_case)
 
 
-def by_source(names):
-    """Parameters for the names; those of one source go to one test worker, which builds their library once."""
-    source = {name: names[name][0].spec.source.stem for name in names}
-    marked = [pytest.param(name, marks=pytest.mark.xdist_group(source[name])) for name in names]
+def by_source(names, variants=()):
+    """Parameters for the names; those of one source go to one test worker, which builds their library once.
+
+    Variants are marked with `variants`.
+    """
+    marks = {name: [pytest.mark.xdist_group(names[name][0].spec.source.stem)] for name in names}
+    marked = [pytest.param(name, marks=[*marks[name], *(variants if ":" in name else ())]) for name in names]
     return pytest.mark.parametrize("name", marked)
 
 
@@ -117,7 +121,7 @@ def test_its_edges_are_right_in_every_order(emulator, name):
     assert [] == [words for case in EDGES[name] for words in wrong(case, passes)]
 
 
-@by_source(REGIMES)
+@by_source(REGIMES, variants=[pytest.mark.thorough])
 def test_its_edges_are_right_in_every_input_regime(watched, name):
     assert [] == watched(REGIMES[name])
 
