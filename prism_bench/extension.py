@@ -10,7 +10,6 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pkgutil import iter_modules
-from types import ModuleType
 from typing import Any
 
 
@@ -54,10 +53,6 @@ class Extension:
     def has_templates(self) -> bool:
         """Whether it has templates: of the site's pages, or others."""
         return files(self.package).joinpath("templates").is_dir()
-
-    def command_modules(self) -> dict[str, ModuleType]:
-        """Import the modules of the extension's commands; return them by the commands' names."""
-        return {name: import_module(f"{self.package}.{module}") for name, module in self.commands.items()}
 
     def function(self, reference: str) -> Callable[..., Any]:
         """Return the function that `reference` (`module:function`, relative to the package) names."""

@@ -34,9 +34,8 @@ def command_line(only: str | None = None) -> typer.Typer:
         cls=GroupedHelp, help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )  # fmt: skip
-    modules = _modules()
-    for name in [only] if only in modules else modules:
-        module = import_module(modules[name])
+    for name, module_name in _modules(only).items():
+        module = import_module(module_name)
         app.command(name, cls=ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
     app.callback()(_before_commands)
     return app
@@ -49,16 +48,21 @@ def __getattr__(name: str) -> typer.Typer:
     return command_line()
 
 
-def _modules() -> dict[str, str]:
-    """Return the module of each command: those of the core in the order of the help, then those of extensions."""
+def _modules(only: str | None) -> dict[str, str]:
+    """Return the module of each command: those of the core in the order of the help, then those of extensions.
+
+    Where `only` is a command, its module alone; extensions are imported only for what the core has not.
+    """
     home = Path(__file__).parent
     listed = {name: _OTHER_MODULES.get(name, name) for names in GROUPS.values() for name in names}
     core = {name: f"{__name__}.{module}" for name, module in listed.items() if (home / f"{module}.py").is_file()}
+    if only in core:
+        return {only: core[only]}
     added = {
         name: f"{extension.package}.{module}" for extension in installed()
         for name, module in extension.commands.items()
     }  # fmt: skip
-    return {**core, **added}
+    return {only: added[only]} if only in added else {**core, **added}
 
 
 def _print_version(wanted: bool) -> None:
