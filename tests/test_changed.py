@@ -11,7 +11,9 @@ USERS = {"ci": {"ci"}, "judge": {"judge", "claims"}, "claims": {"claims"}}
     ("changed", "left_out"),
     [
         ([], {"ci", "judge", "claims"}),
-        (["docs/pages/index.md", "reports/README.md"], {"ci", "judge", "claims"}),
+        (["DECISIONS.md", "CONTRIBUTING.md"], {"ci", "judge", "claims"}),
+        (["reports/claims/list.toml"], set()),
+        (["docs/pages/index.md"], set()),
         (["prism_bench/extensions/judge/task.py"], {"ci"}),
         (["tests/extensions/ci/test_nightly.py", "CHANGELOG.md"], {"judge", "claims"}),
         (["prism_bench/units.py"], set()),
