@@ -14,11 +14,10 @@ from lab.claims.own_files import FOLDER, claim_files
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.claims.checks import checked
-from prism_bench.extensions.claims.derived import interval_text
-from prism_bench.extensions.claims.document import Claim, read_bytes
-from prism_bench.extensions.claims.replay_checks import SideChecks
+from prism_bench.extensions.claims.document import Claim, interval_text, read_bytes
+from prism_bench.extensions.claims.replaying import SideChecks
 from prism_bench.record.run_record import RunRecord
-from prism_bench.report.cells import times_text
+from prism_bench.report.headline import times_text
 from prism_bench.units import count_text
 
 PAGE = FOLDER / "README.md"

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))  # for 
 
 from docs.generated import navigation, pages  # noqa: E402
 from docs.screenshots import screenshots, without_missing  # noqa: E402
-from prism_bench.report.site.search import FILE as SITE_INDEX  # noqa: E402
+from prism_bench.report.site.build import FILE as SITE_INDEX  # noqa: E402
 
 _FAR, _NEAR = "https://unpkg.com/iframe-worker/shim", "assets/worker.js"
 _REPORTS = Path(__file__).resolve().parent.parent / "reports"

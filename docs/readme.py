@@ -12,17 +12,16 @@ from pathlib import Path
 
 from docs import measured
 from docs.claims import PAGE, KeptClaims
-from prism_bench.analysis.headline import HeadlineRow
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.peers import HeadlineRow
+from prism_bench.analysis.run_analysis import read
 from prism_bench.catalogue import discover
 from prism_bench.cli import options
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import write_atomically
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
-from prism_bench.report.cells import times_text
-from prism_bench.report.machine import machine_name
-from prism_bench.report.peers import case_text, headline_text, labels_text, mean_text
+from prism_bench.report.headline import case_text, headline_text, labels_text, mean_text, times_text
+from prism_bench.report.plain import machine_name
 from prism_bench.report.terminal.record import summary_view
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prism_bench.api.callable import benchmark
-    from prism_bench.api.catalogue_kernel import prepare
-    from prism_bench.api.versus import compare
+    from prism_bench.api.callables import benchmark, compare
+    from prism_bench.api.kernels import prepare
     from prism_bench.extensions.judge.judging import judge as judge  # the module is absent where the extension is
     from prism_bench.record.store import load
     from prism_bench.spec.inputs import constant, integers, normal, uniform
@@ -66,9 +65,8 @@ _HOMES = {
         "selection",
     ),
     "spec.workload": ("Tune", "Workload"),
-    "api.callable": ("benchmark",),
-    "api.catalogue_kernel": ("prepare",),
-    "api.versus": ("compare",),
+    "api.callables": ("benchmark", "compare"),
+    "api.kernels": ("prepare",),
     "record.store": ("load",),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}

@@ -1,17 +1,17 @@
 """`python -m prism_bench` and `prism-bench` are the command line."""
 
-from prism_bench.io import interrupts
+from prism_bench.io import files
 
 
 def main() -> None:
     """Run the command line, guarded against signals from before its imports until the interpreter has ended."""
-    interrupts.starting()
+    files.starting()
     try:
         from prism_bench.cli import main as command
 
         command()
     finally:
-        interrupts.closed()
+        files.closed()
 
 
 if __name__ == "__main__":

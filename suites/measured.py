@@ -100,7 +100,7 @@ def launched(cases: list[Case], backend: str) -> list[Case]:
     """Return the cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
     from prism_bench.backends import open_backend
     from prism_bench.record.identity import machine
-    from prism_bench.workflows.tuning.applied import TuningMachine, applied
+    from prism_bench.workflows.tuning.choice import TuningMachine, applied
 
     if os.environ.get("PRISM_BENCH_TUNED") == "0":
         return cases

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from prism_bench.io.workers import handle
+from prism_bench.io import workers
 
 HOUSE = Path(__file__).resolve().parent.parent
 PROGRAMS = {"prism_bench.run.worker"}
@@ -163,5 +163,5 @@ class Starting:
 def forked(patch):
     """Let this process's measuring workers be forked; return the server, to be ended."""
     server = Server()
-    patch.setattr(handle, "subprocess", Starting(server))
+    patch.setattr(workers, "subprocess", Starting(server))
     return server

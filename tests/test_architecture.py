@@ -167,7 +167,7 @@ def test_import_is_light(words):
     assert not tops & {"triton", "cutlass", "cuda", "numba", "llvmlite", "warp", "jax"}, "compilers of kernel languages"
 
 
-@pytest.mark.parametrize("module", ["prism_bench.io.interrupts", "prism_bench.spec"])
+@pytest.mark.parametrize("module", ["prism_bench.io.files", "prism_bench.spec"])
 def test_the_package_itself_loads_nothing(module):
     """A command guards itself against signals first: what is imported before that would end in a traceback."""
     script = f"import sys; before = {{*sys.modules}}; import {module}; print(*{{*sys.modules}} - before)"
@@ -258,7 +258,7 @@ def _telling_places():
 def test_consoles_print_text_as_it_is():
     """Names and errors come from specs and records: markup in a string would colour them, or end the command."""
     made = {str(path.relative_to(HOUSE)) for path in OURS if re.search(r"\bConsole\(", path.read_text())}
-    assert {"prism_bench/cli/options/__init__.py", "prism_bench/api/progress.py"} == made
+    assert {"prism_bench/cli/options/__init__.py", "prism_bench/api/callables.py"} == made
     closing = re.compile(r"\[/\w*\]")
     texts = [path for path in OURS if {"cli", "options", "report", "extensions"} & set(path.relative_to(HOUSE).parts)]
     assert [] == [str(path) for path in texts if closing.search(path.read_text())]

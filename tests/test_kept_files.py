@@ -10,11 +10,11 @@ import pytest
 from lab.record_mutations import mutations
 
 from prism_bench.analysis.compare import noise
-from prism_bench.analysis.gate.baselines import read_baseline
+from prism_bench.analysis.gate.budgets import read_baseline
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
-from prism_bench.extensions.ci.alerts import ledger
-from prism_bench.workflows.tuning import kept, measured
+from prism_bench.extensions.ci import alerts
+from prism_bench.workflows.tuning import choice, crossover
 
 REPORTS = Path(__file__).resolve().parent.parent / "reports"
 CEILING = 12_000_000  # bytes of all committed files below reports/
@@ -44,12 +44,12 @@ def plain_of(pattern: str) -> dict:
 
 
 FILES = {
-    "noise": (noise.read_noise, "noise/*.json"), "choices": (kept.read_kept, "tuning/nvidia-h200.json"),
-    "policies": (measured.read_measured, "tuning/*-policies.json"),
-    "alerts": (ledger.read, None),
+    "noise": (noise.read_noise, "noise/*.json"), "choices": (choice.read_kept, "tuning/nvidia-h200.json"),
+    "policies": (crossover.read_measured, "tuning/*-policies.json"),
+    "alerts": (alerts.read, None),
 }  # fmt: skip
 OF_EXTENSIONS = {
-    "persistent": ("latencies", "record:read_latencies", "persistent/*/*.json"),
+    "persistent": ("latencies", "records:read_latencies", "persistent/*/*.json"),
     "memory": ("trace", "trace:read", "memory/traces/pipelines.json.gz"),
 }
 for extension in installed():
@@ -89,7 +89,7 @@ HOSTILE = ["../../x", "/etc/x", "..", "", "a/b", "a\0b", "a\nb", "x" * 300]
 
 @pytest.mark.parametrize("machine", HOSTILE, ids=repr)
 def test_a_machines_name_is_one_part_of_a_path(machine, tmp_path):
-    for path_for in (noise.path_for, kept.path_for, measured.path_for):
+    for path_for in (noise.path_for, choice.path_for, crossover.path_for):
         path = path_for(machine, tmp_path)
         assert tmp_path == path.parent
         path.write_bytes(b"")

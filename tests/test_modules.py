@@ -10,10 +10,7 @@ SOURCES = sorted((ROOT / "prism_bench").rglob("*.py"))
 
 # Modules that need a package with a GPU behind it, which the environment of the tests may lack.
 NEED_GPU_PACKAGES = {
-    "prism_bench.extensions.memory.allocators": "cupy",
-    "prism_bench.extensions.memory.cupy_extents": "cupy",
     "prism_bench.extensions.memory.cupy_pool": "cupy",
-    "prism_bench.extensions.memory.recorder": "cupy",
     "prism_bench.extensions.memory.worker": "cupy",
 }
 

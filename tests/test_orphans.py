@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 
 TOYS = Path(__file__).parent / "toys"
 SECONDS = 30.0  # until a child that should end is taken for one that does not
@@ -28,7 +28,7 @@ WORKER = RUN.replace("LANES", "1").replace("TASK", "'edges'")
 LANES = RUN.replace("LANES", "2").replace("TASK", "'edges'")
 CONVERSATION = f"""
 from prism_bench.catalogue import discover
-from prism_bench.workflows.trials import Bench, Trials
+from prism_bench.workflows.tuning_session import Bench, Trials
 found = discover({str(TOYS)!r})
 (case,) = found.cases(["triple"], ["S0"])
 with Trials(Bench("null", found, 600.0)) as trials:
@@ -56,7 +56,7 @@ if __name__ == "__main__":
     list(ahead.on_all_cores(time.sleep, [600.0] * 9))
 """
 SERVING = """
-from prism_bench.extensions.persistent.messages import DeviceMessage
+from prism_bench.extensions.persistent.process import DeviceMessage
 from prism_bench.extensions.persistent.process import ServingProcess
 process = ServingProcess("emulator", 4)
 process.receive(DeviceMessage)

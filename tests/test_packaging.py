@@ -65,7 +65,7 @@ def test_lists_its_own_catalogue(elsewhere):
 
 
 def test_sets_up_a_repository_with_every_part(elsewhere, tmp_path):
-    from prism_bench.extensions.init.parts import PARTS
+    from prism_bench.extensions.init.project import PARTS
 
     made = elsewhere("init", str(tmp_path), "--with", ",".join(PARTS), "--json")
     assert made.returncode == 0, made.stderr

@@ -23,8 +23,8 @@ NOT_YET: tuple[str, ...] = ()
 NAMES = {
     ("kernels/transfer_entropy/histogram_2d.py", "room"): "an axis of the kernel",
     (".github/workflows/nightly.yml", "nights"): "the branch of this repository's history",
-    ("prism_bench/extensions/ci/asv_runs/handover.py", "nights"): "folders of reports",
-    ("prism_bench/extensions/ci/keeping/names.py", "nights"): "folders of reports",
+    ("prism_bench/extensions/ci/asv_runs.py", "nights"): "folders of reports",
+    ("prism_bench/extensions/ci/keeping/storage.py", "nights"): "folders of reports",
     ("scripts/lab/trends.py", "nights"): "columns of reports/judgement/trends.csv",
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prism_bench.extensions.init.parts import ProjectFacts, part_files
+from prism_bench.extensions.init.project import ProjectFacts, part_files
 from prism_bench.io.installation import published_source
 from tests.workflow_rules import violations
 

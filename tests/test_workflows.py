@@ -61,7 +61,7 @@ def test_a_stranger_gets_no_gpu_and_no_secret():
 def test_secrets_reach_only_the_step_that_tells():
     (step,) = [step for step in steps("nightly") if "secrets." in str(step)]
     assert ".venv/bin/prism-bench nightly" == step["run"]
-    from prism_bench.extensions.ci.alerts.webhook import destinations
+    from prism_bench.extensions.ci.alerts import destinations
 
     assert 2 == len(destinations(step["env"]))
 

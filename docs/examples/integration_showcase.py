@@ -7,8 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from prism_bench import Budget, load
-from prism_bench.analysis.findings import exit_code
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.run_analysis import exit_code, read
 from prism_bench.backends import open_default
 from prism_bench.catalogue import discover
 from prism_bench.record import store

@@ -10,7 +10,7 @@ import time
 from prism_bench.backends import open_backend
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.memory import PoolLimits, SizeClassPool
-from prism_bench.extensions.memory.synthetic import random_trace
+from prism_bench.extensions.memory.trace import random_trace
 from prism_bench.units import bytes_text, ratio_text, share_text
 
 

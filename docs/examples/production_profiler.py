@@ -5,7 +5,7 @@ failed, in a ring that never grows, and to print the account from time to time. 
 events around each call.
 """
 
-from prism_bench.api.online import stopwatch_of
+from prism_bench.api.kernels import stopwatch_of
 from prism_bench.backends import open_backend
 from prism_bench.backends.base import Backend
 from prism_bench.catalogue import discover

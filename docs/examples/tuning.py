@@ -10,7 +10,7 @@ from prism_bench.backends.base import Backend
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.workload import written
 from prism_bench.units import time_text
-from prism_bench.workflows.tuning.online import Habits, OnlineTuner
+from prism_bench.workflows.tuning.search import Habits, OnlineTuner
 
 KERNEL, CALLS = "layer_norm", 12
 

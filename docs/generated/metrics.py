@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from docs.generated.markdown import code, joined, plain, table
 from prism_bench.monitor.alerts import RULES
-from prism_bench.monitor.quantities import QUANTITIES
+from prism_bench.monitor.probe import QUANTITIES
 from prism_bench.profilers.metrics import LOGICAL
 from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, Metric
 

@@ -12,14 +12,13 @@ from lab.published.rules import REMARKED, remarks
 from docs.generated import catalogue
 from docs.generated.markdown import code, joined, plain, table
 from docs.readme import ROOT, newest
-from prism_bench.analysis.findings import metric_words
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.run_analysis import metric_words, read
 from prism_bench.extensions.fusion.benefit import ComparedRow
-from prism_bench.extensions.fusion.benefit.published import STAGES, source
-from prism_bench.extensions.fusion.report.words import Footnotes, quantity_text, verdict
+from prism_bench.extensions.fusion.benefit.saving import STAGES, source
+from prism_bench.extensions.fusion.report.terminal import Footnotes, quantity_text, verdict
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
-from prism_bench.report.machine import machine_name
+from prism_bench.report.plain import machine_name
 from prism_bench.units import ratio_text, share_text, time_text
 from prism_bench.workflows.tuning.crossover import pick, shape_text
 

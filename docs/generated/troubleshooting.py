@@ -6,7 +6,7 @@ import re
 from docs.generated.markdown import code, joined, plain, prose, table
 from docs.generated.said import UNKNOWN, Said, said
 from prism_bench import errors
-from prism_bench.profilers import failures
+from prism_bench.profilers import tools
 
 EXIT_CODES = {
     0: "all well",
@@ -79,7 +79,7 @@ def _speaks(one: Said) -> bool:
 
 
 def _failures() -> str:
-    known = (*failures.FAILURES, failures.EMPTY, failures.MISSING, failures.TIMED_OUT, failures.OTHER)
+    known = (*tools.FAILURES, tools.EMPTY, tools.MISSING, tools.TIMED_OUT, tools.OTHER)
     rows = [(code(one.name), plain(one.cause), plain(one.cure), one.exit_code) for one in known]
     return table(("failure", "cause", "cure", "exit code"), rows)
 

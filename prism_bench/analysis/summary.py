@@ -1,18 +1,27 @@
-"""Summary of a run record, one tidy row per case: medians, rates, shares of the measured limits, ratios to rivals."""
+"""Summary of a run record, one row per case: medians, rates, shares and evidence, and the conditions of the run."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
-from prism_bench.analysis import rivals
-from prism_bench.analysis.bounds import roofline
-from prism_bench.analysis.bounds.bound import dram_bytes, value
-from prism_bench.measure.limits import Limits, measured_limits, peaks_of, valid, valid_median
+from prism_bench.analysis import peers as rivals
+from prism_bench.analysis.bounds import bottleneck
+from prism_bench.analysis.bounds.bottleneck import dram_bytes, value
+from prism_bench.errors import unknown
+from prism_bench.measure.plausibility import Limits, measured_limits, peaks_of, valid, valid_median
+from prism_bench.record.measurement import Evidence, Span
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import MEASURED
+from prism_bench.units import count_text, rate_text, share_text
 
 if TYPE_CHECKING:
     import pandas
+
+
+# Summary of a run record, one tidy row per case: medians, rates, shares of the measured limits, ratios to rivals.
 
 SummaryRow = dict[str, Any]  # by column of COLUMNS: text or None, or a number, NaN where it is unknown
 
@@ -120,13 +129,13 @@ def _times(case: CaseResult) -> SummaryRow:
 def _rates(case: CaseResult, limits: Limits) -> SummaryRow:
     cold = valid_median(case, "cold_time")
     bandwidth, flop_rate = _over(case.bytes, cold), _over(case.flops, cold)
-    bound, least = roofline.binding(case, limits) or (None, None)
+    bound, least = bottleneck.binding(case, limits) or (None, None)
     return {
         "bandwidth": bandwidth,
         "bandwidth_share": _over(bandwidth, limits.ceilings.get("bandwidth")),
         "flop_rate": flop_rate,
-        "flop_share": _over(flop_rate, roofline.peak_of(case, limits)),
-        "intensity": roofline.intensity(case.flops, case.bytes),
+        "flop_share": _over(flop_rate, bottleneck.peak_of(case, limits)),
+        "intensity": bottleneck.intensity(case.flops, case.bytes),
         "bound": bound,
         "least_time": least,
         "bound_share": _over(least, cold),
@@ -167,3 +176,162 @@ def number(value: object) -> float | None:
 
 def _over(value: float | None, by: float | None) -> float | None:
     return value / by if value and by else None
+
+
+# Conditions of a run: the state of the device over all of it, from the evidence of its measurements.
+
+# What the host spends is read in the window of the cold times: it counts once.
+_SAME_WINDOW = "launch_time"
+_WATTS = ("power", "power_average")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Readings of `windows` windows: (lowest, median of medians, highest) by quantity.
+
+    `reasons` is in how many windows each reason held the clock down; `cost` the sampler's largest share of a core in
+    one process, None where it was not counted.
+    """
+
+    windows: int
+    readings: int
+    spans: Mapping[str, Span]
+    reasons: Mapping[str, int]
+    neighbours: tuple[str, ...]
+    cost: float | None
+
+
+def conditions(record: RunRecord) -> Conditions | None:
+    """Return the conditions of a record; None where nothing watched its device."""
+    measurements = [one for case in record.cases for one in case.measurements if one.metric != _SAME_WINDOW]
+    seen = [evidence for one in measurements for evidence in one.evidence]
+    if not seen:
+        return None
+    reasons = Counter(word for evidence in seen for word in evidence.reasons)
+    costs: list[float] = [one["cpu_share"] for one in record.monitor if one.get("cpu_share") is not None]
+    return Conditions(
+        windows=len(seen),
+        readings=sum(evidence.readings for evidence in seen),
+        spans=_spans(seen),
+        reasons=dict(reasons.most_common()),
+        neighbours=tuple(dict.fromkeys(name for evidence in seen for name in evidence.neighbours)),
+        cost=max(costs, default=None),
+    )
+
+
+def noted(record: RunRecord) -> dict[str, int]:
+    """Return the notes of measurements, with how many have each."""
+    return Counter(note for case in record.cases for one in case.measurements for note in one.notes)
+
+
+def _spans(seen: list[Evidence]) -> dict[str, Span]:
+    names = dict.fromkeys(name for evidence in seen for name in evidence.spans)
+    found = {name: [evidence.spans[name] for evidence in seen if name in evidence.spans] for name in names}
+    return {
+        name: (
+            min(low for low, _, _ in spans),
+            median(middle for _, middle, _ in spans),
+            max(high for *_, high in spans),
+        )
+        for name, spans in found.items()
+    }
+
+
+def words(found: Conditions) -> Iterator[tuple[str, str]]:
+    """Yield the conditions as pairs of words, for people."""
+    for name, title in (("sm_clock", "SM clock"), ("memory_clock", "memory clock")):
+        if name in found.spans:
+            yield title, _span(found.spans[name], lambda value: rate_text(value, "Hz"))
+    power = next((found.spans[name] for name in _WATTS if name in found.spans), None)
+    if power:
+        yield "power", _span(power, lambda value: f"{value:.0f} W")
+    if "temperature" in found.spans:
+        yield "temperature", _span(found.spans["temperature"], lambda value: f"{value:.0f} C")
+    held = [f"{word} in {count} of {count_text(found.windows, 'window')}" for word, count in found.reasons.items()]
+    yield "clock held down", ", ".join(held) or "never"
+    yield "neighbours", ", ".join(found.neighbours) or "none seen"
+    yield "readings", f"{found.readings} in {count_text(found.windows, 'window')}"
+    if found.cost is not None:
+        yield "sampler", f"{share_text(found.cost)} of a core at most"
+
+
+def _span(span: Span, text: Callable[[float], str]) -> str:
+    low, middle, high = (text(value) for value in span)
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+# A part of a record: some of its cases, with the kernels that measure the machine.
+
+
+def with_cases(record: RunRecord, names: Sequence[str]) -> RunRecord:
+    """Return the record with the cases that the names choose; all of them without names.
+
+    A name is a kernel, `kernel:variant`, or a case in full. Kernels that measure the machine stay, since their ceilings
+    are part of every other result. The times of the run's stages are left out. A UsageError for a name that no case
+    has.
+    """
+    if not names:
+        return record
+    for name in names:
+        if not any(name in _names(case) for case in record.cases):
+            raise unknown("kernel or case", name, {name for case in record.cases for name in _names(case)})
+    chosen = [case for case in record.cases if case.ceiling or set(names) & set(_names(case))]
+    return replace(record, cases=tuple(chosen), spent={})
+
+
+def _names(case: CaseResult) -> tuple[str, str, str]:
+    kernel = case.name.partition("[")[0]
+    return case.name, kernel, kernel.partition(":")[0]
+
+
+# Where the time of a run went, by phase: from the seconds that its record keeps.
+
+COMPILATION, VERIFICATION, PREPARATION, KERNELS, CPU, WAITING = (
+    "compilation ahead", "verification", "preparation", "kernels", "cpu", "starts and waiting",
+)  # fmt: skip
+_PHASES = {
+    "preparing": PREPARATION, "verifying": VERIFICATION, "kernel": KERNELS, "energy": "energy", "cpu": CPU,
+    "peers importing": "imports of libraries", "peers forms": "forms of peers", "peers state": "state of libraries",
+}  # fmt: skip
+_STAGES = {"compiling": COMPILATION, "untimed": VERIFICATION}
+_PEER = "peer:"
+
+
+def time_spent(record: RunRecord) -> dict[str, float]:
+    """Return the seconds of each phase, the longest first; nothing for a record that keeps none.
+
+    Together they are the run's duration, of a merged record that of all parts. Verification side by side counts by the
+    wall clock. `starts and waiting` is what no case accounts for: starts of processes, messages, saving.
+    """
+    if not record.spent:
+        return {}
+    found: dict[str, float] = {}
+    for stage, name in _STAGES.items():
+        found[name] = found.get(name, 0.0) + record.spent.get(stage, 0.0)
+    for case in record.cases:
+        for phase, seconds in case.spent.items():
+            if phase != "untimed":  # these run side by side; their stage has the wall time
+                name = _PHASES.get(phase) or _of_peer(case, phase)
+                found[name] = found.get(name, 0.0) + seconds
+    whole = sum(float(part.get("duration") or 0.0) for part in record.parts) or record.duration
+    found[WAITING] = max(0.0, whole - sum(found.values()))
+    return dict(sorted(((name, seconds) for name, seconds in found.items() if seconds), key=lambda one: -one[1]))
+
+
+def window_seconds(record: RunRecord) -> tuple[float, float]:
+    """Return the seconds of the run within measurement windows, of kernels and of peers; the rest is around them."""
+    kernels = peers = 0.0
+    for case in record.cases:
+        for one in case.measurements:
+            if one.metric != "launch_time":  # it comes with the cold time, in the same window
+                seconds = sum(seen.seconds for seen in one.evidence)
+                kernels, peers = (kernels, peers + seconds) if one.subject != "kernel" else (kernels + seconds, peers)
+    return kernels, peers
+
+
+def _of_peer(case: CaseResult, phase: str) -> str:
+    """Return the phase of a peer by its form; a record without the peer's facts gives it by the name alone."""
+    name = phase.removeprefix(_PEER)
+    ending = name.rpartition("_")[2]
+    form = case.peers[name].get("form") if name in case.peers else None
+    return f"peers {form or (ending if ending in ('compiled', 'autotuned') else 'eager')}"

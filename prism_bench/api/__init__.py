@@ -4,25 +4,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prism_bench.api.callable import Benchmark, benchmark
-    from prism_bench.api.catalogue_kernel import prepare
-    from prism_bench.api.online import OnlineRunnable
-    from prism_bench.api.products import Matmul, matmul
-    from prism_bench.api.versus import CallableComparison, compare
+    from prism_bench.api.callables import Benchmark, CallableComparison, benchmark, compare
+    from prism_bench.api.kernels import Matmul, OnlineRunnable, matmul, prepare
     from prism_bench.record.store import load
-    from prism_bench.workflows.tuning.online import OnlineTuner
+    from prism_bench.workflows.tuning.search import OnlineTuner
 
 _HOMES = {
-    "Benchmark": "api.callable",
-    "CallableComparison": "api.versus",
-    "Matmul": "api.products",
-    "OnlineRunnable": "api.online",
-    "OnlineTuner": "workflows.tuning.online",
-    "benchmark": "api.callable",
-    "compare": "api.versus",
+    "Benchmark": "api.callables",
+    "CallableComparison": "api.callables",
+    "Matmul": "api.kernels",
+    "OnlineRunnable": "api.kernels",
+    "OnlineTuner": "workflows.tuning.search",
+    "benchmark": "api.callables",
+    "compare": "api.callables",
     "load": "record.store",
-    "matmul": "api.products",
-    "prepare": "api.catalogue_kernel",
+    "matmul": "api.kernels",
+    "prepare": "api.kernels",
 }
 
 __all__ = [

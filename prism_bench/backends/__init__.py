@@ -4,8 +4,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from prism_bench.backends.base import Backend, Runnable
-from prism_bench.backends.peer_cache import kept_build, kept_choice
+from prism_bench.backends.base import Backend, Runnable, kept_build, kept_choice
 from prism_bench.errors import BackendUnavailable, unknown
 
 __all__ = ["Backend", "Runnable", "kept_build", "kept_choice", "names", "open_backend", "open_default"]

@@ -1,8 +1,9 @@
-"""The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked."""
+"""The emulator as a backend: a kernel's real source on the CPU, under a sanitizer or with race detection."""
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,22 +11,90 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable
-from prism_bench.backends.element_words import finding_text
-from prism_bench.backends.host import HostRunnable
-from prism_bench.backends.host_code import HostModule, code_of, defines_of, host_module
-from prism_bench.backends.interpreted import InterpretedRunnable, not_interpreted
-from prism_bench.compilation.mangling import function_of
-from prism_bench.compilation.toolchain import is_prebuilt
+from prism_bench.backends.host import (
+    HostModule,
+    HostRunnable,
+    InterpretedRunnable,
+    code_of,
+    defines_of,
+    host_module,
+    not_interpreted,
+)
+from prism_bench.compilation.cubin import function_of
+from prism_bench.compilation.program import is_prebuilt
 from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, not_emulated
-from prism_bench.emulator.compiler import find_compiler
-from prism_bench.emulator.execute import report_crashes
-from prism_bench.emulator.request import LaunchRequest, three
+from prism_bench.emulator.build import find_compiler
+from prism_bench.emulator.library import LaunchRequest, report_crashes, three
+from prism_bench.emulator.report import LaunchFinding
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.io.files import writable_cache
 from prism_bench.io.installation import host_special
+from prism_bench.spec.arguments import Array as arguments_Array
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import CUDA, Array, Edge, KernelSpec, Launch, Zero
+from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
+from prism_bench.spec.kernel import CUDA, Array, Edge, InOut, KernelSpec, Launch, Zero
+from prism_bench.units import count_text
+
+# Words on single elements of a case's arrays: accesses that the emulator reports, and elements that nobody wrote.
+
+
+def finding_text(finding: LaunchFinding, case: Case, names: Sequence[str]) -> str:
+    """Return a finding with the names of the spec: of `names`, the launch's arguments, and of the element."""
+    if finding.argument is None:
+        return str(finding)
+    name = names[finding.argument]
+    if finding.offset is None or not isinstance(case.spec.argument(name), arguments_Array):
+        return f"{finding} (argument {finding.argument} is '{name}')"
+    element = _element(case, name, finding.offset)
+    message = finding.message.replace(f"byte {finding.offset} of argument {finding.argument}", element)
+    if finding.kind == "out of bounds" and finding.accesses:
+        verb = "write" if finding.accesses[0].is_write else "read"
+        message = f"{verb} of {element}; {_end(case, name, finding.offset)}"
+    return str(replace(finding, message=message))
+
+
+def _end(case: Case, name: str, offset: int) -> str:
+    """Return where the array begins or ends, whichever the access at that byte is beyond."""
+    dtype, count = case.sizes.elements(name)
+    if not count:
+        return f"{name} has no element"
+    return f"{name} begins at {name}[0]" if offset < 0 else f"{name} ends at {name}[{count - 1}]"
+
+
+def _element(case: Case, name: str, offset: int) -> str:
+    """Return the element at a byte of an array: `y[0, 5]`; outside of it `y[260]`, counted in its memory."""
+    dtype, count = case.sizes.elements(name)
+    flat = offset // np.dtype(dtype).itemsize
+    inside = 0 <= flat < count
+    return f"{name}[{_place(flat, case.sizes.shape(name)) if inside else flat}]"
+
+
+def _place(flat: int, shape: tuple[int, ...]) -> str:
+    return ", ".join(str(int(index)) for index in np.unravel_index(flat, shape or (1,)))
+
+
+def unwritten_words(case: Case, name: str, actual: AnyArray, xp: ArrayModule, device: Device) -> str | None:
+    """Return that elements of an output still hold what its buffer was filled with before; None where none does."""
+    array = case.spec.array(name)
+    if isinstance(array, InOut) or not actual.size:
+        return None
+    filled = xp.ascontiguousarray(actual).reshape(-1).view(xp.uint8).reshape(actual.size, -1) == array.first_byte
+    places = xp.flatnonzero(filled.all(axis=1))
+    if not places.size:
+        return None
+    first = _place(int(places[0]), case.sizes.shape(name))
+    count = f" ({places.size} of {count_text(actual.size, 'element')})" if actual.size > 1 else ""
+    return f"{name}[{first}] was never written{count}{_no_block(case, device)}"
+
+
+def _no_block(case: Case, device: Device) -> str:
+    """Return that a launch has no block, the usual cause; nothing where every launch has some."""
+    launches = [step for step in case.plan.steps(device) if isinstance(step, Launch)]
+    empty = next((step for step in launches if step.is_empty), None)
+    return "" if empty is None else f"; the grid is {empty.grid}: no block ran"
+
+
+# The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked.
 
 MOST_FINDINGS = 4  # of one case, one a line
 

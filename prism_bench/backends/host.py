@@ -1,18 +1,30 @@
-"""Common base of what runs on the CPU: buffers of the host, timed by the wall clock."""
+"""Common base of what runs on the CPU: buffers of the host, compiled host code, and languages' interpreters."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from prism_bench.backends.base import Runnable, TimerFactories
-from prism_bench.backends.guard import HostGuard
+from prism_bench.backends.base import HostGuard, Runnable, TimerFactories
+from prism_bench.compilation.cubin import function_of
+from prism_bench.compilation.languages import language
+from prism_bench.compilation.languages.building import EmulateQuestion, ask_interpreter
+from prism_bench.compilation.program import cut_source, toolchain_of
+from prism_bench.emulator import LaunchReport, compile_source
+from prism_bench.emulator.library import LaunchRequest
+from prism_bench.emulator.module import Module
+from prism_bench.io.files import shared_with
 from prism_bench.record.measurement import Sample
-from prism_bench.spec.case import Device
+from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, InOut, Launch, Zero
+from prism_bench.units import count_text
+
+# Common base of what runs on the CPU: buffers of the host, timed by the wall clock.
 
 
 class WallTimedRunnable(Runnable):
@@ -73,3 +85,114 @@ class HostRunnable(WallTimedRunnable):
             scratch=[self.buffer(array.name) for array in spec.arrays if array.scratch],
             inputs=[self.buffer(array.name) for array in spec.inputs if array.name not in in_place],
         )  # fmt: skip
+
+
+# Code of a source for the CPU: what is compiled of it, and whatever runs it.
+
+
+class HostModule(Protocol):
+    """Code of a source for the CPU, wherever it runs."""
+
+    def run(self, request: LaunchRequest, arguments: Sequence[object], *, isolate: bool = False) -> LaunchReport:
+        """Run a kernel; arrays that it takes by non-const pointer hold its results afterwards."""
+        ...
+
+    def close(self) -> None:
+        """Give it up."""
+        ...
+
+
+def host_module(
+    source: Path, entries: tuple[str, ...], mode: str, options: tuple[str, ...], *, only_kernels: bool = False
+) -> Module:
+    """Return a source's code for the CPU: its device side where it holds host code, too.
+
+    `entries` are those that may be launched, `options` the spec's, of which definitions and folders matter here.
+    With `only_kernels` a SpecError refuses code that runs when it is loaded.
+    """
+    code, folders = code_of(source, entries, options)
+    functions = tuple(dict.fromkeys(map(function_of, entries)))
+    return compile_source(code, folders, functions, mode, defines_of(options), only_kernels=only_kernels)
+
+
+def code_of(source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> tuple[Path | str, tuple[Path, ...]]:
+    """Return what is compiled of a source, and the folders of its headers: the device side of host code."""
+    chosen = toolchain_of(options)
+    cut = cut_source(source, entries, chosen.options)
+    return cut.text if cut else source, (*shared_with(source), *chosen.folders)
+
+
+def defines_of(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the definitions among a spec's compiler options; the others are for NVRTC only."""
+    return tuple(option[2:] for option in options if option.startswith("-D"))
+
+
+# Kernels of other languages on the CPU, in their languages' interpreters, which run in child processes.
+
+
+def not_interpreted(case: Case) -> str | None:
+    """Return why the case's language cannot run it on the CPU, or None where it can."""
+    spoken = language(case.spec.language)
+    reason = spoken.not_emulated()
+    if reason or spoken.most_threads is None:
+        return reason
+    launches = [step for step in case.plan.steps(Device()) if isinstance(step, Launch)]
+    threads = max((prod(_triple(step.grid)) * prod(_triple(step.block)) for step in launches), default=0)
+    if threads <= spoken.most_threads:
+        return None
+    return (
+        f"a launch has {count_text(threads, 'thread')}; {spoken.title} interprets "
+        f"at most {spoken.most_threads}, one after another"
+    )
+
+
+class InterpretedRunnable(HostRunnable):
+    """A case of another language on NumPy arrays; each launch is one question to the interpreter's process."""
+
+    def __init__(self, case: Case, inputs: Mapping[str, InputArray], device: Device) -> None:
+        self.case = case
+        self._steps = tuple(self.launched_steps(device))
+        self.reset(inputs)
+
+    def __call__(self) -> None:
+        for step in self._steps:
+            if isinstance(step, Zero):
+                self._buffers[step.name][...] = 0
+            else:
+                self._launch(step)
+
+    def _launch(self, step: Launch) -> None:
+        spec = self.case.spec
+        names = self.names_of(step)
+        values = [np.asarray(self._value(name)) for name in names]
+        scalars = tuple(index for index, name in enumerate(names) if name not in self._buffers)
+        grid, block = _triple(step.grid), _triple(step.block)
+        question = EmulateQuestion(str(spec.source_file), self.case.plan.instance(step), grid, block, scalars)
+        for name, array in zip(names, ask_interpreter(spec.language, question, values), strict=True):
+            if name in self._buffers:
+                self._buffers[name][...] = array.reshape(self._buffers[name].shape)
+
+    def _value(self, name: str) -> Any:
+        argument = self.case.spec.argument(name)
+        return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
+
+    def reset(self, inputs: Mapping[str, InputArray]) -> None:
+        self.inputs = inputs
+        self._buffers = {array.name: np.array(self.laid_out(array, inputs)) for array in self.case.spec.arrays}
+
+    def buffer(self, name: str) -> np.ndarray:
+        return self._buffers[name]
+
+    def evidence(self) -> dict[str, Any]:
+        spoken = language(self.case.spec.language)
+        version = spoken.library.installed_version() or "unknown"
+        launches = sum(isinstance(step, Launch) for step in self._steps)
+        return {
+            "mode": "interpreter", "language": self.case.spec.language, "compiler": f"{spoken.title} {version}",
+            "launches": launches,
+        }  # fmt: skip
+
+
+def _triple(extents: int | tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (int(one) for one in (*(extents if isinstance(extents, tuple) else (extents,)), 1, 1)[:3])
+    return x, y, z

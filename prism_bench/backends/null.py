@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
-from prism_bench.backends.guard import HostGuard
+from prism_bench.backends.base import Backend, HeldBytes, HostGuard, Runnable, TimerFactories
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.errors import MeasurementInvalid, UsageError
 from prism_bench.record.identity import host_digest

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from prism_bench.compilation.toolchain import compilers, is_prebuilt, marked, toolchain_of
+from prism_bench.compilation.program import compilers, is_prebuilt, marked, toolchain_of
 from prism_bench.errors import SpecError
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import Variant

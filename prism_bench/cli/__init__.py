@@ -10,12 +10,12 @@ import typer
 
 from prism_bench import __version__
 from prism_bench.cli.help import GROUPS, ConfiguredCommand, GroupedHelp
-from prism_bench.cli.options.output import complain, guarded_output, os_words, refuse_empty
+from prism_bench.cli.options import complain, guarded_output, os_words, refuse_empty
 from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed, offered
+from prism_bench.io.files import guarded
 from prism_bench.io.installation import extras_named
-from prism_bench.io.interrupts import guarded
-from prism_bench.record import raw_source
+from prism_bench.record.store import records
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -80,7 +80,7 @@ def _before_commands(version: _Version = False) -> None:
     """Define the options before any command."""
 
 
-def _kept_elsewhere() -> raw_source.RawSource | None:
+def _kept_elsewhere() -> records.RawSource | None:
     """Return the records of the history that the project configures; None without the extension that keeps them."""
     opened = offered("raw samples")
     return opened(None) if opened else None
@@ -89,7 +89,7 @@ def _kept_elsewhere() -> raw_source.RawSource | None:
 @guarded
 def main() -> None:
     """Run the command line; a mistake of the user or the machine ends with one line and an exit code, no traceback."""
-    raw_source.supply(_kept_elsewhere)
+    records.supply(_kept_elsewhere)
     try:
         refuse_empty(sys.argv[1:])
         with guarded_output(), extras_named():

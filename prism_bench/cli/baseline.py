@@ -26,8 +26,7 @@ def command(
 
     Its medians are kept next to the device's budgets. Without RECORD it is that of the newest commit.
     """
-    from prism_bench.analysis.gate.baselines import baseline_of, known_case, write_baseline
-    from prism_bench.analysis.gate.promises import baseline_path
+    from prism_bench.analysis.gate.budgets import baseline_of, baseline_path, known_case, write_baseline
     from prism_bench.record import store
 
     source, found = record or store.newest_commit(runs), options.open_catalogue(catalogue)

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
+from prism_bench.cli import measuring, options
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError
-from prism_bench.io import interrupts
+from prism_bench.io import files
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.estimate import Spread
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
-    from prism_bench.workflows.bisecting import Bisection, Measure
-    from prism_bench.workflows.history_nodes import HistoryNode
+    from prism_bench.workflows.bisecting import Bisection, HistoryNode, Measure
 
 NAME = "bisect"
 _DECIDED = "decided"
@@ -36,7 +34,7 @@ def command(
     most: Annotated[int, typer.Option("--most-measurements", min=1, help="End after this many measurements.")] = 120,
     time_limit: options.TimeLimitOption = None,
     state: Annotated[Path | None, typer.Option(help="Keep the search in this file, and go on where it ended.")] = None,
-    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
     """Find the commit that changed the time of a case.
@@ -44,8 +42,8 @@ def command(
     Commits of the same machine code are one step and are not measured. Ends with 1 where a commit made it slower, with
     2 where the search ended undecided.
     """
-    from prism_bench.report.terminal.bisection import bisection_json, bisection_view
-    from prism_bench.run.worktree import commits_between, repository_of, subjects_of
+    from prism_bench.report.terminal.comparison import bisection_json, bisection_view
+    from prism_bench.run.builds import commits_between, repository_of, subjects_of
     from prism_bench.workflows.bisecting import SearchLimits, bisected
 
     end = None if time_limit is None else time.monotonic() + time_limit
@@ -56,7 +54,7 @@ def command(
         floor = _floor(name, chosen, noise)
         nodes = _nodes(_History(name, found, repository), commits_between(good, bad, repository), chosen, end)
         measure = _measuring(name, nodes, found, chosen.name, processes)
-        with interrupts.held():
+        with files.held():
             limits = SearchLimits(None if end is None else max(0.0, end - time.monotonic()), most)
             ended = bisected(name, nodes, measure, limits, state=state, report=_progress, floor=floor)
     subjects = subjects_of([commit for node in nodes for commit in node.commits], repository)
@@ -93,7 +91,7 @@ def _floor(name: str, backend: "Backend", noise: Path) -> "Spread | None":
     from prism_bench.analysis.compare.noise import stored_noise
     from prism_bench.record.identity import machine
     from prism_bench.run import PROTOCOL
-    from prism_bench.run.interleave import MAIN_METRICS
+    from prism_bench.run.builds import MAIN_METRICS
 
     known = machine(backend.facts())
     stored = stored_noise(known["id"], noise)
@@ -116,7 +114,7 @@ class _History:
     @contextmanager
     def opened(self, commit: str) -> Generator[Path]:
         """Yield the catalogue's folder as it was at the commit."""
-        from prism_bench.run.worktree import checked_out
+        from prism_bench.run.builds import checked_out
 
         path = self.catalogue.folder.resolve().relative_to(self.repository)
         with checked_out(commit, self.repository) as tree:
@@ -126,9 +124,8 @@ class _History:
 def _nodes(history: _History, commits: list[str], backend: "Backend", end: float | None) -> "list[HistoryNode]":
     """Return the history folded by the code of the case, as the backend's device would run it."""
     from prism_bench.spec.metric import STAND_INS
+    from prism_bench.workflows.bisecting import HistoryCode, folded
     from prism_bench.workflows.case_code import CodeReader, identity_on
-    from prism_bench.workflows.history_code import HistoryCode
-    from prism_bench.workflows.history_nodes import folded
 
     by = identity_on(backend.name)
     codes = HistoryCode(history.name, history.opened, lambda: CodeReader(backend.device, by)).at(commits, end)
@@ -136,7 +133,7 @@ def _nodes(history: _History, commits: list[str], backend: "Backend", end: float
         whole = {code.identity for code in codes.values() if code}
         codes = {commit: code and code.as_reference for commit, code in codes.items()}
         if len(whole) > 1 and len({code.identity for code in codes.values() if code}) == 1:
-            raise UsageError(f"nothing is measured: {pairs.not_run(commits[0][:12], [history.name])}")
+            raise UsageError(f"nothing is measured: {measuring.not_run(commits[0][:12], [history.name])}")
         options.remark(STAND_INS[backend.name].sentence, "yellow")
     nodes = folded(commits, lambda commit: codes[commit])
     options.remark(f"{count_text(len(commits), 'commit')}, {len(nodes)} of different code")
@@ -150,15 +147,14 @@ def _measuring(
 
     It raises a ResultsError where the node has no valid time, a UsageError where node 0 has none.
     """
-    from prism_bench.run.interleave import MAIN_METRICS
-    from prism_bench.run.sides import Choice, opened
-    from prism_bench.workflows.history_nodes import logs_of
+    from prism_bench.run.builds import MAIN_METRICS, Choice, opened
+    from prism_bench.workflows.bisecting import logs_of
     from prism_bench.workflows.pairs import PairEffort
 
     def measure(node: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         words = nodes[0].measured, nodes[node].measured
         with opened(words, Choice(catalogue, (name,), options.chosen_labels(None))) as sides:
-            records, _ = pairs.measured(sides.builds, PairEffort(backend, processes, metrics=MAIN_METRICS))
+            records, _ = measuring.measured(sides.builds, PairEffort(backend, processes, metrics=MAIN_METRICS))
         try:
             first = logs_of(records[0], name)
         except ResultsError as error:

@@ -25,10 +25,10 @@ def command(
 
     Ends with 1 where that is more often than promised.
     """
-    from prism_bench.analysis.boards.kinds import kinds
-    from prism_bench.analysis.trend.choice import chosen
+    from prism_bench.analysis.boards import kinds
+    from prism_bench.analysis.trend.series import chosen
     from prism_bench.record import store
-    from prism_bench.report.terminal.boards import boards_json, boards_view
+    from prism_bench.report.terminal.gate import boards_json, boards_view
 
     kernels = options.open_catalogue(catalogue).kernels
     anchors = {name: spec.ceiling for name, spec in kernels.items() if spec.ceiling}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
+from prism_bench.cli import measuring, options
 
 if TYPE_CHECKING:
     from prism_bench.analysis.gate.checks import Gate
@@ -29,7 +28,7 @@ def command(
     alert_state: Annotated[
         Path | None, typer.Option(help="Keep in this folder which alerts were sent; default: <runs>/../alerts.")
     ] = None,
-    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
     """Check a record against its budgets, baseline and history.
@@ -39,13 +38,13 @@ def command(
     Ends with 2 where nothing could be judged. Unmeasured budgets count as neither met nor missed.
     """
     from prism_bench.io.documents import no_collection
-    from prism_bench.report.gate import delivery
-    from prism_bench.report.gate.files import write_files
-    from prism_bench.workflows.judging import judged
+    from prism_bench.report import gate
+    from prism_bench.report.gate import write_files
+    from prism_bench.workflows.pairs import judged
 
     found = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
-    with delivery.failures(state, options.remark) if alert else nullcontext():
+    with gate.failures(state, options.remark) if alert else nullcontext():
         with options.err().status("reading records"), no_collection():
             passed = judged(record, found, runs, noise)
         _print(passed, json=json)
@@ -53,23 +52,23 @@ def command(
     if github:
         _annotate(passed, found, quiet=json)
     if alert:
-        delivery.send(passed, state, options.remark)
+        gate.send(passed, state, options.remark)
     raise SystemExit(passed.exit_code)
 
 
 def _print(passed: "Gate", *, json: bool) -> None:
-    from prism_bench.report.gate import json_view
+    from prism_bench.report import gate
     from prism_bench.report.terminal import gate as terminal
 
     if json:
-        options.print_json(json_view.view(passed))
+        options.print_json(gate.view(passed))
     else:
         options.out().print(terminal.view(passed), crop=False)
 
 
 def _annotate(passed: "Gate", catalogue: Catalogue, quiet: bool) -> None:
     """Print annotations, on standard error where JSON is on the other stream: GitHub reads both."""
-    from prism_bench.report.gate.annotations import lines
+    from prism_bench.report.gate import lines
 
     for line in lines(passed, catalogue, Path.cwd()):
         typer.echo(line, err=quiet)

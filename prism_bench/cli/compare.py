@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs, places
-from prism_bench.cli.options.pairs import not_run
-from prism_bench.cli.options.places import FleetOption, WorkersOption
-from prism_bench.cli.options.progress import status
-from prism_bench.cli.options.tuned import TunedOption
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import FleetOption, TunedOption, WorkersOption, not_run, status
 from prism_bench.errors import UsageError, unknown
-from prism_bench.io import interrupts
+from prism_bench.io import files as interrupts
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
     from prism_bench.analysis.compare.selection import Selection
     from prism_bench.analysis.compare.verdict import VerdictRules
-    from prism_bench.io.saving import Saver
+    from prism_bench.io.files import Saver
     from prism_bench.record.run_record import CaseResult, RunRecord
-    from prism_bench.run.sides import Choice, Sides
+    from prism_bench.run.builds import Choice, Sides
     from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
 
 NAME = "compare"
@@ -56,15 +52,15 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: pairs.StartOption = None,
-    most: pairs.MostOption = None,
+    processes: measuring.StartOption = None,
+    most: measuring.MostOption = None,
     env_a: _EnvironmentOption = None,
     env_b: _EnvironmentOption = None,
     least: _LeastOption = None,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
     tuned: TunedOption = False,
-    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     all: _AllOption = False,
     all_cases: _AllCasesOption = False,
@@ -84,8 +80,8 @@ def command(
             raise UsageError(f"--records {records}: leave it out with two records, between which nothing is measured")
         _end(judge, _of_records((a, b or ""), words, judge), whole=all, json=json)
     found = options.open_catalogue(catalogue)
-    with interrupts.held(), places.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
-        choice = pairs.choice_of(found, words, pairs.pair_labels(label, place.name), environments)
+    with interrupts.held(), measuring.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+        choice = measuring.choice_of(found, words, measuring.pair_labels(label, place.name), environments)
         effort = _effort(place.name, looks[0], time_limit, records, tuned)
         chosen = _Selecting(place, "--all-cases" if all_cases else "--tuned" if tuned else None)
         _end(judge, *_of_builds((a, b), choice, effort, judge, looks=looks, selecting=chosen), whole=all, json=json)
@@ -100,7 +96,7 @@ def _effort(backend: str, processes: int, limit: float | None, records: Path | N
 
 def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
     """Return what is measured: the metric that is judged alone, every time of the device where records are kept."""
-    from prism_bench.run.interleave import DEVICE_METRICS, MAIN_METRICS
+    from prism_bench.run.builds import DEVICE_METRICS, MAIN_METRICS
 
     if records or metric not in (None, *DEVICE_METRICS):
         return DEVICE_METRICS
@@ -113,7 +109,7 @@ def _end(
 ) -> NoReturn:  # fmt: skip
     """Print the comparison and end with its exit code, or with that of `save` where nothing could be kept."""
     from prism_bench.report.terminal.comparison import comparison_json, comparison_view
-    from prism_bench.run.worktree import in_repository
+    from prism_bench.run.builds import in_repository
 
     (folder, labels), metric = judge.named, judge.metric
     given = in_repository(folder) if folder else None, labels, metric
@@ -196,7 +192,7 @@ class _Judge:
         changed: Sequence[str] = (),
     ) -> "RecordComparison":  # fmt: skip
         """Return the comparison; `key` names what is paired, the case's name without one."""
-        from prism_bench.analysis.boards.known import KnownBoards
+        from prism_bench.analysis.boards import KnownBoards
         from prism_bench.analysis.compare.comparison import by_name, compare
         from prism_bench.analysis.compare.noise import stored_noise
         from prism_bench.record.store import read_history
@@ -208,7 +204,7 @@ class _Judge:
 
 
 def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":
-    from prism_bench.analysis.choice import with_cases
+    from prism_bench.analysis.summary import with_cases
     from prism_bench.record import store
 
     a, b = (with_cases(store.read(path), words) for path in paths)
@@ -219,13 +215,13 @@ def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> 
 class _Selecting:
     """What selects the cases that are measured: the place that does, and the option that asks for all (None: none)."""
 
-    place: places.PairPlace
+    place: measuring.PairPlace
     option: str | None
 
     def selection(self, sides: "Sides") -> "Selection | None":
         """Return the role of every case; None where two kernels are compared, whose code differs anyway."""
         from prism_bench.workflows.case_code import identity_on
-        from prism_bench.workflows.selecting import other_environment, other_package, selected, with_broken
+        from prism_bench.workflows.pairs import other_environment, other_package, selected, with_broken
 
         identity = identity_on(self.place.name)
         if sides.across == "variants":
@@ -245,9 +241,9 @@ def _of_builds(
     looks: tuple[int, ...], selecting: _Selecting,
 ) -> "tuple[RecordComparison, Saver[Records, object] | None]":  # fmt: skip
     """Return the comparison of two builds, and what saved the records of those cases that were measured."""
-    from prism_bench.analysis.compare.selected import unmeasured
-    from prism_bench.run.sides import opened, words_of
-    from prism_bench.workflows.selecting import restricted, split_by_backend
+    from prism_bench.analysis.compare.comparison import unmeasured
+    from prism_bench.run.builds import opened, words_of
+    from prism_bench.workflows.pairs import restricted, split_by_backend
 
     words = words_of(*given, choice.catalogue)
     selecting.place.require(effort)
@@ -277,11 +273,10 @@ def _measured(
     *,
     looks: tuple[int, ...],
     selection: "Selection | None",
-    place: places.PairPlace,
+    place: measuring.PairPlace,
 ) -> "tuple[RecordComparison, Saver[Records, object]]":
-    from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided
-    from prism_bench.analysis.compare.selected import with_selection
-    from prism_bench.run.interleave import Growth, parts_of
+    from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided, with_selection
+    from prism_bench.run.builds import Growth, parts_of
 
     key = by_workload if sides.across == "variants" else by_name
     changed = selection.changed if selection else ()
@@ -291,7 +286,7 @@ def _measured(
     trusted = selection.names("control") if selection and not selection.everything else ()
     began = time.perf_counter()
     effort = replace(effort, limit=limit, trusted=trusted, metrics=_metrics(judge.metric, effort.keep))
-    plan = places.PairPlan(sides, effort, growth, judge.on_fleet(sides, changed))
+    plan = measuring.PairPlan(sides, effort, growth, judge.on_fleet(sides, changed))
     (a, b), save = place.measured(plan)
     found = judge.compared(a, b, key, changed)
     if selection:

@@ -10,7 +10,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 
 if TYPE_CHECKING:
-    from prism_bench.workflows.compile_against import Changes
+    from prism_bench.workflows.compile_table import Changes
 
 NAME = "compile"
 ShowCut = Annotated[
@@ -41,7 +41,7 @@ def command(
     json: options.JsonOption = False,
 ) -> None:
     """Compile every kernel for several architectures, without a GPU."""
-    from prism_bench.report.terminal.cases import compile_json, compile_table
+    from prism_bench.report.terminal.catalogue import compile_json, compile_table
     from prism_bench.workflows import compile_table as check
 
     found, words = options.open_catalogue(catalogue), options.patterns(cases, filter)
@@ -72,8 +72,8 @@ def command(
 
 def _show_cut(catalogue: Catalogue, words: Sequence[str], json: bool) -> NoReturn:
     """Print what is cut out of the sources of the chosen cases; end with 1 where one cannot be cut."""
-    from prism_bench.report.terminal.source_cuts import cut_lines, cuts_json
-    from prism_bench.workflows.source_cuts import source_cuts
+    from prism_bench.report.terminal.catalogue import cut_lines, cuts_json
+    from prism_bench.workflows.compile_table import source_cuts
 
     found = source_cuts(catalogue, words)
     if json:
@@ -88,7 +88,7 @@ def _end_against(
     against: str, found: Catalogue, words: Sequence[str], architectures: Sequence[str], *, ending: tuple[bool, bool]
 ) -> NoReturn:
     """Print what changed; end with 1 where spills grew, something does not compile, or, if asked, anything changed."""
-    from prism_bench.report.terminal.code_changes import changes_json, changes_view
+    from prism_bench.report.terminal.catalogue import changes_json, changes_view
     from prism_bench.workflows.compile_table import without_compiler
 
     fail_on_change, json = ending
@@ -106,8 +106,9 @@ def _changes(against: str, found: Catalogue, words: Sequence[str], architectures
     from prism_bench.catalogue import discover
     from prism_bench.errors import UsageError
     from prism_bench.record import store
-    from prism_bench.run.worktree import checked_out, repository_of
-    from prism_bench.workflows import compile_against, compile_table
+    from prism_bench.run.builds import checked_out, repository_of
+    from prism_bench.workflows import compile_table
+    from prism_bench.workflows import compile_table as compile_against
 
     path = Path(against)
     if path.suffix == ".csv":

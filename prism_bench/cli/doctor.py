@@ -34,7 +34,7 @@ def command(
     if seconds is not None:
         raise typer.BadParameter("--seconds is the time of the probe, which --gpu makes")
     from prism_bench.doctor import examine
-    from prism_bench.report.terminal.doctor import doctor_view
+    from prism_bench.report.terminal.machine import doctor_view
 
     with options.err().status("checking"):
         found = list(examine())
@@ -47,9 +47,8 @@ def command(
 
 def _examine_gpu(seconds: float | None, json: bool) -> NoReturn:
     """Print whether the GPU is fit to measure, and exit."""
-    from prism_bench.doctor.fitness import examine_gpu
-    from prism_bench.doctor.fitness.probe import SECONDS
-    from prism_bench.report.terminal.fitness import fitness_json, fitness_view
+    from prism_bench.doctor.fitness import SECONDS, examine_gpu
+    from prism_bench.report.terminal.machine import fitness_json, fitness_view
 
     with options.err().status("examining the GPU") as status:
         fitness = examine_gpu(seconds or SECONDS, lambda share: status.update(f"probing the GPU: {share:.0%}"))

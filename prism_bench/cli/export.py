@@ -76,7 +76,7 @@ def _as_asv(source: Path | None, runs: Path, output: Path) -> list[Path]:
 
 def _as_table(source: Path | None, runs: Path, output: Path, kind: str, names: Sequence[str]) -> Path:
     """Write the samples of the record's chosen cases, or the medians of all records."""
-    from prism_bench.analysis.choice import with_cases
+    from prism_bench.analysis.summary import with_cases
     from prism_bench.record import store
     from prism_bench.record.formats.tables import write, write_parts
 

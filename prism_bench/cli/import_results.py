@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.cli.options.shards import add_to_shards
+from prism_bench.cli.options import add_to_shards
 from prism_bench.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def command(
     commit: Annotated[
         str | None, typer.Option(help="Set the hash of the commit measured, for files that lack it.")
     ] = None,
-    machine: Annotated[
-        str | None, typer.Option(help="Set the name of the machine, for files that lack it.")
-    ] = None,
+    machine: Annotated[str | None, typer.Option(help="Set the name of the machine, for files that lack it.")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:

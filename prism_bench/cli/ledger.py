@@ -8,7 +8,7 @@ import typer
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
-from prism_bench.cli.options.tuned import TunedOption, configured
+from prism_bench.cli.measuring import TunedOption, configured
 from prism_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def command(
 
     Gaps are listed by cause; the busy share is the part of the time in which the device works. Label S0 by default.
     """
-    from prism_bench.analysis.bounds.ledger import ledger
-    from prism_bench.report.terminal.ledger import ledger_json, ledger_view
+    from prism_bench.analysis.bounds.profiles import ledger
+    from prism_bench.report.terminal.profile import ledger_json, ledger_view
     from prism_bench.workflows import tracing
 
     costs: Mapping[str, LaunchCost] = {}

@@ -21,7 +21,7 @@ def command(
 
     Kernels have a line each. Cases are listed where some are chosen (by position, --filter or --label) and with --all.
     """
-    from prism_bench.report.terminal.cases import cases_json, cases_table, kernels_table
+    from prism_bench.report.terminal.catalogue import cases_json, cases_table, kernels_table
 
     found = options.open_catalogue(catalogue)
     patterns, labels = options.patterns(cases, filter), options.chosen_labels(label)

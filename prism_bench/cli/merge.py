@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.cli.options.shards import add_to_shards
+from prism_bench.cli.options import add_to_shards
 from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 

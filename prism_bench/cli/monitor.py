@@ -11,8 +11,7 @@ from prism_bench.cli import options
 from prism_bench.io.documents import json_text
 
 if TYPE_CHECKING:
-    from prism_bench.monitor.csv_file import CsvFile
-    from prism_bench.monitor.station import Moment
+    from prism_bench.monitor.station import CsvFile, Moment
 
 NAME = "monitor"
 DeviceOption = Annotated[
@@ -42,9 +41,7 @@ def command(
     report. Alerts go to the webhooks of the environment.
     """
     from prism_bench.monitor.alerts import configured
-    from prism_bench.monitor.csv_file import CsvFile
-    from prism_bench.monitor.export import KernelQuery
-    from prism_bench.monitor.station import station
+    from prism_bench.monitor.station import CsvFile, KernelQuery, station
 
     rules, query, table = configured(alerts), KernelQuery(sort_by, limit, min_calls), CsvFile(csv) if csv else None
     with station(device, rules, 1 / interval, once=once, query=query) as post:
@@ -97,14 +94,14 @@ def _live(moments: "Iterable[Moment]", console: Console) -> "Moment | None":
 
 
 def _view(moment: "Moment") -> RenderableType:
-    from prism_bench.report.terminal.monitor import view
+    from prism_bench.report.terminal.machine import view
 
     return view(moment.snapshot)
 
 
 def _line(moment: "Moment") -> None:
     """Print one line, for a pipe or a terminal that cannot be redrawn; alerts are on own lines."""
-    from prism_bench.monitor.export import headline
+    from prism_bench.monitor.station import headline
 
     status = moment.snapshot["status"]
     print(f"{status['timestamp'][11:19]}  {headline(status['devices'])}", flush=True)

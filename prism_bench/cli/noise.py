@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
-from prism_bench.cli.options.tuned import TunedOption
-from prism_bench.io import interrupts
-from prism_bench.io.saving import Saver
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import TunedOption
+from prism_bench.io import files
+from prism_bench.io.files import Saver
 
 NAME = "noise"
 
@@ -20,12 +19,12 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: pairs.ProcessesOption = 5,
+    processes: measuring.ProcessesOption = 5,
     seed: Annotated[int, typer.Option(help="Set the seed of the random order.")] = 0,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
     tuned: TunedOption = False,
-    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
     """Measure the build against itself and keep the noise floors.
@@ -33,15 +32,15 @@ def command(
     Both sides are measured in turn, case by case; compare, trend and check use the noise floors.
     """
     from prism_bench.analysis.compare.noise import Noise, keep_noise, noise_of
-    from prism_bench.report.terminal.noise import noise_json, noise_view
-    from prism_bench.run.sides import Choice, of_itself
+    from prism_bench.report.terminal.comparison import noise_json, noise_view
+    from prism_bench.run.builds import Choice, of_itself
     from prism_bench.workflows.pairs import PairEffort
 
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)
-    sides = of_itself(Choice(found, options.patterns(cases, filter), pairs.pair_labels(label, name)))
-    with interrupts.held():
-        measured, save = pairs.measured(sides.builds, PairEffort(name, processes, time_limit, records, tuned))
+    sides = of_itself(Choice(found, options.patterns(cases, filter), measuring.pair_labels(label, name)))
+    with files.held():
+        measured, save = measuring.measured(sides.builds, PairEffort(name, processes, time_limit, records, tuned))
         floors = noise_of(*measured, seed=seed)
         keep_floors: Saver[Noise, Path] = Saver(lambda found: keep_noise(found, noise))
         path = keep_floors.finish(floors)

@@ -7,15 +7,15 @@ import typer
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
-from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
-from prism_bench.cli.options.tuned import TunedOption, configured
+from prism_bench.cli.measuring import TunedOption, configured
+from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.io import interrupts
-from prism_bench.io.saving import Saver
+from prism_bench.io import files
+from prism_bench.io.files import Saver
 
 if TYPE_CHECKING:
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.workflows.profile_job import ProfileJob, ProfilePlan
+    from prism_bench.workflows.profiling import ProfileJob, ProfilePlan
 
 NAME = "profile"
 TOOLS = ("auto", "ncu", "nsys", "cupti")
@@ -63,7 +63,7 @@ def command(
 
     Label S1 by default; the command line of the tool is printed. Cases that were never profiled, or long ago, go first.
     """
-    from prism_bench.workflows.profile_job import ProfileJob, ProfilePlan
+    from prism_bench.workflows.profiling import ProfileJob, ProfilePlan
 
     _check_tool(tool, lines)
     if source and into:
@@ -78,7 +78,7 @@ def command(
     job = ProfileJob(opened, found, list(configured(listed, opened, tuned).cases), reports)
     limits = (time_limit or 600.0, timeout)
     plan = ProfilePlan(reports, chosen, tuple(counter or ()), clock_control, *limits, verify, lines)
-    with interrupts.held():
+    with files.held():
         raise SystemExit(_finish(job, _profiled(job, tool, plan, quiet=json), into, json))
 
 
@@ -100,8 +100,8 @@ def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: boo
 
 def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan", quiet: bool) -> "RunRecord":
     """Return the record of the chosen tool; `auto` goes on with CUPTI where ncu is not allowed to count."""
-    from prism_bench.profilers.failures import ProfilerFailed
-    from prism_bench.workflows.profile_job import CLOSED
+    from prism_bench.profilers.tools import ProfilerFailed
+    from prism_bench.workflows.profiling import CLOSED
 
     if tool in ("auto", "ncu"):
         try:
@@ -123,8 +123,8 @@ def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan", quiet: bool) ->
 
 def _show(record: "RunRecord", json: bool, kept: list[Path], emulated: dict[str, float] | None = None) -> int:
     """Print the record's table, findings and files; return the exit code."""
-    from prism_bench.analysis.bounds.profile_table import profile_findings
-    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.bounds.profiles import profile_findings
+    from prism_bench.analysis.run_analysis import exit_code
     from prism_bench.report.terminal.profile import profile_json, profile_rows, profile_view
 
     found, lines = profile_findings(record), profile_rows(record, emulated)
@@ -167,7 +167,7 @@ def _emulated(record: "RunRecord", catalogue: Catalogue) -> dict[str, float]:
 def _show_capture(path: Path, json: bool) -> None:
     """Print the launches of a capture that somebody else made, by kernel where there are many."""
     from prism_bench.report.terminal.profile import capture_json, capture_view
-    from prism_bench.workflows.profile_job import read_capture
+    from prism_bench.workflows.profiling import read_capture
 
     launches = read_capture(path)
     if json:

@@ -8,23 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
-from prism_bench.cli.options.announcement import DescribedBackend, EarlierRecords, RunPlan, announce
-from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption
-from prism_bench.cli.options.places import FleetOption, WorkersOption, opened_fleet
-from prism_bench.cli.options.progress import progress_bar
-from prism_bench.cli.options.shards import add_to_shards
-from prism_bench.cli.options.tuned import TunedOption, configured
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import (
+    DescribedBackend,
+    EarlierRecords,
+    FleetOption,
+    RunPlan,
+    TunedOption,
+    WorkersOption,
+    announce,
+    configured,
+    opened_fleet,
+    progress_bar,
+)
+from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, add_to_shards
 from prism_bench.errors import PrismBenchError, UsageError
-from prism_bench.io import interrupts, saving
+from prism_bench.io import files
 from prism_bench.monitor.sampler import HERTZ
 from prism_bench.record.run_record import RunRecord
 
 if TYPE_CHECKING:
     from prism_bench.run import Settings
     from prism_bench.spec.case import Case
-    from prism_bench.workflows.tuning.applied import Applied
+    from prism_bench.workflows.tuning.choice import Applied
 
 NAME = "run"
 
@@ -56,7 +62,7 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: pairs.ProcessesOption = 3,
+    processes: measuring.ProcessesOption = 3,
     lanes: options.LanesOption = None,
     seed: _SeedOption = 0,
     timeout: TimeoutOption = CASE_SECONDS,
@@ -142,9 +148,9 @@ class _RecordOutput:
     runs: Path
     json: bool
 
-    def saver(self, chosen: "Applied") -> "saving.Saver[RunRecord, Path]":
+    def saver(self, chosen: "Applied") -> "files.Saver[RunRecord, Path]":
         """Return what keeps every version of the record, with the choices that its launches were tuned by."""
-        return saving.Saver(_writing(self.output, self.runs, dict(chosen.facts)))
+        return files.Saver(_writing(self.output, self.runs, dict(chosen.facts)))
 
 
 def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _RecordOutput) -> int:
@@ -156,7 +162,7 @@ def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _RecordO
     chosen, earlier = choice.cases(found, opened), EarlierRecords(place.runs, opened)
     settings, keep = effort.settings(opened, earlier), place.saver(chosen)
     plan = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)
-    with interrupts.held():
+    with files.held():
         with progress_bar(announce(plan, opened, earlier, quiet=place.json)) as report:
             record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
         return _finish(record, keep, found, place.json)
@@ -169,7 +175,7 @@ def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effo
     fleet, workers, backend = words
     found = options.open_catalogue(choice.catalogue)
     choice.listed(found, backend)  # what is unknown is refused before workers start
-    with interrupts.held():
+    with files.held():
         with opened_fleet(fleet, workers, backend, found.folder, quiet=place.json) as opened:
             chosen, earlier = choice.cases(found, opened.backend), EarlierRecords(place.runs, opened.backend)
             settings, keep = effort.settings(opened.backend, earlier), place.saver(chosen)
@@ -184,9 +190,9 @@ def _labels_on(backend: str) -> tuple[str, ...]:
     return ("S0", "S1", "S2") if backend == "cuda" else ("S0",)
 
 
-def _finish(record: RunRecord, keep: "saving.Saver[RunRecord, Path]", found: Catalogue, json: bool) -> int:
+def _finish(record: RunRecord, keep: "files.Saver[RunRecord, Path]", found: Catalogue, json: bool) -> int:
     """Keep the record and print it, whether or not it could be kept; return the exit code."""
-    from prism_bench.report.json_view import view
+    from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
 
     if not record.cases:
@@ -212,8 +218,7 @@ def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Call
 
 def _code(record: RunRecord, found: Catalogue) -> int:
     """Return 2 where the run was cut short or had no cache, else 1 or 3 where a finding is bad."""
-    from prism_bench.analysis.findings import exit_code
-    from prism_bench.analysis.reading import read
+    from prism_bench.analysis.run_analysis import exit_code, read
 
     if not record.complete or options.was_hindered(record):
         return 2

@@ -31,9 +31,9 @@ def command(
     With --filter every peer of the chosen cases is shown as well. --why shows the bottleneck of one case, the counters
     that show it, the distance to its limit, and what a fix would bring.
     """
-    from prism_bench.analysis.choice import with_cases
+    from prism_bench.analysis.summary import with_cases
     from prism_bench.record import store
-    from prism_bench.report.json_view import view
+    from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
 
     if why:
@@ -49,10 +49,10 @@ def command(
 
 def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:
     """Print why the case takes its time."""
-    from prism_bench.report.site.places import Places
-    from prism_bench.report.terminal.why import why_view
-    from prism_bench.report.why import why_json
-    from prism_bench.workflows.why_of import why_of
+    from prism_bench.report.plain import why_json
+    from prism_bench.report.site.context import Places
+    from prism_bench.report.terminal.profile import why_view
+    from prism_bench.workflows.profiling import why_of
 
     found = why_of(record, name, runs, Places(runs).profiles)
     options.show(lambda: why_json(found), lambda: why_view(found), json=json)

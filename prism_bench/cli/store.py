@@ -82,7 +82,7 @@ def _progress() -> "Generator[_Report]":
 
 
 def _migrate(runs: Path, report: _Report) -> _Answer:
-    from prism_bench.record.store.upkeep import migrate
+    from prism_bench.record.store.history import migrate
 
     done = migrate(runs, report)
     added, written = count_text(done.records, "record"), count_text(len(done.written), "shard")
@@ -92,7 +92,7 @@ def _migrate(runs: Path, report: _Report) -> _Answer:
 
 
 def _compact(runs: Path, report: _Report) -> _Answer:
-    from prism_bench.record.store.upkeep import compact
+    from prism_bench.record.store.history import compact
 
     written = compact(runs, report)
     line = f"store: {count_text(len(written), 'month')} put together" if written else "store: nothing to put together"
@@ -100,7 +100,7 @@ def _compact(runs: Path, report: _Report) -> _Answer:
 
 
 def _verify(runs: Path, report: _Report) -> _Answer:
-    from prism_bench.record.store.upkeep import verify
+    from prism_bench.record.store.history import verify
 
     found = verify(runs, report)
     holds = f"{count_text(found.records, 'record')} in {count_text(found.shards, 'shard')}, {found.bytes / 1e6:.1f} MB"
@@ -119,9 +119,8 @@ class _Pruning:
 
 
 def _prune(runs: Path, keep_raw: str, how: _Pruning) -> _Answer:
-    from prism_bench.analysis.gate.baselines import used_by_baselines
-    from prism_bench.analysis.gate.promises import folder_of
-    from prism_bench.record.store.upkeep import prune
+    from prism_bench.analysis.gate.budgets import folder_of, used_by_baselines
+    from prism_bench.record.store.history import prune
 
     before = parsed_since(keep_raw, datetime.now(UTC).date())
     if before is None:

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from prism_bench.cli import options
-from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
+from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
 
 NAME = "traffic"
 
@@ -20,7 +20,7 @@ def command(
 
     Bytes, sectors and shared-memory wavefronts; label S0 by default.
     """
-    from prism_bench.report.terminal.cases import traffic_view
+    from prism_bench.report.terminal.catalogue import traffic_view
     from prism_bench.workflows.traffic import traffic
 
     found = options.open_catalogue(catalogue)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
+from prism_bench.cli import measuring, options
 from prism_bench.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
@@ -28,18 +27,18 @@ def command(
     recent: Annotated[int, typer.Option(help="Count a slowdown as bad for so many records.")] = 30,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     asv: Annotated[Path | None, typer.Option(help="Read this folder of asv's results too.")] = None,
-    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
     """Find the steps in every case's series, with their causes.
 
     Ends with 1 where a kernel has become slower and still is.
     """
-    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.run_analysis import exit_code
     from prism_bench.analysis.trend import trend
-    from prism_bench.analysis.trend.choice import chosen, kept_floors
-    from prism_bench.analysis.trend.shifts import findings, shifts
-    from prism_bench.report.terminal.trend import trend_json, trend_view
+    from prism_bench.analysis.trend.causes import findings, shifts
+    from prism_bench.analysis.trend.series import chosen, kept_floors
+    from prism_bench.report.terminal.gate import trend_json, trend_view
 
     if not 0 < least < 1:
         raise UsageError(f"--least {least:g}: it must be between 0 and 1, such as 0.02 for 2 %")

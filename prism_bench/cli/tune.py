@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs, places
-from prism_bench.cli.options.limits import TimeoutOption
-from prism_bench.cli.options.places import FleetOption, WorkersOption
-from prism_bench.cli.options.progress import progress_bar
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import FleetOption, WorkersOption, progress_bar
+from prism_bench.cli.options import TimeoutOption
 from prism_bench.errors import UsageError
-from prism_bench.io import interrupts
-from prism_bench.io.files import write_atomically
-from prism_bench.io.saving import Saver
+from prism_bench.io import files
+from prism_bench.io.files import Saver, write_atomically
 from prism_bench.spec.case import Case
 from prism_bench.spec.workload import written
 
 if TYPE_CHECKING:
-    from prism_bench.cli.options.announcement import DescribedBackend
-    from prism_bench.workflows.trials import Bench
-    from prism_bench.workflows.tuning_session import TuningPlan, TuningResult
+    from prism_bench.cli.measuring import DescribedBackend
+    from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
 
 NAME = "tune"
 
@@ -53,12 +49,12 @@ def command(
     strategy: _StrategyOption = "auto",
     budget: _BudgetOption = 64,
     few: Annotated[int, typer.Option(min=1, help="Time so many of the best again, next to the default.")] = 3,
-    processes: pairs.ProcessesOption = 5,
+    processes: measuring.ProcessesOption = 5,
     timeout: TimeoutOption = 60.0,
     time_limit: options.TimeLimitOption = None,
     store: Annotated[Path, typer.Option(help="Set the folder of the choices.")] = Path("reports/tuning"),
     keep: Annotated[bool, typer.Option("--keep/--no-keep", help="Put the choices into the store.")] = True,
-    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     output: _OutputOption = None,
     restamp: _RestampOption = None,
     fleet: FleetOption = None,
@@ -80,7 +76,7 @@ def command(
         return _restamp(restamp, options.open_catalogue(catalogue), json)
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
     words, found = options.patterns(cases, filter), options.open_catalogue(catalogue)
-    with interrupts.held(), places.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+    with files.held(), measuring.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
         if place.name == "numpy_reference":
             raise UsageError(
                 "nothing is tuned: the backend numpy_reference runs references and launches no kernel; "
@@ -102,7 +98,7 @@ class _Keeping:
 
 
 def _measured(
-    place: places.PairPlace, bench: "Bench", cases: Sequence[Case], plan: "TuningPlan", keeping: _Keeping
+    place: measuring.PairPlace, bench: "Bench", cases: Sequence[Case], plan: "TuningPlan", keeping: _Keeping
 ) -> "TuningResult":
     """Tune the cases on this device, or on the boards of a fleet."""
     from prism_bench.workflows.tuning_session import TuningSession
@@ -116,7 +112,7 @@ def _measured(
 
 def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:
     """Bring the choices at the path up to date and print which were dropped."""
-    from prism_bench.workflows.restamped import restamp
+    from prism_bench.workflows.tuning_session import restamp
 
     found = restamp(path, catalogue)
     dropped = [{"kernel": one.kernel, "workload": dict(one.workload), "reason": why} for one, why in found.dropped]
@@ -146,7 +142,7 @@ def _chosen(
     opened: "DescribedBackend", found: Catalogue, words: Sequence[str], label: Sequence[str] | None, timeout: float
 ) -> "tuple[Bench, list[Case]]":
     """Return the bench and the cases: the chosen ones, else those of every kernel and no variant."""
-    from prism_bench.workflows.trials import Bench
+    from prism_bench.workflows.tuning_session import Bench
 
     labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
     cases = [case for case in found.cases(words, labels) if case.tunable and (words or not case.variant)]

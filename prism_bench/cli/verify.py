@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from prism_bench.cli import options
-from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption
-from prism_bench.cli.options.progress import progress_bar
+from prism_bench.cli.measuring import progress_bar
+from prism_bench.cli.options import CASE_SECONDS, TimeoutOption
 from prism_bench.record.run_record import RunRecord
 from prism_bench.spec.case import Case
 
@@ -29,7 +29,7 @@ def command(
     Without --backend, every backend that works here is used. Workloads are S0, on a GPU all of them, unless --label
     chooses others.
     """
-    from prism_bench.report.terminal.verification import verification_json, verification_view
+    from prism_bench.report.terminal.catalogue import verification_json, verification_view
     from prism_bench.run import Settings, lanes_for, run
 
     names = [name for name in ([backend] if backend else BACKENDS) if _works(name, bool(backend), json)]

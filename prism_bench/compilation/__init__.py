@@ -3,9 +3,9 @@
 Machine code that exists already, in a cubin, a fat binary or a library, is found in it.
 """
 
-from prism_bench.compilation.code import Resources, sass_hash
-from prism_bench.compilation.compiled import Compiled
-from prism_bench.compilation.headers import include_folders
+from prism_bench.compilation.compilers import include_folders
+from prism_bench.compilation.cubin import Resources, sass_hash
+from prism_bench.compilation.prebuilt import Compiled
 from prism_bench.compilation.program import (
     compile_source,
     compile_to_ptx,

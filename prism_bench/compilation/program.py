@@ -1,30 +1,99 @@
-"""One source file through its compiler, cached on disk by everything that can change the result."""
+"""One source file through its compiler, cached on disk by everything that decides the result."""
 
+import ast
 import hashlib
 import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from prism_bench.compilation import bindings
-from prism_bench.compilation.bindings import Compilation
-from prism_bench.compilation.code import resources
-from prism_bench.compilation.code_text import without_comments
-from prism_bench.compilation.compiled import Compiled
-from prism_bench.compilation.device_code import cut_source, without_places
-from prism_bench.compilation.headers import include_folders
-from prism_bench.compilation.host_source.includes import C_HEADERS
-from prism_bench.compilation.kernel_names import missing_entry
-from prism_bench.compilation.mangling import function_of
-from prism_bench.compilation.nvcc import compile_by_nvcc, nvcc_version
-from prism_bench.compilation.prebuilt import prebuilt_code
-from prism_bench.compilation.toolchain import Toolchain, is_prebuilt, toolchain_of
+from prism_bench.compilation import compilers as bindings
+from prism_bench.compilation.compilers import Compilation, compile_by_nvcc, include_folders, nvcc_version
+from prism_bench.compilation.cubin import function_of, missing_entry, resources, sass_hash
+from prism_bench.compilation.host_source.device_side import C_HEADERS
+from prism_bench.compilation.listing import CompiledEntry
+from prism_bench.compilation.prebuilt import Compiled, prebuilt_code
+from prism_bench.compilation.sources import python_texts, without_comments
 from prism_bench.errors import CompilationFailed
 from prism_bench.io.documents import json_text
 from prism_bench.io.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
+
+if TYPE_CHECKING:
+    from prism_bench.compilation.host_source.device_side import DeviceSide
+
+
+# Options of a source's compiler. Which compiler it is goes with them, as the first one.
+
+CompilerName = Literal["nvrtc", "nvcc"]
+_MARK = "--compiler="
+PREBUILT = (".cubin", ".fatbin", ".so", ".o", ".a", ".pyd", ".dll")  # machine code: there is nothing to compile
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler and the options that it gets."""
+
+    compiler: CompilerName
+    options: tuple[str, ...]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Folders of headers among the options."""
+        return tuple(Path(option[2:]) for option in self.options if option.startswith("-I"))
+
+    @property
+    def names_standard(self) -> bool:
+        """Whether the options name the version of C++."""
+        return any(option.startswith(("-std", "--std")) for option in self.options)
+
+
+def marked(compiler: CompilerName, options: Iterable[str]) -> tuple[str, ...]:
+    """Return options that name their compiler; those of NVRTC, which is the usual one, stay as they are."""
+    return (*([] if compiler == "nvrtc" else [f"{_MARK}{compiler}"]), *options)
+
+
+def toolchain_of(options: Sequence[str]) -> Toolchain:
+    """Return the compiler that options name, and the rest of them."""
+    named = next((option[len(_MARK) :] for option in options if option.startswith(_MARK)), "nvrtc")
+    compiler: CompilerName = "nvcc" if named == "nvcc" else "nvrtc"
+    return Toolchain(compiler, tuple(option for option in options if not option.startswith(_MARK)))
+
+
+def compilers() -> tuple[str, ...]:
+    """Return the names of the compilers that a spec may name."""
+    return get_args(CompilerName)
+
+
+def is_prebuilt(source: Path) -> bool:
+    """Return whether a source is machine code already."""
+    return source.suffix in PREBUILT or ".so." in source.name
+
+
+# What a compiler is given of a source: its own text, or the device side of one that holds host code.
+
+_PLACE = re.compile(r'^#line (\d+) ".*?([^"/\\]+)"$', re.MULTILINE)
+
+
+def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> "DeviceSide | None":
+    """Return the device side of a source; None where it holds no host code.
+
+    SpecError, with the line in the way, where it cannot separate the two.
+    """
+    from prism_bench.compilation.host_source.device_side import device_side
+
+    return device_side(source, toolchain_of(options).folders, entries, shared_with(source))
+
+
+def without_places(text: str) -> str:
+    """Return the text of a device side without the folders of its files: where they are changes no machine code."""
+    return _PLACE.sub(r'#line \1 "\2"', text)
+
+
+# One source file through its compiler, cached on disk by everything that can change the result.
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")
@@ -235,3 +304,88 @@ def _to_cache(path: Path, cubin: bytes, facts: Mapping[str, Any]) -> None:
     with cache_errors(path.parent):
         write_atomically(path, cubin)
         write_atomically(path.with_suffix(".json"), json_text(facts).encode())
+
+
+# Machine code that an earlier compilation left in the cache, found by the hash that a run record keeps of it.
+
+
+def kept_entries(source: str, architecture: str, sass: str) -> dict[str, CompiledEntry]:
+    """Return the entries of the code with that hash by their texts; empty where the cache does not hold it.
+
+    `source` is the name of the source file without its ending, `architecture` one like `sm_90`.
+    """
+    found = next((path for path in _cubins(source, architecture) if _hash(path) == sass), None)
+    program = kept_program(found) if found else None
+    if program is None:
+        return {}
+    return {
+        entry: CompiledEntry(program.path, symbol, program.resources[symbol])
+        for entry, symbol in program.lowered.items() if symbol in program.resources
+    }  # fmt: skip
+
+
+def _cubins(source: str, architecture: str) -> list[Path]:
+    folder, start = cache_folder("cubin"), f"{source}-{architecture.replace('_', '')}-"
+    if not folder.is_dir():
+        return []
+    return [path for path in _listed(folder, folder.stat().st_mtime_ns) if path.name.startswith(start)]
+
+
+@lru_cache(2)
+def _listed(folder: Path, _changed: int) -> tuple[Path, ...]:
+    """Return the cubins of a folder; `_changed` is when it changed, so that a new file is seen."""
+    return tuple(sorted(folder.glob("*.cubin")))
+
+
+def _hash(path: Path) -> str | None:
+    """Return the hash of a cubin's instructions; None where the file is not one."""
+    from elftools.common.exceptions import ELFError
+
+    try:
+        return sass_hash(path.read_bytes())
+    except (OSError, ELFError):
+        return None
+
+
+# Lines of a kernel's source that count: without comments, blank lines and docstrings.
+
+
+def source_lines(source: Path) -> tuple[int, int] | None:
+    """Return the lines of a kernel's file, and those of the catalogue's own files that it includes.
+
+    Of Python only decorated functions count: a form's launch and its tests are no part of the kernel. None of machine
+    code.
+    """
+    if is_prebuilt(source):
+        return None
+    is_python = source.suffix == ".py"
+    counts = list(map(_of_python if is_python else _of_cuda, (python_texts if is_python else cuda_texts)(source)))
+    return counts[0], sum(counts[1:])
+
+
+@lru_cache(maxsize=512)  # a site asks for the same files on many pages
+def _of_cuda(text: str) -> int:
+    return len(without_comments(text).splitlines())
+
+
+@lru_cache(maxsize=512)
+def _of_python(text: str) -> int:
+    """Return the lines of all decorated functions; comments and blank lines have no node."""
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    lines: set[int] = set()
+    for function in functions:
+        if function.decorator_list:
+            lines |= _lines(function)
+    return len(lines)
+
+
+def _lines(function: ast.FunctionDef) -> set[int]:
+    """Return the lines that a function's nodes begin or end at, without those of its docstring."""
+    first = function.body[0]
+    is_text = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    body = function.body[1:] if is_text else function.body
+    parts: list[ast.AST] = [*function.decorator_list, function.args, *body]
+    nodes = [node for part in parts for node in ast.walk(part) if hasattr(node, "lineno")]
+    return {function.lineno} | {getattr(node, end) for node in nodes for end in ("lineno", "end_lineno")}

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator
 
-from prism_bench.doctor import cuda, device, host, libraries, profiling
-from prism_bench.doctor.check import STATES, Check, broken
+from prism_bench.doctor import checks
+from prism_bench.doctor.checks import STATES, Check, broken
 from prism_bench.extension import installed
 
 __all__ = ["STATES", "Check", "examine"]
 
 GROUPS: dict[str, Callable[[], Iterator[Check]]] = {
-    "device": device.checks, "cuda": cuda.checks, "libraries": libraries.checks, "profiling": profiling.checks,
-    "host": host.checks,
+    "device": checks.device_checks, "cuda": checks.cuda_checks, "libraries": checks.libraries_checks,
+    "profiling": checks.profiling_checks, "host": checks.host_checks,
 }  # fmt: skip
 
 
@@ -24,9 +24,9 @@ def groups() -> Iterator[tuple[str, Callable[[], Iterator[Check]]]]:
 
 def examine() -> Iterator[tuple[str, Check]]:
     """Yield every group's name with each of its checks; a check that itself fails is a finding like another."""
-    for name, checks in groups():
+    for name, group in groups():
         try:
-            for check in checks():
+            for check in group():
                 yield name, check
         except Exception as error:  # whatever is wrong here is a finding of the doctor
             yield name, broken(name, f"{type(error).__name__}: {error}", "the check itself failed", "report this")

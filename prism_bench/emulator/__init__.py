@@ -5,11 +5,10 @@ bounds and unwritten shared memory, and counts the bytes that move. `address` co
 undefined-behaviour sanitizers and runs in a child process.
 """
 
-from prism_bench.emulator.buffers import DeviceBuffer, HostBuffer
+from prism_bench.emulator.build import entry_not_emulated, not_emulated
+from prism_bench.emulator.library import ORDERS, DeviceBuffer, HostBuffer
 from prism_bench.emulator.module import Module, compile_source
-from prism_bench.emulator.not_emulated import entry_not_emulated, not_emulated
 from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
-from prism_bench.emulator.request import ORDERS
 
 __all__ = [
     "ORDERS",

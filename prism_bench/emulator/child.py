@@ -10,10 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.emulator.buffers import DeviceBuffer, GuardedBuffer
-from prism_bench.emulator.execute import execute, report_crashes
-from prism_bench.emulator.library import BuiltSource
-from prism_bench.emulator.messages import (
+from prism_bench.emulator.isolation import (
     QUESTIONS,
     Answer,
     DoneAnswer,
@@ -28,11 +25,10 @@ from prism_bench.emulator.messages import (
     SymbolAnswer,
     unpack_arguments,
 )
+from prism_bench.emulator.library import BuiltSource, DeviceBuffer, GuardedBuffer, execute, report_crashes
 from prism_bench.errors import PrismBenchError
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.frames import Frame
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.io.channels import Frame, FrameChannel
+from prism_bench.io.workers import Refusal, end_with
 
 _Reply = tuple[Answer, Sequence[np.ndarray]]
 

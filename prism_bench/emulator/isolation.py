@@ -1,10 +1,8 @@
-"""The parent's side of the child processes that kernels run in: questions, answers, and findings about a death.
-
-One process serves many libraries of its kind, with the sanitizers or without, until a finding ends it: to start Python
-takes far longer than to run a small kernel. It unloads none of them, because the sanitizer does not survive that.
-"""
+"""The parent's side of the child processes that kernels run in: questions, answers and crashes."""
 
 import os
+import re
+import signal
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -13,31 +11,222 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
-from prism_bench.emulator.compiler import sanitizer_library
-from prism_bench.emulator.last_words import read_last_words
-from prism_bench.emulator.messages import (
-    ANSWERS,
-    Answer,
-    DoneAnswer,
-    EntriesAnswer,
-    EntriesQuestion,
-    GetSymbolQuestion,
-    LaunchAnswer,
-    LaunchQuestion,
-    LoadQuestion,
-    Question,
-    SetSymbolQuestion,
-    SymbolAnswer,
-    pack_arguments,
-)
-from prism_bench.emulator.report import LaunchFinding, LaunchReport
-from prism_bench.emulator.request import LaunchRequest
+from prism_bench.emulator.build import sanitizer_library
+from prism_bench.emulator.library import EMULATED, DeviceBuffer, LaunchRequest, NotAnArgument, describe, is_own, locate
+from prism_bench.emulator.report import Access, LaunchFinding, LaunchReport
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.workers.frames import Frame, FrameError
-from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.io.channels import Frame, FrameError, can_be_sent
+from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment
+
+# What a child process wrote to standard error, sanitizers' reports and crashes, as findings.
+
+_ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<what>.+)")
+_UNDEFINED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: runtime error: (?P<what>.+)$", re.MULTILINE)
+_UNDEFINED_KINDS = (
+    ("misaligned", "misaligned"),
+    ("out of bounds", "out of bounds"),
+    ("insufficient space", "out of bounds"),
+)
+_FRAME = re.compile(r"^\s+#\d+ 0x[0-9a-f]+ .*?(?P<file>/?[^\s():]+):(?P<line>\d+)(?::\d+)?\s*$", re.MULTILINE)
+_SIZE = re.compile(r"^(?P<verb>READ|WRITE) of size (?P<bytes>\d+)", re.MULTILINE)
+_PLACE = re.compile(r"is located (?P<where>.+?)(?: \[0x.*| \(0x.*)?$", re.MULTILINE)
+_CRASH = re.compile(r"^crashed-at (\d+) 0x([0-9a-f]+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
+
+_EMULATED = re.compile(rf"^{EMULATED}(.+)$", re.MULTILINE)
+
+
+def read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[LaunchFinding, ...]:
+    """Return the findings in `text`; a death that the text does not explain is one too."""
+    found = [*_undefined(text), *_address(text), *_crash(library, text)]
+    if died and not any(finding.kind != "undefined behaviour" for finding in found):
+        found.append(LaunchFinding("crash", f"the kernel's process ended ({_ending(status)}): {text.strip()[-300:]}"))
+    return tuple(found)
+
+
+def crash_in(text: str) -> LaunchFinding | None:
+    """Return the crash that a process reported about one of its libraries, with its line; None without one."""
+    report = _CRASH.search(text)
+    libraries = _EMULATED.findall(text[: report.start()]) if report else []
+    return next(_crash(Path(libraries[-1]), text), None) if libraries else None
+
+
+def _address(text: str) -> Iterator[LaunchFinding]:
+    report = _ADDRESS.search(text)
+    if not report:
+        return
+    rest = text[report.start() :]
+    what, size, place = report["what"].split(" on ")[0], _SIZE.search(rest), _PLACE.search(rest)
+    message = what + (f", {size['verb'].lower()} of {size['bytes']} bytes" if size else "")
+    message += f", {place['where']}" if place else ""
+    kind = "crash" if what.startswith(("SEGV", "stack-overflow", "FPE")) else "out of bounds"
+    yield LaunchFinding(kind, message, _first_frame(rest, bool(size and size["verb"] == "WRITE")))
+
+
+def _undefined(text: str) -> Iterator[LaunchFinding]:
+    for report in _UNDEFINED.finditer(text):
+        what = report["what"]
+        kind = next((kind for words, kind in _UNDEFINED_KINDS if words in what), "undefined behaviour")
+        if is_own(report["file"]):
+            accesses = _first_frame(text[report.end() :])
+        else:
+            accesses = (Access(report["file"], int(report["line"])),)
+        yield LaunchFinding(kind, what, accesses)
+
+
+def _first_frame(text: str, is_write: bool = False) -> tuple[Access, ...]:
+    """Return the innermost frame in a file of the kernel author's, or nothing."""
+    for frame in _FRAME.finditer(text):
+        if not is_own(frame["file"]):
+            return (Access(frame["file"], int(frame["line"]), is_write=is_write),)
+    return ()
+
+
+def _crash(library: Path, text: str) -> Iterator[LaunchFinding]:
+    report = _CRASH.search(text)
+    if not report:
+        return
+    number, code = int(report[1]), int(report[2], 16)
+    bx, by, bz, tx, ty, tz = map(int, report.groups()[2:])
+    file, line = locate(library, {code}).get(code, ("", 0))
+    yield LaunchFinding(
+        "crash",
+        f"the kernel crashed ({signal.Signals(number).name})",
+        (Access(file, line, (bx, by, bz), (tx, ty, tz)),),
+    )
+
+
+def _ending(status: int | None) -> str:
+    if status is None:
+        return "how is not known"
+    return signal.Signals(-status).name if status < 0 else f"exit status {status}"
+
+
+# Messages between a process that launches kernels and the child process that runs them.
+#
+# Arrays travel behind the message, in the same frame. Nothing in a message is code: the child runs kernels as native
+# code, so its answers are checked like anything else from outside.
+
+
+class ArgumentPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where one argument of a launch is: the frame's array of that index, as it is or as a scalar.
+
+    An argument that no kernel takes has no array, only the description that an error message needs.
+    """
+
+    array: int | None
+    is_scalar: bool = False
+    description: str = ""
+
+
+class LoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Load the library, with its global variables as they were at first."""
+
+    path: str
+
+
+class LaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Launch a kernel of the library; buffers and scalars are the frame's arrays."""
+
+    path: str
+    request: LaunchRequest
+    arguments: tuple[ArgumentPlace, ...]
+
+
+class EntriesQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """List the kernels of the library."""
+
+    path: str
+
+
+class SetSymbolQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Set a global variable to the bytes of the frame's array."""
+
+    path: str
+    name: str
+
+
+class GetSymbolQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Return the content of a global variable."""
+
+    path: str
+    name: str
+
+
+class DoneAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The library was loaded or the variable set."""
+
+
+class LaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The report of a launch; the frame's arrays are those of the question at the indexes `returned`."""
+
+    report: LaunchReport
+    returned: tuple[int, ...]
+
+
+class EntriesAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The kernels of the library."""
+
+    names: tuple[str, ...]
+
+
+class SymbolAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The frame's array holds the content of the variable."""
+
+
+Question = LoadQuestion | LaunchQuestion | EntriesQuestion | SetSymbolQuestion | GetSymbolQuestion
+Answer = DoneAnswer | LaunchAnswer | EntriesAnswer | SymbolAnswer | Refusal
+QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
+ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+
+Argument = np.ndarray | DeviceBuffer | np.generic | NotAnArgument
+
+
+def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ...], list[np.ndarray]]:
+    """Return where each argument is, and the arrays to send: an array that is passed twice is sent once."""
+    arrays: list[np.ndarray] = []
+    indexes: dict[int, int] = {}
+    places = []
+    for argument in arguments:
+        content = content_of(argument)
+        if content is None:
+            places.append(ArgumentPlace(None, description=describe(argument)))
+            continue
+        if id(argument) not in indexes:
+            indexes[id(argument)] = len(arrays)
+            arrays.append(content)
+        places.append(ArgumentPlace(indexes[id(argument)], isinstance(argument, np.generic)))
+    return tuple(places), arrays
+
+
+def content_of(argument: object) -> np.ndarray | None:
+    """Return the array of a buffer or scalar, without a copy where it has one; None where it cannot be sent."""
+    if isinstance(argument, DeviceBuffer):
+        return argument.array
+    if isinstance(argument, np.ndarray | np.generic) and can_be_sent(argument.dtype):
+        return np.asarray(argument)
+    return None
+
+
+def unpack_arguments(places: Sequence[ArgumentPlace], arrays: Sequence[np.ndarray]) -> list[Argument]:
+    """Return the arguments of a launch from the arrays of its frame."""
+    return [_unpacked(place, arrays) for place in places]
+
+
+def _unpacked(place: ArgumentPlace, arrays: Sequence[np.ndarray]) -> Argument:
+    if place.array is None:
+        return NotAnArgument(place.description)
+    array = arrays[place.array]
+    return array[()] if place.is_scalar else array
+
+
+# The parent's side of the child processes that kernels run in: questions, answers, and findings about a death.
+#
+# One process serves many libraries of its kind, with the sanitizers or without, until a finding ends it: to start
+# Python takes far longer than to run a small kernel. It unloads none of them, because the sanitizer does not survive
+# that.
 
 _SANITIZER = {
     "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",

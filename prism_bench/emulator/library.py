@@ -1,18 +1,91 @@
-"""A built library, loaded into this process: its tables, and the one call that launches."""
+"""A built library loaded into this process: arguments, buffers, and one launch."""
 
 import _ctypes
 import ctypes
 import os
+import shutil
+import subprocess
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import starmap
+from numbers import Integral
 from pathlib import Path
+from typing import TypedDict
 
-from prism_bench.emulator.report import ArgumentTraffic, Traffic
-from prism_bench.emulator.request import ORDERS, LaunchRequest
-from prism_bench.errors import SpecError
+import numpy as np
+
+from prism_bench.emulator.build import INCLUDE, RUNTIME
+from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
+from prism_bench.errors import BackendUnavailable, SpecError
+
+# The configuration of one launch, as plain values that can be sent to a child process.
+
+ORDERS = ("forward", "reverse", "shuffled")
+# A launch that makes no progress for this long (CPU time) ends with a finding.
+PATIENCE_SECONDS = 10.0
+MOST_THREADS = 1024
+MOST_SHARED_BYTES = 227 * 1024
+
+
+Extent = int | tuple[int, ...] | list[int]
+
+
+class LaunchOptions(TypedDict, total=False):
+    """The optional fields of a LaunchRequest."""
+
+    shared_bytes: int
+    cooperative: bool
+    order: str
+    seed: int
+    patience: float
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """A kernel's launch configuration, checked against the device's limits."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    cooperative: bool = False
+    order: str = "forward"
+    seed: int = 0
+    patience: float = PATIENCE_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise SpecError(f"{self.entry}: order '{self.order}' is none of {', '.join(ORDERS)}")
+        if min(self.grid) < 1 or min(self.block) < 1:
+            raise SpecError(
+                f"{self.entry}: grid {self.grid} and block {self.block} must be at least 1 in each dimension"
+            )
+        threads = self.block[0] * self.block[1] * self.block[2]
+        if threads > MOST_THREADS:
+            raise SpecError(
+                f"{self.entry}: block {self.block} has {threads} threads; a block has at most {MOST_THREADS}"
+            )
+        if not 0 <= self.shared_bytes <= MOST_SHARED_BYTES:
+            raise SpecError(
+                f"{self.entry}: {self.shared_bytes} bytes of dynamic shared memory; "
+                f"a block has at most {MOST_SHARED_BYTES}"
+            )
+
+
+def three(extent: Extent) -> tuple[int, int, int]:
+    """Return a grid or block as three numbers: `256` and `(16, 16)` are filled up with ones."""
+    sizes = tuple(extent) if isinstance(extent, tuple | list) else (extent,)
+    if not all(isinstance(size, Integral) for size in sizes):
+        raise SpecError(f"grid and block are whole numbers, or up to three of them; not {extent!r}")
+    x, y, z = (int(size) for size in (*sizes, 1, 1)[:3])
+    return x, y, z
+
+
+# A built library, loaded into this process: its tables, and the one call that launches.
 
 _u32x3 = ctypes.c_uint32 * 3
 
@@ -235,3 +308,317 @@ class BuiltSource:
                 yield ArgumentTraffic(
                     one.argument, one.bytes_read, one.bytes_written, one.unique_read, one.unique_written
                 )
+
+
+# Device buffers: exactly sized, 256-byte aligned copies of arrays, with margins that show an overrun.
+
+ALIGNMENT = 256
+# An overrun by less than this lands in the margin: found afterwards, and harmless to others.
+MARGIN_BYTES = 4096
+MARGIN_FILL = 0xA5
+
+
+class DeviceBuffer:
+    """A copy of `array` on the emulated device, which exists as long as this object, for any number of launches."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        source = np.ascontiguousarray(array)
+        self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
+        self._memory = np.full(self.bytes + 2 * MARGIN_BYTES + ALIGNMENT, MARGIN_FILL, np.uint8)
+        start = self._memory.ctypes.data + MARGIN_BYTES
+        self._first = MARGIN_BYTES + -start % ALIGNMENT
+        self._content[:] = source.reshape(-1).view(np.uint8)
+
+    @property
+    def _content(self) -> np.ndarray:
+        return self._memory[self._first : self._first + self.bytes]
+
+    @property
+    def address(self) -> int:
+        """The address of the first byte."""
+        return self._memory.ctypes.data + self._first
+
+    @property
+    def array(self) -> np.ndarray:
+        """The device's own memory as an array of the original shape and type; writes go through."""
+        return self._content.view(self.dtype).reshape(self.shape)
+
+    def to_host(self) -> np.ndarray:
+        """Return a copy of the present content."""
+        return self.array.copy()
+
+    def overrun(self) -> int:
+        """Return how far outside the buffer something was written: 0 not at all, n the nth byte past it, -n before it.
+
+        The margins are clean again afterwards, so that each overrun is reported once.
+        """
+        before = self._memory[self._first - MARGIN_BYTES : self._first]
+        after = self._memory[self._first + self.bytes : self._first + self.bytes + MARGIN_BYTES]
+        past, early = np.flatnonzero(after != MARGIN_FILL), np.flatnonzero(before != MARGIN_FILL)
+        before[:], after[:] = MARGIN_FILL, MARGIN_FILL
+        if past.size:
+            return int(past[0]) + 1
+        return int(early[-1]) - MARGIN_BYTES if early.size else 0
+
+
+class HostBuffer(DeviceBuffer):
+    """Host memory that the device sees as it is, without a copy and without margins around it."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.shape, self.dtype, self.bytes = array.shape, array.dtype, array.nbytes
+        self._memory = array.reshape(-1).view(np.uint8)
+
+    @property
+    def _content(self) -> np.ndarray:
+        return self._memory
+
+    @property
+    def address(self) -> int:
+        return self._memory.ctypes.data
+
+    def overrun(self) -> int:
+        """Return 0: the memory around it has other uses."""
+        return 0
+
+
+class GuardedBuffer(DeviceBuffer):
+    """A buffer from the C library's allocator, which the address sanitizer replaces by one with red zones."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        source = np.ascontiguousarray(array)
+        self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
+        self._library, place = ctypes.CDLL(None), ctypes.c_void_p()
+        if self._library.posix_memalign(ctypes.byref(place), ctypes.c_size_t(ALIGNMENT), ctypes.c_size_t(self.bytes)):
+            raise BackendUnavailable(f"no memory for a buffer of {self.bytes} bytes on the emulator")
+        self._place = place
+        self._content[:] = source.reshape(-1).view(np.uint8)
+
+    def __del__(self) -> None:
+        self._library.free(self._place)
+
+    @property
+    def _content(self) -> np.ndarray:
+        return np.frombuffer(memoryview((ctypes.c_uint8 * self.bytes).from_address(self.address)), np.uint8)
+
+    @property
+    def address(self) -> int:
+        return self._place.value or 0
+
+    def overrun(self) -> int:
+        """Return 0: the sanitizer reports an overrun itself, and ends the process."""
+        return 0
+
+
+# Arguments of a launch: checked against what the kernel takes, and given their places in memory.
+
+Signature = tuple[Parameter, ...]
+_WORDS = {
+    "f": "float",
+    "i": "int",
+    "u": "unsigned int",
+    "b": "bool",
+    "h": "half",
+    "g": "bfloat16",
+    "s": "struct",
+    "v": "void",
+}
+# NumPy has no bfloat16: its bits travel as uint16, or as a 2-byte type of another package.
+_ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV"}
+
+
+@dataclass(frozen=True)
+class NotAnArgument:
+    """Placeholder, in a child process, for an argument that no kernel takes."""
+
+    description: str
+
+
+def check(entry: str, signature: Signature, arguments: Sequence[object]) -> None:
+    """Raise SpecError where the arguments do not fit the kernel, naming the argument and what it should be."""
+    if len(arguments) != len(signature):
+        raise SpecError(f"{entry}: {len(arguments)} argument(s) passed, kernel takes {len(signature)}")
+    for index, (parameter, argument) in enumerate(zip(signature, arguments, strict=True)):
+        _check(entry, index, parameter, argument)
+
+
+class Arguments:
+    """The arguments of one launch: `addresses` for the launch table, `regions` for the checks."""
+
+    def __init__(
+        self,
+        entry: str,
+        signature: Signature,
+        arguments: Sequence[object],
+        make_buffer: Callable[[np.ndarray], DeviceBuffer] = DeviceBuffer,
+    ) -> None:
+        check(entry, signature, arguments)
+        self.addresses: list[int] = []
+        self.regions: list[Region] = []
+        self._kept: list[np.ndarray] = []
+        self._make_buffer = make_buffer
+        self._buffers: dict[int, DeviceBuffer] = {}
+        self._results: list[tuple[DeviceBuffer, np.ndarray]] = []
+        for index, (parameter, argument) in enumerate(zip(signature, arguments, strict=True)):
+            if isinstance(argument, np.ndarray | DeviceBuffer):
+                self._place_buffer(index, parameter, argument)
+            else:
+                self._keep(np.array(argument))
+
+    def _place_buffer(self, index: int, parameter: Parameter, argument: np.ndarray | DeviceBuffer) -> None:
+        # One array passed twice is one buffer, as it is on the device.
+        buffer = self._buffers.get(id(argument))
+        if buffer is None:
+            buffer = argument if isinstance(argument, DeviceBuffer) else self._make_buffer(argument)
+            self._buffers[id(argument)] = buffer
+            self.regions.append(Region(buffer.address, buffer.bytes, index, 0))
+        if not isinstance(argument, DeviceBuffer) and not parameter.is_const:
+            self._results.append((buffer, argument))
+        self._keep(np.array(buffer.address, np.uint64))
+
+    def _keep(self, value: np.ndarray) -> None:
+        self._kept.append(value)
+        self.addresses.append(value.ctypes.data)
+
+    def copy_back(self) -> None:
+        """Copy what the kernel wrote into the caller's arrays; arrays passed as const stay untouched."""
+        for buffer, array in self._results:
+            array[...] = buffer.array
+
+    def overruns(self) -> Iterator[tuple[int, int]]:
+        """Yield the arguments outside whose buffers something was written, and how far outside."""
+        buffers = {buffer.address: buffer for buffer in self._buffers.values()}
+        for region in self.regions:
+            distance = buffers[region.begin].overrun()
+            if distance:
+                yield region.argument, distance
+
+
+def _check(entry: str, index: int, parameter: Parameter, argument: object) -> None:
+    fits = _fits_pointer if parameter.is_pointer else _fits_scalar
+    if not fits(parameter, argument):
+        raise SpecError(f"{entry}: argument {index}: {describe(argument)} passed, kernel takes {_taken(parameter)}")
+
+
+def _fits_pointer(parameter: Parameter, argument: object) -> bool:
+    if not isinstance(argument, np.ndarray | DeviceBuffer):
+        return False
+    return _fits_type(parameter, argument.dtype)
+
+
+def _fits_scalar(parameter: Parameter, argument: object) -> bool:
+    if not isinstance(argument, np.generic):
+        return False
+    if parameter.kind == b"s":
+        return argument.nbytes == parameter.bytes
+    return argument.dtype.kind != "c" and _fits_type(parameter, argument.dtype)
+
+
+def _fits_type(parameter: Parameter, dtype: np.dtype) -> bool:
+    kind = parameter.kind.decode()
+    if kind in "vs":
+        return True
+    size = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+    return dtype.kind in _ACCEPTED[kind] and size == parameter.bytes
+
+
+def describe(argument: object) -> str:
+    """Return what was passed, in the words of an error message."""
+    if isinstance(argument, NotAnArgument):
+        return argument.description
+    if isinstance(argument, np.ndarray | DeviceBuffer):
+        return f"array of {argument.dtype}"
+    if isinstance(argument, np.generic):
+        return str(argument.dtype)
+    return f"Python {type(argument).__name__} (say its type: np.int32(...), np.float32(...))"
+
+
+def _taken(parameter: Parameter) -> str:
+    kind = parameter.kind.decode()
+    word = f"{parameter.bytes}-byte {_WORDS[kind]}" if kind != "v" else "void"
+    if not parameter.is_pointer:
+        return word
+    return f"pointer to {'const ' if parameter.is_const else ''}{word}"
+
+
+# Lines of a kernel's source for offsets into its built library.
+
+
+def locate(library: Path, offsets: set[int]) -> dict[int, tuple[str, int]]:
+    """Return file and line of each code offset, without the emulator's inlined frames; unknown ones are left out."""
+    ordered = sorted(offsets)
+    tool = shutil.which("addr2line") if ordered else None
+    if tool is None:
+        return {}
+    command = [tool, "-a", "-i", "-e", str(library), *map(hex, ordered)]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    return dict(_places(lines))
+
+
+def _places(lines: list[str]) -> Iterator[tuple[int, tuple[str, int]]]:
+    """Yield each offset with its place; each address line is followed by its frames, innermost first."""
+    address, found = 0, False
+    for line in lines:
+        if line.startswith("0x"):
+            address, found = int(line, 16), False
+            continue
+        file, _, number = line.rpartition(":")
+        number = number.split(" ")[0]
+        if found or not number.isdigit() or number == "0" or is_own(file):
+            continue
+        found = True
+        yield address, (file, int(number))
+
+
+def is_own(file: str) -> bool:
+    """Return whether a file is the emulator's, and not the kernel author's."""
+    return file.startswith((str(INCLUDE), str(RUNTIME))) or file == "launch table"
+
+
+# One launch in this process: pack the arguments, run, read the findings.
+
+_reports_crashes = False
+
+
+def report_crashes() -> None:
+    """Write to standard error, from now on, where a kernel crashed, before the crash ends this process."""
+    global _reports_crashes
+    _reports_crashes = True
+
+
+def execute(
+    library: BuiltSource,
+    request: LaunchRequest,
+    arguments: Sequence[object],
+    make_buffer: Callable[[np.ndarray], DeviceBuffer] = DeviceBuffer,
+) -> LaunchReport:
+    """Run the launch on NumPy arrays, DeviceBuffers and NumPy scalars; what the kernel wrote is copied back."""
+    if request.entry not in library.signatures:
+        raise SpecError(f"no kernel '{request.entry}' in this module; it has {', '.join(library.signatures)}")
+    packed = Arguments(request.entry, library.signatures[request.entry], arguments, make_buffer)
+    if _reports_crashes:
+        library.report_crashes()
+    raw = library.launch(request, packed.addresses, packed.regions)
+    packed.copy_back()
+    findings = (*_findings(library, raw), *starmap(_overrun, packed.overruns()))
+    return LaunchReport(request.entry, findings, library.traffic())
+
+
+def _overrun(argument: int, distance: int) -> LaunchFinding:
+    where = f"{distance} byte(s) past the end" if distance > 0 else f"{-distance} byte(s) before the beginning"
+    return LaunchFinding("out of bounds", f"write {where} of argument {argument}", argument=argument)
+
+
+def _findings(library: BuiltSource, raw: list[RawFinding]) -> Iterator[LaunchFinding]:
+    offsets = {access.code for finding in raw for access in finding.accesses[: finding.count] if access.code}
+    # A return address points behind the call; one byte before it is inside.
+    places = locate(library.path, {offset - 1 for offset in offsets})
+    for finding in raw:
+        accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])
+        argument = finding.argument if finding.argument >= 0 else None
+        offset = None if finding.offset == NO_OFFSET else finding.offset
+        yield LaunchFinding(finding.kind.decode(), finding.message.decode(), accesses, argument, offset)
+
+
+def _access(raw: RawAccess, places: Mapping[int, tuple[str, int]]) -> Access:
+    file, line = (raw.file.decode(), raw.line) if raw.file else places.get(raw.code - 1, ("", 0))
+    return Access(file, line, tuple(raw.block), tuple(raw.thread), bool(raw.is_write))

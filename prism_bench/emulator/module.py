@@ -9,15 +9,11 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prism_bench.compilation.kernel_names import missing_entry
-from prism_bench.emulator.build import build
-from prism_bench.emulator.compiler import MODES
-from prism_bench.emulator.execute import execute
+from prism_bench.compilation.cubin import missing_entry
+from prism_bench.emulator.build import MODES, build, flat_code, host_source
 from prism_bench.emulator.isolation import Child
-from prism_bench.emulator.library import BuiltSource
+from prism_bench.emulator.library import BuiltSource, Extent, LaunchOptions, LaunchRequest, execute, three
 from prism_bench.emulator.report import LaunchReport
-from prism_bench.emulator.request import Extent, LaunchOptions, LaunchRequest, three
-from prism_bench.emulator.source import flat_code, host_source
 from prism_bench.errors import CompilationFailed, SpecError
 
 

@@ -1,31 +1,228 @@
-"""Files: written whole or not at all, JSON files with a schema, folders of a catalogue, temporary files and locks.
-
-A complete file is made from a temporary one. A writer holds a lock on its temporary file, which the system takes back
-when the writer ends, however it ends. So a temporary file without a lock has no writer any more, and a later writer
-removes it. Windows neither moves nor removes an open file: there the writer closes it, and has ended where the file is
-a day old.
-
-`fcntl` has locks on POSIX, `msvcrt` on Windows. Nothing else of the package imports one of the two when it is loaded,
-so that it can be imported on any system.
-"""
+"""Files written whole or not at all, locks, temporary folders, saves of long jobs, and interrupts."""
 
 import errno
 import hashlib
 import json
 import os
 import re
+import signal
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar, cast, get_args
+from types import FrameType
+from typing import Any, BinaryIO, Generic, Literal, ParamSpec, TypeVar, cast, get_args
 
-from prism_bench.errors import CacheUnavailable, ResultsError
-from prism_bench.io import interrupts
+from prism_bench.errors import CacheUnavailable, PrismBenchError, ResultsError, UsageError
 from prism_bench.io.documents import as_kind, json_of
+
+# Interrupts: the first SIGINT, SIGTERM or SIGHUP ends a job in order, and no further one cuts short what is kept.
+#
+# A command runs in `guarded`. The first signal raises Interrupted in it, once; later ones are noted and do nothing
+# else. In a `held` block the signal waits for the end of the block, except in an `allowed` block inside of it: a job
+# holds signals while it measures, keeps and prints, and allows them while it measures. Without a guard, as in a program
+# that imports the package, signals do what that program wants.
+#
+# Python drops an exception that a signal raises in a finalizer or in a callback of the garbage collector, which Dask
+# has: the signal is sent again, then.
+
+EXIT_CODE = 2  # of every command that a signal ended
+AGAIN_SECONDS = 0.05  # after which a signal is sent again that was lost
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked for an end; the message is the signal's name."""
+
+
+class _Guard:
+    """The signals of one process: which came first, whether it was raised, and how deep they are held."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+        self.raised = False
+        self.holds = 0
+        self.starting = self.closed = False
+
+    def take(self, number: int, _frame: FrameType | None) -> None:
+        """Handle a signal."""
+        if self.closed:
+            return
+        if self.starting:  # nothing was begun: there is nothing to keep
+            _say(f"interrupted by {signal.Signals(number).name}")
+            os._exit(EXIT_CODE)
+        if self.first is not None:
+            _say("is ending already, and keeps what it has; only SIGKILL ends it at once")
+            return
+        self.first = signal.Signals(number).name
+        self.raise_pending()
+
+    def raise_pending(self) -> None:
+        """Raise the signal that came, unless signals are held or it was raised before."""
+        if self.first is not None and not self.raised and self.holds == 0:
+            self.raised = True
+            raise Interrupted(self.first)
+
+    def lost(self) -> None:
+        """Send the signal again: Python dropped what it raised."""
+        number, self.first, self.raised = signal.Signals[self.first or "SIGINT"], None, False
+        timer = threading.Timer(AGAIN_SECONDS, self._send, (number,))
+        timer.daemon = True
+        timer.start()
+
+    def _send(self, number: int) -> None:
+        if _guard is self:
+            os.kill(os.getpid(), number)
+
+
+_guard: _Guard | None = None
+
+
+def guarded(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Run the command under a guard; one that a signal ended exits with EXIT_CODE, unless it exits with 0 by itself."""
+
+    @wraps(command)
+    def run(*words: _P.args, **named: _P.kwargs) -> _R:
+        with _installed() as guard:
+            try:
+                return command(*words, **named)
+            except KeyboardInterrupt:
+                _say(f"interrupted by {guard.first or 'SIGINT'}")
+                raise SystemExit(EXIT_CODE) from None
+            except SystemExit as end:
+                if not guard.raised or end.code in (0, None):
+                    raise
+                _say(f"interrupted by {guard.first}")
+                raise SystemExit(EXIT_CODE) from None
+
+    return run
+
+
+def starting() -> None:
+    """Guard this process from here on: until `guarded` takes over a signal ends it at once, without a traceback."""
+    global _guard
+    _guard = _Guard()
+    _guard.starting = True
+    _install(_guard)
+
+
+def closed() -> None:
+    """Do nothing about signals from here on: the process ends by itself, and its output must still be written.
+
+    Ignored by the system too, since Python gives up its handlers before it has ended.
+    """
+    if _guard is not None:
+        _guard.closed = True
+        for number in _handled():
+            signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def held() -> Generator[None]:
+    """Let a signal wait until the block has ended; where the block ends with an error, that one is raised instead."""
+    with _holds(lambda holds: holds + 1):
+        yield
+    check()
+
+
+@contextmanager
+def allowed() -> Generator[None]:
+    """Let signals interrupt the block, whoever holds them outside of it; one that waits interrupts at once."""
+    with _holds(lambda _: 0):
+        check()
+        yield
+
+
+def check() -> None:
+    """Raise the signal that waits, unless signals are held here."""
+    if _guard is not None:
+        _guard.raise_pending()
+
+
+@contextmanager
+def _holds(changed: Callable[[int], int]) -> Generator[None]:
+    guard = _guard
+    if guard is None:
+        yield
+        return
+    before = guard.holds
+    try:
+        guard.holds = changed(before)
+        yield
+    finally:
+        guard.holds = before
+
+
+@contextmanager
+def _installed() -> Generator[_Guard]:
+    """Yield the guard of the process; make one, and remove it at the end, if there is none."""
+    global _guard
+    if _guard is not None:
+        _guard.starting = False
+        yield _guard
+        return
+    _guard = _Guard()
+    hook, before = sys.unraisablehook, _install(_guard)
+    try:
+        yield _guard
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _guard = None
+
+
+def _install(guard: _Guard) -> dict[int, Any]:
+    """Handle every signal that is not ignored, as `nohup` has it; returns the handlers before."""
+    sys.unraisablehook = _hook(guard, sys.unraisablehook)
+    return {number: signal.signal(number, guard.take) for number in _handled()}
+
+
+def _hook(guard: _Guard, usual: Callable[["sys.UnraisableHookArgs"], Any]) -> Callable[["sys.UnraisableHookArgs"], Any]:
+    """Return what Python calls with an exception that it drops."""
+
+    def hook(dropped: "sys.UnraisableHookArgs") -> None:
+        if isinstance(dropped.exc_value, Interrupted):
+            guard.lost()
+        else:
+            usual(dropped)
+
+    return hook
+
+
+def _handled() -> list[int]:
+    """Return the signals that this thread may handle, and that nobody ignores."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    return [number for number in numbers if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+
+
+def _say(words: str) -> None:
+    """Write a line on standard error, from a signal handler too; a closed one is no reason to fail."""
+    try:
+        os.write(2, f"prism-bench: {words}\n".encode())
+    except OSError:
+        return
+
+
+# Files: written whole or not at all, JSON files with a schema, folders of a catalogue, temporary files and locks.
+#
+# A complete file is made from a temporary one. A writer holds a lock on its temporary file, which the system takes back
+# when the writer ends, however it ends. So a temporary file without a lock has no writer any more, and a later writer
+# removes it. Windows neither moves nor removes an open file: there the writer closes it, and has ended where the file
+# is a day old.
+#
+# `fcntl` has locks on POSIX, `msvcrt` on Windows. Nothing else of the package imports one of the two when it is loaded,
+# so that it can be imported on any system.
 
 try:
     import fcntl
@@ -348,7 +545,7 @@ def temporary_folder(prefix: str, inside: Path | str | None = None) -> Generator
     """
     made = None
     try:
-        with interrupts.held():
+        with held():
             made = tempfile.TemporaryDirectory(prefix=prefix, dir=inside)
         yield Path(made.name)
     finally:
@@ -420,3 +617,90 @@ def _lock_first_byte(descriptor: int) -> None:
         windows.locking(descriptor, windows.LK_NBLCK, 1)
     except PermissionError as error:  # that is how it reports a lock of another one
         raise BlockingIOError(*error.args) from error
+
+
+# Saves of a long job: one that fails is reported, ends nothing, and is tried again at the next time.
+
+INTERVAL = "PRISM_BENCH_SAVE_SECONDS"
+SECONDS = 60.0
+NOT_KEPT = 2  # the exit code of a job whose results could not be kept
+_Value = TypeVar("_Value")
+_Kept = TypeVar("_Kept")
+
+
+def warn(words: str) -> None:
+    """Write a line on standard error."""
+    print(f"prism-bench: {words}", file=sys.stderr, flush=True)
+
+
+def interval() -> float:
+    """Return the seconds between two saves: PRISM_BENCH_SAVE_SECONDS, or 60."""
+    written = os.environ.get(INTERVAL) or str(SECONDS)
+    try:
+        seconds = float(written)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{INTERVAL}={written}: it is a number of seconds, 0 for a save after every case")
+    return seconds
+
+
+class Due:
+    """Whether it is time for the next save."""
+
+    def __init__(self) -> None:
+        self._seconds, self._last = interval(), time.monotonic()
+
+    def __call__(self) -> bool:
+        """Return True once in every interval."""
+        now = time.monotonic()
+        if now - self._last < self._seconds:
+            return False
+        self._last = now
+        return True
+
+
+class Saver(Generic[_Value, _Kept]):
+    """Keeps what a job has so far by `write`, again and again: call it with every version, `finish` with the last.
+
+    No signal cuts a save short. `kept` is what `write` returned last, `problem` why the latest version is not kept.
+    """
+
+    def __init__(self, write: Callable[[_Value], _Kept], report: Callable[[str], object] = warn) -> None:
+        self._write, self._report = write, report
+        self.kept: _Kept | None = None
+        self.problem: str | None = None
+
+    def __call__(self, value: _Value) -> None:
+        """Keep a version of a job that goes on; a failure is reported, once for each reason."""
+        before = self.problem
+        self.finish(value)
+        if self.problem and self.problem != before:
+            self._report(f"{self.problem}; the job goes on, and the next save is tried")
+        if before and not self.problem:
+            self._report(f"saved again: {self.kept}")
+
+    def finish(self, value: _Value) -> _Kept | None:
+        """Keep the last version; returns what `write` does, or None where it failed, which `exit_code` reports."""
+        with held():
+            self.problem = self._failure(value)
+            return None if self.problem else self.kept
+
+    def exit_code(self, code: int = 0) -> int:
+        """Return the exit code of the job: `code`, or NOT_KEPT with a warning where the results are not kept.
+
+        Call it when the results have been printed.
+        """
+        if self.problem is None:
+            return code
+        older = f", but {self.kept} has an earlier version" if self.kept else ""
+        self._report(f"{self.problem}; the results above are not kept{older}")
+        return NOT_KEPT
+
+    def _failure(self, value: _Value) -> str | None:
+        try:
+            self.kept = self._write(value)
+        except Exception as error:  # no way in which a save fails is worth the measurements
+            words = str(error) or type(error).__name__
+            return words if isinstance(error, PrismBenchError | OSError) else f"cannot save: {words}"
+        return None

@@ -2,11 +2,16 @@
 
 import sys
 
-from prism_bench.measure.clock_guard import keep
-from prism_bench.measure.sampling import ClockGate, Series, sample
-from prism_bench.measure.schedule import shuffled
-from prism_bench.measure.statistics import median_interval, relative_half_width
-from prism_bench.measure.stopping import Criterion
+from prism_bench.measure.call_checks import keep
+from prism_bench.measure.sampling import (
+    ClockGate,
+    Criterion,
+    Series,
+    median_interval,
+    relative_half_width,
+    sample,
+    shuffled,
+)
 
 __all__ = ["ClockGate", "Criterion", "Series", "median_interval", "relative_half_width", "sample", "shuffled"]
 

@@ -1,14 +1,78 @@
-"""Loop of a measurement: take a sample, check its clock, keep it, until the criterion is met."""
+"""Loop of a measurement: order of cases, samples, the stopping rule, and the statistics of one process."""
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from math import comb
+from random import Random
+from statistics import median
 from time import perf_counter, sleep
+from typing import TypeVar
 
-from prism_bench.measure.clock_guard import keep, refuse_replaced
-from prism_bench.measure.stopping import Criterion
+from prism_bench.measure.call_checks import keep, refuse_replaced
 from prism_bench.record.measurement import CLOCK_SHARE, Sample
+
+# Statistics of one process's samples, without assumptions about their distribution.
+
+
+@cache
+def _interval_ranks(count: int, confidence: float) -> tuple[int, int] | None:
+    """Return the ranks (from 0) of the order statistics around the median; None for too few samples.
+
+    The number of samples below the median is binomial(count, 1/2): David and Nagaraja, Order Statistics, 7.1.
+    """
+    tail, total = 0.0, 2.0**count
+    lower = -1
+    for rank in range(count // 2):
+        tail += comb(count, rank) / total
+        if tail > (1 - confidence) / 2:
+            break
+        lower = rank
+    return None if lower < 0 else (lower, count - 1 - lower)
+
+
+def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
+    """Return a distribution-free interval for the median; None where there are too few samples for `confidence`."""
+    ranks = _interval_ranks(len(samples), confidence) if samples else None
+    if ranks is None:
+        return None
+    ordered = sorted(samples)
+    return ordered[ranks[0]], ordered[ranks[1]]
+
+
+def relative_half_width(samples: Sequence[float], confidence: float = 0.95) -> float:
+    """Return half the median's interval over the median; infinite where there is no interval yet."""
+    interval = median_interval(samples, confidence)
+    centre = median(samples) if samples else 0.0
+    if interval is None or centre <= 0:
+        return float("inf")
+    return (interval[1] - interval[0]) / 2 / centre
+
+
+# Stopping rule: the median is known well enough, or the limit of samples or time is reached.
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Stop when the median's 95 % interval is within `precision` of it (half-width), or at a limit."""
+
+    precision: float = 0.005
+    min_samples: int = 12
+    max_samples: int = 60
+    seconds: float = 0.4
+
+    def finished(self, samples: Sequence[float], elapsed: float) -> bool:
+        """Return whether these samples, taken in `elapsed` seconds, are enough. At least one sample is always taken."""
+        if not samples:
+            return False
+        if elapsed >= self.seconds or len(samples) >= self.max_samples:
+            return True
+        return len(samples) >= self.min_samples and relative_half_width(samples) <= self.precision
+
+
+# Loop of a measurement: take a sample, check its clock, keep it, until the criterion is met.
 
 OWN_DOING = 3
 
@@ -101,3 +165,15 @@ def _repeat_sleepers(series: Series, gate: ClockGate) -> None:
 
 keep("time", time, ("perf_counter",))
 keep("statistics", statistics, ("median",))
+
+
+# Order of cases in one process: shuffled, so that drift does not always meet the same case.
+
+Item = TypeVar("Item")
+
+
+def shuffled(items: Sequence[Item], seed: int, process: int) -> list[Item]:
+    """Return the items in an order that depends on the run's seed and the process."""
+    order = list(items)
+    Random(f"{seed}/{process}").shuffle(order)
+    return order

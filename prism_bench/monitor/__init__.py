@@ -5,9 +5,6 @@ sampler, window, watching, rules, energy                                 evidenc
 executions, alerts, export, csv_file, exporter                           for people who watch
 """
 
-from prism_bench.monitor.energy import energy_per_launch
-from prism_bench.monitor.rules import Rules, remarks
-from prism_bench.monitor.sampler import Sampler
-from prism_bench.monitor.watching import Blind, sampling, watched
+from prism_bench.monitor.sampler import Blind, Rules, Sampler, energy_per_launch, remarks, sampling, watched
 
 __all__ = ["Blind", "Rules", "Sampler", "energy_per_launch", "remarks", "sampling", "watched"]

@@ -1,6 +1,6 @@
 """What Prometheus scrapes: DCGM's names where there are such, so that existing boards work, ours for all else.
 
-    DCGM_FI_DEV_*, DCGM_FI_PROF_*{gpu, UUID, device, modelName, Hostname}     monitor/quantities.py; units are DCGM's
+    DCGM_FI_DEV_*, DCGM_FI_PROF_*{gpu, UUID, device, modelName, Hostname}     monitor/probe.py; units are DCGM's
     DCGM_FI_DEV_XID_ERRORS                                                     the last Xid, 0 where there was none
     prism_bench_device_lost{...}                                               1 while the device does not answer
     prism_bench_kernel_executions_total{kernel, result}                        result: success or failure
@@ -22,9 +22,9 @@ from wsgiref.simple_server import WSGIServer
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.io.installation import pip_install
-from prism_bench.monitor import export
+from prism_bench.monitor import station
 from prism_bench.monitor.executions import Executions
-from prism_bench.monitor.quantities import QUANTITIES
+from prism_bench.monitor.probe import QUANTITIES
 from prism_bench.monitor.sampler import Sampler
 
 LOOPBACK, PORT = "127.0.0.1", 9400
@@ -60,7 +60,7 @@ class MetricsCollector:
     def _devices(self, sampler: Sampler) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
 
-        shown = [export.device(sampler, place) for place in range(len(sampler.probes))]
+        shown = [station.device(sampler, place) for place in range(len(sampler.probes))]
         for quantity in QUANTITIES.values():
             if quantity.dcgm is None:
                 continue

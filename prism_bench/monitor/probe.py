@@ -1,15 +1,170 @@
-"""Reads one device. What it does not offer is left out with the reason, and not asked for again."""
+"""Reading of one device: every quantity that NVML offers, other processes, and Xid errors."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from time import perf_counter, thread_time
 from types import ModuleType
 from typing import Any
 
-from prism_bench.monitor import gpm
-from prism_bench.monitor.calls import Call, CallCost
-from prism_bench.monitor.devices import NvmlDevice
-from prism_bench.monitor.nvml import why_missing
-from prism_bench.monitor.processes import Processes
-from prism_bench.monitor.reading import DeviceReading
+from prism_bench.monitor.nvml import Call, CallCost, DeviceLost, NvmlDevice, why_missing
+
+# GPM, Hopper and later: means over the time between two samples, without ncu and without its lock on the counters.
+
+PERIOD = 0.25  # the driver wants a tenth of a second at least between two samples
+# Numbers of NVML_GPM_METRIC_*, which gives percents.
+METRICS = {"sm_active": 2, "sm_occupancy": 3, "tensor_active": 5, "dram_active": 10}
+
+
+class Gpm:
+    """Two samples of one device, taken in turn."""
+
+    def __init__(self, pynvml: ModuleType, device: NvmlDevice) -> None:
+        self._pynvml, self._device = pynvml, device
+        self._samples: list = []
+        self._taken = 0
+
+    def read(self) -> dict:
+        """Shares by name, means since the last call; reasons instead at the first one. NVMLError where not offered."""
+        nvml = self._pynvml
+        if self._device.is_slice or not nvml.nvmlGpmQueryDeviceSupport(self._device.handle).isSupportedDevice:
+            raise nvml.NVMLError(nvml.NVML_ERROR_NOT_SUPPORTED)
+        if not self._samples:
+            self._samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
+        nvml.nvmlGpmSampleGet(self._device.handle, self._samples[self._taken % 2])
+        self._taken += 1
+        if self._taken == 1:
+            return dict.fromkeys(METRICS, "a mean needs a second sample")
+        return self._between(self._samples[self._taken % 2], self._samples[(self._taken - 1) % 2])
+
+    def _between(self, earlier: Any, later: Any) -> dict[str, float | str]:
+        nvml = self._pynvml
+        asked = nvml.c_nvmlGpmMetricsGet_t()
+        asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(METRICS)
+        asked.sample1, asked.sample2 = earlier, later
+        for place, number in enumerate(METRICS.values()):
+            asked.metrics[place].metricId = number
+        nvml.nvmlGpmMetricsGet(asked)
+        return {
+            name: one.value / 100 if one.nvmlReturn == nvml.NVML_SUCCESS else str(nvml.NVMLError(one.nvmlReturn))
+            for name, one in zip(METRICS, asked.metrics, strict=False)
+        }
+
+
+# One look at one device.
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that holds memory on the device; `busy` is None where the driver does not say whether it works."""
+
+    pid: int
+    name: str
+    memory: float | None = None
+    ours: bool | None = None
+    busy: bool | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} (pid {self.pid})"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReading:
+    """What was read `at` a moment of `time.perf_counter`, the samples' own clock.
+
+    `values` by quantity (`quantities.py`), in SI units. What is read more rarely than the rest keeps its last
+    value. `missing` has the reason why a quantity is null. `processes` is None where they are not known.
+    """
+
+    at: float
+    values: Mapping[str, float] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    processes: tuple[Process, ...] | None = None
+    events: tuple[str, ...] = ()
+
+
+# Other processes on the device.
+#
+# NVML reports process ids of the host. If our own id is in the list, the rest are others. In a container it is not, and
+# nobody can know which of those that existed from the start is ours: `ours` is None for them. Later ones are others in
+# any case, because a measuring process starts no other.
+
+
+def family() -> frozenset[int]:
+    """Return this process and its ancestors: a run's own processes, whoever started them."""
+    found, pid = set(), os.getpid()
+    while pid > 1 and pid not in found:
+        found.add(pid)
+        pid = _parent(pid)
+    return frozenset(found)
+
+
+def _parent(pid: int) -> int:
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+        return int(after_name.split()[1])
+    except (OSError, ValueError, IndexError):
+        return os.getppid() if pid == os.getpid() else 0
+
+
+class Processes:
+    """The processes with compute contexts on one device, looked at again and again; `ours` are ids of our own."""
+
+    def __init__(self, pynvml: ModuleType, handle: Any, ours: frozenset[int] = frozenset()) -> None:
+        self._pynvml, self._handle, self._ours = pynvml, handle, ours
+        self._first: frozenset[int] | None = None
+        self._since = _microseconds()
+
+    def read(self) -> tuple[Process, ...] | str:
+        """Who is there, and who has worked since the last look; or why that is not known."""
+        try:
+            listed = self._pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        except self._pynvml.NVMLError as error:
+            return why_missing(self._pynvml, error)
+        pids = frozenset(one.pid for one in listed)
+        if self._first is None:
+            self._first = pids
+        busy = _busy(self._pynvml, self._handle, self._since) if listed else None
+        self._since = _microseconds()
+        return tuple(self._process(one, pids, busy) for one in listed)
+
+    def _process(self, one: Any, pids: Set[int], busy: Set[int] | None) -> Process:
+        ours = one.pid in self._ours
+        if self._ours and not self._ours & pids:
+            ours = None if one.pid in self._first else False
+        working = None if busy is None else one.pid in busy
+        return Process(one.pid, _name(self._pynvml, one.pid), one.usedGpuMemory, ours, working)
+
+
+def _microseconds() -> int:
+    return time.time_ns() // 1000
+
+
+def _busy(pynvml: ModuleType, handle: Any, since: int) -> set[int] | None:
+    """Return the ids that worked on the device since then; None where the driver does not say."""
+    try:
+        samples = pynvml.nvmlDeviceGetProcessUtilization(handle, since)
+    except pynvml.NVMLError as error:
+        if error.value in (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND):  # nobody has worked since
+            return set()
+        why_missing(pynvml, error)
+        return None
+    return {one.pid for one in samples if one.smUtil or one.memUtil}
+
+
+def _name(pynvml: ModuleType, pid: int) -> str:
+    """Without its folder: a path may say more than it should."""
+    try:
+        return Path(pynvml.nvmlSystemGetProcessName(pid).split(" ")[0]).name or "a process"
+    except (pynvml.NVMLError, UnicodeDecodeError):
+        return "a process"
+
+
+# Reads one device. What it does not offer is left out with the reason, and not asked for again.
 
 _HALF_SECOND = 0.5
 
@@ -137,7 +292,7 @@ def _whole(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
         _one("max_sm_clock", lambda: pynvml.nvmlDeviceGetMaxClockInfo(board, pynvml.NVML_CLOCK_SM) * 1e6, 60.0),
         _one("mig", lambda: float(pynvml.nvmlDeviceGetMigMode(board)[0]), 5.0),
         Call(("rows_remapped", "remap_failed"), lambda: _remapped(pynvml, board), 5.0),
-        Call(tuple(gpm.METRICS), gpm.Gpm(pynvml, device).read, gpm.PERIOD),
+        Call(tuple(METRICS), Gpm(pynvml, device).read, PERIOD),
     ]
 
 
@@ -212,3 +367,170 @@ def _ecc(pynvml: ModuleType, device: NvmlDevice, kind: int) -> float:
 def _remapped(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     corrected, uncorrected, _, failed = pynvml.nvmlDeviceGetRemappedRows(handle)
     return {"rows_remapped": float(corrected + uncorrected), "remap_failed": float(failed)}
+
+
+# Everything that is read of a device: one line per quantity, in SI units.
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One `name` in `unit` (SI, `1` for a share); `dcgm` is its name in DCGM, which reports `scale` times it.
+
+    `kind` is `gauge`, or `counter` for what only grows until the driver is loaded again.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    dcgm: str | None = None
+    scale: float = 1.0
+    kind: str = "gauge"
+
+
+_MIB = 1 / (1 << 20)
+
+QUANTITIES = {
+    one.name: one
+    for one in (
+        Quantity("utilization", "1", "share of the driver's last window in which any kernel ran",
+                 "DCGM_FI_DEV_GPU_UTIL", 100.0),
+        Quantity("memory_utilization", "1", "share of that window in which memory was read or written",
+                 "DCGM_FI_DEV_MEM_COPY_UTIL", 100.0),
+        Quantity("memory_used", "B", "device memory in use, by anybody", "DCGM_FI_DEV_FB_USED", _MIB),
+        Quantity("memory_free", "B", "device memory that is free", "DCGM_FI_DEV_FB_FREE", _MIB),
+        Quantity("memory_total", "B", "device memory", "DCGM_FI_DEV_FB_TOTAL", _MIB),
+        Quantity("sm_clock", "Hz", "clock of the multiprocessors", "DCGM_FI_DEV_SM_CLOCK", 1e-6),
+        Quantity("memory_clock", "Hz", "clock of the memory", "DCGM_FI_DEV_MEM_CLOCK", 1e-6),
+        Quantity("max_sm_clock", "Hz", "highest clock of the multiprocessors", "DCGM_FI_DEV_MAX_SM_CLOCK", 1e-6),
+        Quantity("power", "W", "power now", "DCGM_FI_DEV_POWER_USAGE_INSTANT"),
+        Quantity("power_average", "W", "its mean over about a second (before Ampere: now)", "DCGM_FI_DEV_POWER_USAGE"),
+        Quantity("power_limit", "W", "the power limit in force", "DCGM_FI_DEV_POWER_MGMT_LIMIT"),
+        Quantity("energy", "J", "energy since the driver was loaded",
+                 "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1e3, "counter"),
+        Quantity("temperature", "degC", "temperature of the chip", "DCGM_FI_DEV_GPU_TEMP"),
+        Quantity("memory_temperature", "degC", "temperature of the memory", "DCGM_FI_DEV_MEMORY_TEMP"),
+        Quantity("clock_reasons", "1", "bits that say why the clock is not higher",
+                 "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"),
+        Quantity("power_throttled", "s", "time for which the power limit held the clock down",
+                 "DCGM_FI_DEV_POWER_VIOLATION", 1e9, "counter"),
+        Quantity("thermal_throttled", "s", "time for which heat held the clock down",
+                 "DCGM_FI_DEV_THERMAL_VIOLATION", 1e9, "counter"),
+        Quantity("board_throttled", "s", "time for which the board's limits held the clock down",
+                 "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", 1e9, "counter"),
+        Quantity("pcie_sent", "B/s", "PCIe traffic from the device", "DCGM_FI_DEV_PCIE_TX_THROUGHPUT", 1e-3),
+        Quantity("pcie_received", "B/s", "PCIe traffic to the device", "DCGM_FI_DEV_PCIE_RX_THROUGHPUT", 1e-3),
+        Quantity("pcie_replays", "1", "PCIe packets that were sent again",
+                 "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", kind="counter"),
+        Quantity("ecc_corrected", "1", "memory errors that ECC corrected since the driver was loaded",
+                 "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", kind="counter"),
+        Quantity("ecc_uncorrected", "1", "memory errors that ECC could not correct since the driver was loaded",
+                 "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", kind="counter"),
+        Quantity("rows_remapped", "1", "memory rows replaced after errors",
+                 "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", kind="counter"),
+        Quantity("remap_failed", "1", "1 where a row could not be replaced", "DCGM_FI_DEV_ROW_REMAP_FAILURE"),
+        Quantity("mig", "1", "1 where the device is cut into MIG slices", "DCGM_FI_DEV_MIG_MODE"),
+        Quantity("sm_active", "1", "mean share of the multiprocessors at work", "DCGM_FI_PROF_SM_ACTIVE"),
+        Quantity("sm_occupancy", "1", "resident warps over the most there can be", "DCGM_FI_PROF_SM_OCCUPANCY"),
+        Quantity("tensor_active", "1", "share of the time in which tensor cores worked",
+                 "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"),
+        Quantity("dram_active", "1", "memory traffic over the most there can be", "DCGM_FI_PROF_DRAM_ACTIVE"),
+    )
+}  # fmt: skip
+
+# Why the clock is not higher: bits of nvmlDeviceGetCurrentClocksEventReasons. The last five are harm, the rest is news.
+REASONS = {
+    0x1: "idle",
+    0x2: "application clocks",
+    0x10: "sync boost",
+    0x100: "display clock",
+    0x4: "sw power cap",
+    0x8: "hw slowdown",
+    0x20: "sw thermal",
+    0x40: "hw thermal",
+    0x80: "power brake",
+}
+HARMFUL = ("hw slowdown", "sw thermal", "hw thermal", "power brake")
+
+
+def reasons_in(bits: float | None) -> tuple[str, ...]:
+    """Return the words for the bits, unknown ones by their number; none where nothing was read."""
+    bits = int(bits or 0)
+    known = [word for bit, word in REASONS.items() if bits & bit]
+    rest = bits & ~sum(REASONS)
+    return (*known, *([f"reason {rest:#x}"] if rest else []))
+
+
+# Xid events: the driver's error reports, for which a separate thread waits.
+
+_WAIT_MS = 200
+_KEPT = 1000
+
+
+class XidWatch:
+    """Collects the Xids of the devices from `start` to `stop`; `missing` has the reason if they are not available.
+
+    Its thread has taken `cpu_seconds` of a core.
+    """
+
+    def __init__(
+        self, pynvml: ModuleType, devices: Sequence[NvmlDevice], clock: Callable[[], float] = perf_counter
+    ) -> None:
+        self._pynvml, self._clock = pynvml, clock
+        self._devices = [device for device in devices if not device.is_slice]
+        self._seen: deque[tuple[float, str, int]] = deque(maxlen=_KEPT)
+        self._ending, self._set = Event(), None
+        self._thread = Thread(target=self._listen, name="prism-bench-xid", daemon=True)
+        self.missing: str | None = None
+        self.cpu_seconds = 0.0
+
+    def start(self) -> None:
+        """Register for the events and begin to listen; if that is not offered, `missing` has the reason."""
+        nvml = self._pynvml
+        try:
+            self._set = nvml.nvmlEventSetCreate()
+            for device in self._devices:
+                nvml.nvmlDeviceRegisterEvents(device.handle, nvml.nvmlEventTypeXidCriticalError, self._set)
+        except nvml.NVMLError as error:
+            self.missing = _words(nvml, error)
+            return
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._ending.set()
+        if self._thread.ident:
+            self._thread.join(2.0)
+
+    def between(self, begin: float, end: float) -> list[tuple[str, int]]:
+        """(UUID, Xid) of the events in that stretch of the clock."""
+        return [(uuid, number) for at, uuid, number in list(self._seen) if begin <= at <= end]
+
+    def _listen(self) -> None:
+        nvml = self._pynvml
+        while not self._ending.is_set():
+            self.cpu_seconds = thread_time()
+            try:
+                event = nvml.nvmlEventSetWait(self._set, _WAIT_MS)
+            except nvml.NVMLError as error:
+                if error.value != nvml.NVML_ERROR_TIMEOUT:
+                    self.missing = _words(nvml, error)
+                    break
+                continue
+            self._seen.append((self._clock(), self._uuid(event.device), int(event.eventData)))
+        try:
+            nvml.nvmlEventSetFree(self._set)
+        except nvml.NVMLError:
+            return
+
+    def _uuid(self, handle: Any) -> str:
+        try:
+            return self._pynvml.nvmlDeviceGetUUID(handle)
+        except self._pynvml.NVMLError:
+            return "a device that does not answer"
+
+
+def _words(nvml: ModuleType, error: Any) -> str:
+    try:
+        return why_missing(nvml, error)
+    except DeviceLost as lost:
+        return str(lost)

@@ -1,19 +1,105 @@
-"""Sampler of devices: a thread that reads them regularly, keeps the last readings, and measures its own cost."""
+"""Sampler of devices in a thread, the evidence of a window, and the rules that decide from it."""
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import median
 from threading import Event, Lock, Thread
 from time import perf_counter, thread_time
+from types import ModuleType
+from typing import Any
 
-from prism_bench.monitor.nvml import DeviceLost
-from prism_bench.monitor.probe import Probe
-from prism_bench.monitor.reading import DeviceReading
-from prism_bench.monitor.window import COMPARED, evidence_in
-from prism_bench.monitor.xid import XidWatch
-from prism_bench.record.measurement import Evidence
+from prism_bench.errors import BackendUnavailable
+from prism_bench.monitor import nvml as listing
+from prism_bench.monitor.nvml import DeviceLost, NvmlDevice, close, library
+from prism_bench.monitor.probe import HARMFUL, DeviceReading, Probe, XidWatch, family, reasons_in
+from prism_bench.record.measurement import CLOCK_SHARE, Energy, Evidence
+from prism_bench.units import rate_text, share_text
+
+# From the readings that fell into a window to its evidence.
+
+SPANS = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
+_THROTTLED = {"power_throttled": "power", "thermal_throttled": "thermal", "board_throttled": "board"}
+_ERRORS = {"ecc_uncorrected": "uncorrected memory error", "ecc_corrected": "corrected memory error"}
+# What a window compares with the state ahead of it, and therefore wants read when it opens.
+COMPARED = (*_THROTTLED, *_ERRORS, "processes")
+
+
+def evidence_in(
+    readings: Sequence[DeviceReading],
+    before: DeviceReading | None,
+    seconds: float,
+    *,
+    xids: Iterable[int] = (),
+    lost: str | None = None,
+) -> Evidence:
+    """Return the evidence of a window of `seconds`; `before` is the last reading ahead of it, for counters.
+
+    `xids` are the Xids that fell into it; `lost` has the time since which the device does not answer.
+    """
+    spans = {name: span for name in SPANS if (span := _span(readings, name))}
+    if "power" in spans:
+        spans.pop("power_average", None)
+    neighbours, busy = _neighbours(readings)
+    chain = [before, *readings] if before else list(readings)
+    return Evidence(
+        seconds=seconds,
+        readings=len(readings),
+        spans=spans,
+        reasons=_reasons(readings),
+        throttled={word: grown for name, word in _THROTTLED.items() if (grown := _growth(chain, name)) > 0},
+        neighbours=neighbours,
+        busy_neighbours=busy,
+        events=(*(f"Xid {number}" for number in xids), *_memory_errors(chain)),
+        missing=_missing(readings, spans),
+        lost=lost,
+    )
+
+
+def _span(readings: Sequence[DeviceReading], name: str) -> tuple[float, float, float] | None:
+    values = [reading.values[name] for reading in readings if name in reading.values]
+    return (min(values), float(median(values)), max(values)) if values else None
+
+
+def _reasons(readings: Sequence[DeviceReading]) -> dict[str, float]:
+    """Return the share of the readings in which each reason was given; a clock at its highest has none."""
+    known = [reading for reading in readings if "clock_reasons" in reading.values]
+    counts = Counter(word for reading in known for word in reasons_in(reading.values["clock_reasons"]))
+    return {word: count / len(known) for word, count in counts.items()}
+
+
+def _neighbours(readings: Sequence[DeviceReading]) -> tuple[tuple[str, ...], bool]:
+    """Other processes, and whether one of them worked; who does not say is taken to work."""
+    others = [process for reading in readings for process in reading.processes or () if process.ours is False]
+    return tuple(dict.fromkeys(map(str, others))), any(process.busy is not False for process in others)
+
+
+def _growth(chain: Sequence[DeviceReading], name: str) -> float:
+    values = [reading.values[name] for reading in chain if name in reading.values]
+    return values[-1] - values[0] if len(values) > 1 else 0.0
+
+
+def _memory_errors(chain: Sequence[DeviceReading]) -> Iterator[str]:
+    for name, words in _ERRORS.items():
+        grown = _growth(chain, name)
+        if grown > 0:
+            yield f"{grown:.0f} {words}{'s' if grown > 1 else ''}"
+
+
+def _missing(readings: Sequence[DeviceReading], spans: Mapping[str, object]) -> dict[str, str]:
+    if not readings:
+        return {"readings": "none fell into the window"}
+    found = {}
+    for reading in readings:
+        found |= {name: reason for name, reason in reading.missing.items() if name in (*SPANS, "clock_reasons")}
+        found |= {"neighbours": reading.missing["processes"]} if "processes" in reading.missing else {}
+    known = {*spans, *(["power_average"] if "power" in spans else [])}
+    return {name: reason for name, reason in found.items() if name not in known}
+
+
+# Sampler of devices: a thread that reads them regularly, keeps the last readings, and measures its own cost.
 
 HERTZ = 20.0
 KEPT_SECONDS = 120.0
@@ -241,3 +327,252 @@ def pace(costs: deque[float], period: float) -> float:
     if len(costs) < (costs.maxlen or 1):
         return period
     return max(period, sum(costs) / len(costs) / BUDGET)
+
+
+# A sampler for a device, or its substitute where there is nothing to watch.
+
+_UNHURRIED = 2.0  # hertz: so slow a beat reads everything, for somebody who looks at it
+
+
+class Blind:
+    """Substitute for a sampler: every window has the reason why nothing was seen, if there is one."""
+
+    def __init__(self, reason: str | None = None) -> None:
+        self._reason = reason
+        self.probes: list[Probe] = []
+
+    def summary(self) -> dict:
+        """As `Sampler.summary`."""
+        return {"missing": self._reason or "nobody watched"}
+
+    @contextmanager
+    def window(self) -> Iterator[Watch]:
+        """As `Sampler.window`."""
+        watch, begin = Watch(), perf_counter()
+        try:
+            yield watch
+        finally:
+            if self._reason:
+                watch.evidence = Evidence(perf_counter() - begin, 0, missing={"readings": self._reason})
+
+
+@contextmanager
+def watched(uuid: str | None, hertz: float = HERTZ) -> Iterator[Sampler | Blind]:
+    """Yield a sampler of the device with that UUID while the block runs, made for a measuring process.
+
+    It reads what evidence needs, and nothing that blocks. Without a UUID, or at 0 hertz, nothing is seen.
+    """
+    if not uuid or not hertz:
+        yield Blind()
+        return
+    with ExitStack() as stack:
+        try:
+            sampler = stack.enter_context(sampling(lambda found: [_found(found, uuid)], hertz=hertz, full=False))
+        except BackendUnavailable as error:
+            sampler = Blind(str(error))
+        yield sampler
+
+
+@contextmanager
+def sampling(
+    choose: Callable[[list[NvmlDevice]], Sequence[NvmlDevice]], *, hertz: float, full: bool, threaded: bool = True
+) -> Iterator[Sampler]:
+    """Yield a sampler of the devices that `choose` picks out of all; BackendUnavailable where NVML cannot be opened.
+
+    With `threaded` it beats by itself, else when `beat` is called.
+    """
+    pynvml = library()
+    try:
+        xids = XidWatch(pynvml, list(choose(listing.devices(pynvml)))) if threaded else None
+        prepare = _Preparing(pynvml, choose, full=full, budget=BUDGET if threaded and hertz > _UNHURRIED else None)
+        sampler = Sampler(prepare, hertz=hertz, xids=xids)
+        with sampler if threaded else nullcontext():
+            yield sampler
+    finally:
+        close(pynvml)
+
+
+class _Preparing:
+    """Probes of the chosen devices; by a library opened anew where the one that was open outlived its driver."""
+
+    def __init__(
+        self, pynvml: ModuleType, choose: Callable[[list[NvmlDevice]], Sequence[NvmlDevice]], **options: Any
+    ) -> None:
+        self._pynvml, self._choose, self._options, self._ours = pynvml, choose, options, family()
+
+    def __call__(self) -> list[Probe]:
+        try:
+            found = listing.devices(self._pynvml)
+        except BackendUnavailable:
+            close(self._pynvml)
+            self._pynvml.nvmlInit()
+            found = listing.devices(self._pynvml)
+        return [Probe(self._pynvml, one, ours=self._ours, **self._options) for one in self._choose(found)]
+
+
+def _found(found: Sequence[NvmlDevice], uuid: str) -> NvmlDevice:
+    device = listing.by_uuid(found, uuid)
+    if device is None:
+        raise BackendUnavailable(f"NVML lists no device {uuid}; its measurements carry no evidence")
+    return device
+
+
+# Rules that decide from evidence whether a measurement is worth keeping.
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What makes a measurement invalid, and how often it may be tried again.
+
+    An active power limit is reported and does not count as throttling: a board that works hard runs that way, the
+    same in every run. A clock below `clock_share` of the session's best does, whatever held it down. A case is measured
+    again up to `repeats` times after a `rest` in seconds, as long as a process has not spent `patience` seconds so.
+    """
+
+    clock_share: float = CLOCK_SHARE
+    repeats: int = 2
+    rest: float = 0.5
+    patience: float = 60.0
+
+    def doubts(self, evidence: Evidence, best_clock: float | None = None) -> tuple[str, ...]:
+        """Why what was measured meanwhile cannot be trusted; nothing where it can.
+
+        `best_clock` is the highest SM clock of the session in hertz, for measurements whose clock counts.
+        """
+        return (
+            *_throttled(evidence),
+            *self._slow(evidence, best_clock),
+            *_rules_neighbours(evidence),
+            *_errors(evidence),
+        )
+
+    def _slow(self, evidence: Evidence, best: float | None) -> Iterator[str]:
+        highest = evidence.highest("sm_clock")
+        if best and highest and highest < self.clock_share * best:
+            yield (
+                f"the SM clock was {rate_text(highest, 'Hz')} at most, below {share_text(self.clock_share)} of this "
+                f"session's best, {rate_text(best, 'Hz')}"
+            )
+
+
+def _throttled(evidence: Evidence) -> Iterator[str]:
+    throughout = [word for word in HARMFUL if evidence.reasons.get(word, 0.0) >= 1.0]
+    if throughout:
+        yield f"throttled throughout: {', '.join(throughout)}"
+
+
+def _rules_neighbours(evidence: Evidence) -> Iterator[str]:
+    if evidence.busy_neighbours:
+        yield f"another process worked on the GPU: {', '.join(evidence.neighbours)}"
+
+
+def _errors(evidence: Evidence) -> Iterator[str]:
+    """Yield what ECC corrected cost no value and hardly any time; the rest casts doubt on both."""
+    grave = [event for event in evidence.events if " corrected " not in event]
+    if grave:
+        yield f"{', '.join(grave)} during the measurement"
+
+
+def remarks(evidence: Evidence) -> Iterator[str]:
+    """Yield what a reader should know although it makes nothing invalid."""
+    if evidence.lost:
+        yield f"evidence {evidence.lost}"
+    if evidence.neighbours and not evidence.busy_neighbours:
+        yield f"idle on the same GPU: {', '.join(evidence.neighbours)}"
+    for event in evidence.events:
+        if " corrected " in event:
+            yield event
+
+
+# Energy of one launch, by watching the driver's energy counter move while the kernel runs without a pause.
+#
+# The counter does not change for tens of milliseconds and then jumps, so a window is only worth its whole steps: it
+# opens at one jump and closes at a later one, and the launches in it follow from the time between. The reported
+# uncertainty is that of the counter. The sensor behind it is another matter: on some boards it looks only a quarter of
+# the time (Z. Yang, K. Adamek, W. Armour, "Part-time power measurements", SC 2024).
+
+RESOLUTION = 1e-3  # joules: the counter is in millijoules
+
+
+@dataclass(frozen=True)
+class EnergyPrecision:
+    """At most `seconds` of running; done as soon as the uncertainty is below `precision` of the energy.
+
+    A window has `steps` steps of the counter, or a single one where the time allows no more. What stays more uncertain
+    than `worst` is not reported.
+    """
+
+    seconds: float = 0.3
+    steps: int = 2
+    precision: float = 0.03
+    worst: float = 0.25
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """The counter read `joules` at `at`, and something less at `before`; `launches` were done at `at`."""
+
+    before: float
+    at: float
+    joules: float
+    launches: float
+
+
+def energy_per_launch(
+    replays: Iterator[int],
+    counter: Callable[[], float | None],
+    patience: EnergyPrecision | None = None,
+    clock: Callable[[], float] = perf_counter,
+) -> Energy:
+    """Return the energy of one launch, or the reason why there is none.
+
+    `replays` keeps the device busy without a pause and yields the launches done so far; `counter` reads joules. The
+    replays of one step must be shorter than a step of the counter.
+    """
+    patience = patience or EnergyPrecision()
+    began, edges = clock(), []
+    last_at, last = began, counter()
+    if last is None:
+        return Energy(reason="this device has no energy counter")
+    for launches in replays:
+        now, joules = clock(), counter()
+        if joules is None:
+            return Energy(reason="the energy counter does not answer any more")
+        if joules > last:
+            edges.append(_Edge(last_at, now, joules, launches))
+        last_at, last = now, joules
+        found = _between(edges, patience.steps)
+        if found and _is_within(found, patience.precision):
+            return found
+        if now - began >= patience.seconds:
+            found = found or _between(edges, 1)
+            if found and _is_within(found, patience.worst):
+                return found
+            times = {0: "did not move", 1: "moved once"}.get(len(edges), f"moved {len(edges)} times")
+            reason = f"the energy counter {times} in {now - began:.2g} s of repetition, too coarse for one launch"
+            return Energy(reason=reason)
+    return Energy(reason="the kernel could not be repeated")
+
+
+def _between(edges: Sequence[_Edge], steps: int) -> Energy | None:
+    """Return the energy between the first edge and the last; None while there are too few steps.
+
+    An edge is anywhere between two readings of the counter, so the window is uncertain by half of both gaps.
+    """
+    if len(edges) <= steps:
+        return None
+    first, last = edges[0], edges[-1]
+    window, joules, launches = last.at - first.at, last.joules - first.joules, last.launches - first.launches
+    if window <= 0 or launches <= 0:
+        return None
+    gaps = (first.at - first.before + last.at - last.before) / 2
+    share = gaps / window + RESOLUTION / joules
+    each = joules / launches
+    return Energy(joules=each, uncertainty=each * share, window=window, launches=round(launches))
+
+
+def _is_within(found: Energy, share: float) -> bool:
+    """Return whether the uncertainty is at most that share of the energy."""
+    if found.joules is None or found.uncertainty is None:
+        return False
+    return found.uncertainty <= share * found.joules

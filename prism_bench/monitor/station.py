@@ -1,24 +1,240 @@
-"""Where somebody watches: devices, executions of runs elsewhere, and alerts, looked at together moment by moment."""
+"""A live view's data: devices, executions, alerts, their JSON and CSV."""
 
+import csv
+import io
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
-from prism_bench.errors import UsageError
+from prism_bench.errors import ResultsError, UsageError, unknown
 from prism_bench.extension import offered
 from prism_bench.io.files import cache_folder
-from prism_bench.monitor import devices as listing
-from prism_bench.monitor import export, gpm
+from prism_bench.monitor import nvml as listing
+from prism_bench.monitor import probe
 from prism_bench.monitor.alerts import ActiveAlert, AlertRule, AlertWatch
-from prism_bench.monitor.devices import NvmlDevice
-from prism_bench.monitor.executions import ExecutionJournal, Executions
-from prism_bench.monitor.sampler import Sampler
-from prism_bench.monitor.watching import sampling
+from prism_bench.monitor.executions import ExecutionJournal, Executions, KernelStatistics
+from prism_bench.monitor.nvml import NvmlDevice
+from prism_bench.monitor.probe import HARMFUL, QUANTITIES, DeviceReading, reasons_in
+from prism_bench.monitor.sampler import Sampler, sampling
 from prism_bench.record.alert import Alert, Occasion
+
+# The shapes that `--json` prints, one object per moment.
+#
+#     status    timestamp, uptime_seconds, gpu_utilization (percent), memory {used_mb, total_mb, percent} of the first
+# device, devices: list of {index, uuid, name, slice, lost, values, missing, reasons, processes}: `values`
+# by quantity in SI units (monitor/probe.py), null with a reason in `missing`     kernels   list of {name, total_calls,
+# avg_time_ms, min_time_ms, max_time_ms, total_time_ms, success_rate,               avg_memory_mb, last_execution}
+# alerts    active_alerts: list of {severity, message, metric, value, rule, device, since}, total_alerts_today
+# report    total_kernel_calls, successful_calls, failed_calls, utilization_percentage (device time of the executions
+# since the start over the time since then), avg_execution_time_us, peak_memory_mb, current_memory_mb,
+# per_kernel_stats {name: {call_count, total_time_us, avg_time_us, min_time_us, max_time_us, success_rate}},
+# sampler {hertz (null for a single look), beats, cpu_share, longest_beat_ms}
+#
+# Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name has percent.
+
+_ORDERS = {
+    "last": lambda one: one.last,
+    "avg_time": lambda one: one.mean or 0.0,
+    "total_time": lambda one: one.total,
+    "calls": lambda one: one.calls,
+}
+
+
+@dataclass(frozen=True)
+class KernelQuery:
+    """Which kernels are shown: the first `limit` in the order `sort_by`, the largest first, with `min_calls` calls."""
+
+    sort_by: str = "last"
+    limit: int = 20
+    min_calls: int = 1
+
+    def __post_init__(self) -> None:
+        if self.sort_by not in _ORDERS:
+            raise unknown("order of kernels", self.sort_by, _ORDERS)
+
+
+def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch, query: KernelQuery | None = None) -> dict:
+    """All four parts of this moment."""
+    standing = [one.plain() for one in alerts.active]
+    return {
+        "status": status(sampler, executions),
+        "kernels": kernels(executions, query),
+        "alerts": {"active_alerts": standing, "total_alerts_today": alerts.raised_today()},
+        "report": report(executions) | {"sampler": _cost(sampler)},
+    }  # fmt: skip
+
+
+def status(sampler: Sampler, executions: Executions) -> dict:
+    """Return the devices as they are now; the headline figures are the first one's."""
+    devices = [device(sampler, place) for place in range(len(sampler.probes))]
+    first = devices[0]["values"] if devices else {}
+    used, total = first.get("memory_used"), first.get("memory_total")
+    return {
+        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "uptime_seconds": round(executions.uptime(), 3),
+        "gpu_utilization": _percent(first.get("utilization")),
+        "memory": {
+            "used_mb": _mega(used),
+            "total_mb": _mega(total),
+            "percent": _percent(used / total) if used is not None and total else None,
+        },
+        "devices": devices,
+    }
+
+
+def device(sampler: Sampler, place: int) -> dict:
+    """One device: every quantity, null where it was not read, and why."""
+    one, reading = sampler.probes[place].device, sampler.latest(place)
+    values = reading.values if reading and not sampler.lost(place) else {}
+    missing = dict(reading.missing) if reading else {}
+    if sampler.lost(place):
+        missing = dict.fromkeys(QUANTITIES, sampler.lost(place))
+    if sampler.xids_missing:
+        missing["xids"] = sampler.xids_missing
+    reasons = reasons_in(values["clock_reasons"]) if "clock_reasons" in values else None
+    return {
+        "index": one.index,
+        "uuid": one.uuid,
+        "name": one.name,
+        "slice": one.is_slice,
+        "lost": sampler.lost(place),
+        "values": {name: _exact(values.get(name)) for name in QUANTITIES},
+        "missing": {name: reason for name, reason in missing.items() if name not in values},
+        "reasons": list(reasons) if reasons is not None else None,
+        "processes": _processes(reading, sampler.lost(place)),
+    }
+
+
+def kernels(executions: Executions, query: KernelQuery | None = None) -> list[dict]:
+    """Return the kernels in the ring that the query asks for."""
+    query = query or KernelQuery()
+    found = sorted(executions.statistics(), key=_ORDERS[query.sort_by], reverse=True)
+    return [_row(one) for one in found if one.calls >= query.min_calls][: query.limit]
+
+
+def report(executions: Executions) -> dict:
+    """Return what all executions in the ring add up to; null where there is none to speak of."""
+    ones = list(executions)
+    times = [one.seconds for one in ones if one.seconds is not None]
+    recent = sum(one.seconds for one in ones if one.seconds is not None and one.at >= executions.began)
+    uptime = executions.uptime()
+    return {
+        "total_kernel_calls": len(ones),
+        "successful_calls": len(times),
+        "failed_calls": len(ones) - len(times),
+        "utilization_percentage": _percent(recent / uptime) if uptime > 0 else None,
+        "avg_execution_time_us": _micro(fmean(times)) if times else None,
+        "peak_memory_mb": _mega(max((one.memory for one in ones), default=None)),
+        "current_memory_mb": _mega(ones[-1].memory if ones else None),
+        "per_kernel_stats": {one.kernel: _statistics(one) for one in executions.statistics()},
+    }
+
+
+def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
+    """Return what the rules of `alerts.py` ask of a device; `before` keeps its counters from call to call."""
+    shown = device(sampler, place)
+    values, lost = shown["values"], sampler.lost(place) is not None
+    used, total, errors = values["memory_used"], values["memory_total"], values["ecc_uncorrected"]
+    if errors is not None:
+        before.setdefault("ecc_uncorrected", errors)
+    return {
+        "utilization": values["utilization"],
+        "memory_share": used / total if used is not None and total else None,
+        "temperature": values["temperature"],
+        "throttled": None if shown["reasons"] is None else float(bool(set(HARMFUL) & set(shown["reasons"]))),
+        "new_xids": float(len([1 for uuid, _ in sampler.xids(0.0, float("inf")) if uuid == shown["uuid"]])),
+        "new_uncorrected": None if errors is None else errors - before["ecc_uncorrected"],
+        "lost": float(lost),
+    }
+
+
+def _processes(reading: DeviceReading | None, lost: str | None) -> list[dict[str, Any]] | None:
+    if reading is None or reading.processes is None or lost:
+        return None
+    return [{"pid": one.pid, "name": one.name, "memory": one.memory, "ours": one.ours, "busy": one.busy}
+            for one in reading.processes]  # fmt: skip
+
+
+def _row(one: KernelStatistics) -> dict[str, Any]:
+    return {
+        "name": one.kernel,
+        "total_calls": one.calls,
+        "avg_time_ms": _milli(one.mean),
+        "min_time_ms": _milli(one.least),
+        "max_time_ms": _milli(one.most),
+        "total_time_ms": _milli(one.total),
+        "success_rate": one.success_rate,
+        "avg_memory_mb": _mega(one.memory),
+        "last_execution": datetime.fromtimestamp(one.last, UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def _statistics(one: KernelStatistics) -> dict[str, Any]:
+    return {
+        "call_count": one.calls,
+        "total_time_us": _micro(one.total),
+        "avg_time_us": _micro(one.mean),
+        "min_time_us": _micro(one.least),
+        "max_time_us": _micro(one.most),
+        "success_rate": one.success_rate,
+    }
+
+
+def _cost(sampler: Sampler) -> dict[str, Any]:
+    cost = sampler.cost()
+    return {
+        "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds and sampler.beats_by_itself else None,
+        "beats": cost.beats,
+        "cpu_share": float(f"{cost.share:.3g}"),
+        "longest_beat_ms": _milli(cost.longest),
+    }
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else float(f"{value * factor:.6g}")
+
+
+def _exact(value: float | None) -> float | None:
+    """Without what scaling left behind the twelfth digit."""
+    return None if value is None else float(f"{value:.12g}")
+
+
+_mega, _percent = partial(_scaled, factor=1e-6), partial(_scaled, factor=100)
+_milli, _micro = partial(_scaled, factor=1e3), partial(_scaled, factor=1e6)
+
+
+def headline(shown: Sequence[dict]) -> str:
+    """One line of words for the devices, for a pipe."""
+    return "  ".join(_line(one) for one in shown)
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    if one["lost"]:
+        return f"{one['index']}: {one['lost']}"
+    values = one["values"]
+    parts = [
+        _words(values["utilization"], 100, "%"),
+        _words(values["memory_used"], 1e-9, "GB"),
+        _words(values["sm_clock"], 1e-6, "MHz"),
+        _words(values["power"] if values["power"] is not None else values["power_average"], 1, "W"),
+        _words(values["temperature"], 1, "C"),
+    ]
+    return f"{one['index']}: " + ", ".join([*parts, *(one["reasons"] or [])])
+
+
+def _words(value: float | None, scale: float, unit: str) -> str:
+    return "-" if value is None else f"{value * scale:.3g} {unit}" if unit != "MHz" else f"{value * scale:.0f} {unit}"
+
+
+# Where somebody watches: devices, executions of runs elsewhere, and alerts, looked at together moment by moment.
 
 EARLIER = 3600.0  # seconds of executions before the start that are shown too
 
@@ -35,7 +251,7 @@ class Moment:
 class Station:
     """Monitoring station: reads a sampler, the journal of executions and the alert rules on request."""
 
-    def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: export.KernelQuery | None = None) -> None:
+    def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: KernelQuery | None = None) -> None:
         self.sampler, self.executions, self.alerts, self._query = sampler, Executions(), AlertWatch(rules), query
         self._followed = ExecutionJournal().follow(time.time() - EARLIER)
         self._before: list[dict] = [{} for _ in sampler.probes]
@@ -47,15 +263,15 @@ class Station:
         changes = [self.alerts.update(None, {"failures": float(self.executions.failures_of_last())})]
         for place, before in enumerate(self._before):
             uuid = self.sampler.probes[place].device.uuid
-            changes.append(self.alerts.update(uuid, export.alert_values(self.sampler, place, before)))
+            changes.append(self.alerts.update(uuid, alert_values(self.sampler, place, before)))
         raised = tuple(alert for new, _ in changes for alert in new)
         over = tuple(alert for _, old in changes for alert in old)
-        return Moment(export.snapshot(self.sampler, self.executions, self.alerts, self._query), raised, over)
+        return Moment(snapshot(self.sampler, self.executions, self.alerts, self._query), raised, over)
 
     def look_once(self) -> Moment:
         """Return a single moment, by a sampler that does not beat by itself: twice, since a mean needs two looks."""
         self.sampler.beat()
-        time.sleep(gpm.PERIOD * 1.1)
+        time.sleep(probe.PERIOD * 1.1)
         self.sampler.beat()
         return self.look()
 
@@ -73,7 +289,7 @@ class Station:
 @contextmanager
 def station(
     words: Sequence[str] | None, rules: dict[str, AlertRule], hertz: float, *,
-    once: bool, query: export.KernelQuery | None = None,
+    once: bool, query: KernelQuery | None = None,
 ) -> Iterator[Station]:  # fmt: skip
     """Yield a station for the devices that `words` name, else for the visible ones.
 
@@ -114,3 +330,53 @@ def _alert(one: ActiveAlert, machine: str) -> Alert:
         message=one.message, identity=(one.rule.metric,), state=f"{one.since:.0f}", severity=one.value,
         reproduce="prism-bench monitor", facts=one.plain(),
     )  # fmt: skip
+
+
+# Readings as a CSV file that stays below a size: there is one older part, then the oldest lines are removed.
+
+LARGEST = 16 << 20
+COLUMNS = ("timestamp", "index", "uuid", "name", "lost", "reasons", "processes", *QUANTITIES)
+
+
+class CsvFile:
+    """One row per device and moment; an empty cell is a quantity that was not read. SI units, as `--json` has them.
+
+    With more than `largest` bytes the file becomes `<name>.1` and begins anew, so both together stay below twice that.
+    """
+
+    def __init__(self, path: Path, largest: int = LARGEST) -> None:
+        self._path, self._largest = path, largest
+        self._header = not (path.is_file() and path.stat().st_size)
+        self._write("")
+
+    def add(self, status: dict) -> None:
+        """Write the devices of one moment, as `export.status` returns them; raise a ResultsError on failure."""
+        if self._path.is_file() and self._path.stat().st_size > self._largest:
+            with self._named():
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._header = True
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if self._header:
+            writer.writerow(COLUMNS)
+        writer.writerows(_csv_file_row(status["timestamp"], device) for device in status["devices"])
+        self._write(text.getvalue())
+        self._header = False
+
+    def _write(self, text: str) -> None:
+        with self._named(), self._path.open("a") as file:
+            file.write(text)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ResultsError(f"cannot write {self._path}: {error.strerror}") from None
+
+
+def _csv_file_row(timestamp: str, device: Mapping[str, Any]) -> list[object]:
+    words = " ".join(reason.replace(" ", "-") for reason in device["reasons"] or ())
+    others = "" if device["processes"] is None else len(device["processes"])
+    facts = [timestamp, device["index"], device["uuid"], device["name"], device["lost"] or "", words, others]
+    return facts + ["" if value is None else f"{value:.10g}" for value in device["values"].values()]

@@ -1,15 +1,144 @@
-"""One set of metrics over all tools: what each is called by whom, on which chip, and how several launches add up.
+"""One set of metrics over all profilers: names, chips, launches, and numbers as profilers print them."""
 
-Names of counters are `unit__what.rollup.submetric`. The base names of each chip are in `metric_support.csv`, made by
-`scripts/metric_table` from NVIDIA's own tables; names that the tool computes itself (`launch__...`) are on every chip.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import csv
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
-from prism_bench.profilers.chips import Chip
-from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue
+from prism_bench.errors import ResultsError, unknown
+from prism_bench.io.documents import table_text_of
+from prism_bench.units import count_text
+
+# Which chip has which counters, from `metric_support.csv`: a base name per line, a kind per chip.
+
+TABLE = "metric_support.csv"
+_CAPABILITY = re.compile(r"[0-9]{1,3}\.[0-9]|[A-Z][a-z]+")  # a chip that is announced has the name of its family
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A chip's name (`GH100`), its compute capability (`9.0`) and the base names of its counters."""
+
+    name: str
+    capability: str
+    counters: frozenset[str]
+
+    def has(self, counter: str) -> bool:
+        """Whether the chip counts it."""
+        return counter in self.counters
+
+    def __str__(self) -> str:
+        return f"{self.name} (compute capability {self.capability})"
+
+
+@cache
+def chips() -> dict[str, Chip]:
+    """Every chip of the table by compute capability."""
+    with as_file(files("prism_bench.profilers").joinpath(TABLE)) as path:
+        return chips_in(path)
+
+
+def chips_in(path: Path) -> dict[str, Chip]:
+    """Return the chips of a table by compute capability; a ResultsError names the line that is damaged."""
+    try:
+        header, *rows = csv.reader(table_text_of(path, "table of counters").splitlines(), strict=True)
+    except (csv.Error, ValueError) as error:
+        raise ResultsError(f"{path}: not a table of counters ({error}); scripts/metric_table makes it anew") from error
+    names: set[str] = set()
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(header) or not row[0] or row[0] in names:
+            raise ResultsError(
+                f"{path}: line {line} has {len(row)} of {count_text(len(header), 'cell')}, or a repeated name"
+            )
+        names.add(row[0])
+    found: dict[str, Chip] = {}
+    for column, title in enumerate(header[1:], 1):
+        name, _, capability = title.partition("_")
+        if not (name and _CAPABILITY.fullmatch(capability)) or capability in found:
+            raise ResultsError(f"{path}: column '{title:.40}' is no CHIP_CAPABILITY, or a repeated one")
+        found[capability] = Chip(name, capability, frozenset(row[0] for row in rows if row[column]))
+    return found
+
+
+def chip_of(capability: str | int) -> Chip:
+    """Return the chip of a compute capability written `9.0` or 90; a UsageError lists the known ones."""
+    text = f"{capability // 10}.{capability % 10}" if isinstance(capability, int) else capability
+    if text not in chips():
+        raise unknown("compute capability", text, chips())
+    return chips()[text]
+
+
+def counters_of_chip() -> dict[str, tuple[Chip, ...]]:
+    """Every base name of the table, with the chips that have it."""
+    every = {name for chip in chips().values() for name in chip.counters}
+    return {name: tuple(chip for chip in chips().values() if chip.has(name)) for name in sorted(every)}
+
+
+# Launches as a kernel profiler reports them, whichever tool and file they came from.
+
+_MISSING = re.compile(r"|n/a|[+-]?(nan|inf|infinity)(\(.*\))?", re.IGNORECASE)  # `-nan(ind)` on Windows
+
+
+@dataclass(frozen=True)
+class ProfiledValue:
+    """A metric's value in SI; None, with the tool's own `text`, where it is no number (`n/a`, a policy's name)."""
+
+    value: float | None
+    unit: str = ""
+    text: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the tool printed no value (`n/a`, `nan`, `-inf`, nothing), where a word would be a value."""
+        return self.value is None and bool(_MISSING.fullmatch(self.text.strip()))
+
+
+@dataclass(frozen=True)
+class ProfilerAdvice:
+    """The tool's opinion about a launch, never ours: `speedup` is its estimate in per cent, `local` to its subject."""
+
+    name: str
+    kind: str
+    text: str
+    speedup_kind: str = ""
+    speedup: float | None = None
+
+
+@dataclass(frozen=True)
+class ProfiledLaunch:
+    """One launch of a kernel: which, where, in what profiler ranges, and what was counted.
+
+    `metrics` are by the tool's metric name, or by `section: label [unit]` where the file only has labels, which are
+    not unique. `capability` is `9.0`; `ranges` are NVTX cells as the tool wrote them.
+    """
+
+    id: int
+    kernel: str
+    metrics: Mapping[str, ProfiledValue]
+    process: int | None = None
+    device: int | None = None
+    capability: str | None = None
+    grid: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
+    ranges: tuple[str, ...] = ()
+    rules: tuple[ProfilerAdvice, ...] = field(default=())
+
+    def value(self, metric: str) -> float | None:
+        """Return the metric's value in SI; None where it was not collected or is no number."""
+        found = self.metrics.get(metric)
+        return found.value if found else None
+
+
+# One set of metrics over all tools: what each is called by whom, on which chip, and how several launches add up.
+#
+# Names of counters are `unit__what.rollup.submetric`. The base names of each chip are in `metric_support.csv`, made by
+# `scripts/metric_table` from NVIDIA's own tables; names that the tool computes itself (`launch__...`) are on every
+# chip.
 
 SETS = ("core", "all", "traffic")  # 3, 10 and 1 passes on a GH100
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -172,3 +301,103 @@ def advice(name: str, known: Mapping[str, object]) -> str:
         return f"'{base(name)}' is not a metric of ncu; ask for {REPLACED[base(name)]}"
     near = get_close_matches(base(name), list(known), n=3, cutoff=0.6)
     return f"no metric is called '{base(name)}'" + (f"; near it are {', '.join(near)}" if near else "")
+
+
+# Numbers and units as profilers print them, in whatever locale their process had, turned into SI; doubt is an error.
+#
+# `117.344` is a hundred and seventeen nanoseconds in one locale and a thousand times that in another. A table is read
+# only when some number in it shows which one it was, or when nothing in it depends on that.
+
+CURE = "run the profiler with LC_ALL=C"
+# Separators of groups as C libraries write them; `\xa0` and `\x92` are those of a Windows code page, once decoded.
+_SPACE = re.compile("[\u0020\u00a0\u2007\u2009\u202f]|" + r"\\xa0")
+_APOSTROPHE = re.compile("[\u2018\u2019]|" + r"\\x92")
+_LOCALES = tuple((group, mark) for mark in ".," for group in ".,' " if group != mark)
+
+
+def _numbers_of(group: str, mark: str) -> re.Pattern[str]:
+    """Return the pattern of a number in the locale; Indian groups (`1,23,45,678.9`) only come with commas."""
+    inner = r"\d{2,3}" if group == "," else r"\d{3}"
+    grouped = rf"[1-9]\d{{0,2}}({group}{inner})*{group}\d{{3}}".replace(".", r"\.")
+    point = re.escape(mark)
+    return re.compile(rf"-?(\d+({point}\d+)?(e[+-]?\d+)?|{grouped}({point}\d+)?)", re.IGNORECASE | re.ASCII)
+
+
+_PATTERNS = {locale: _numbers_of(*locale) for locale in _LOCALES}
+_NUMERIC = re.compile(r"-?\d[\d .,'\u066b\u066c\u2212\u00b7]*")  # digits of any script
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+             "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
+_BASES = {"s": "s", "second": "s", "byte": "B", "hz": "Hz", "Hz": "Hz"}
+_UNIT = re.compile(rf"(?P<prefix>[KMGT]i(?=byte)|[numkKMGT]?)(?P<base>{'|'.join(_BASES)})(?P<per>/.+)?")
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a number in some locale: `12`, `1,234.5`, `2.508.800`, `1\u202f234,5`, `1e-05`."""
+    return bool(_locales_of(text))
+
+
+def looks_numeric(text: str) -> bool:
+    """Whether the text has only digits and separators, so that a reader expects a number."""
+    return bool(_NUMERIC.fullmatch(_normalised(text)))
+
+
+def decimal_mark(texts: Iterable[str], origin: str) -> str:
+    """`.` or `,`: the decimal mark of the numbers among `texts`, which come from one process and so share it.
+
+    A ResultsError naming `origin` where two numbers contradict each other, or where the mark matters and none shows it.
+    """
+    possible, deciding, doubtful = frozenset(_LOCALES), "", ""
+    for text in texts:
+        locales = _locales_of(text)
+        if not locales or len(locales) == len(_LOCALES):
+            continue
+        if not possible & locales:
+            raise ResultsError(f"{origin}: '{deciding}' and '{text}' cannot come from one locale; {CURE}")
+        if not possible <= locales:
+            possible, deciding = possible & locales, text
+        if not doubtful and ("." in text or "," in text):
+            doubtful = text
+    marks = {mark for _, mark in possible}
+    if doubtful and len(marks) > 1:
+        raise ResultsError(f"{origin}: '{doubtful}' may be a fraction or a thousand times as much, and no other number "
+                           f"of the table decides; {CURE}")  # fmt: skip
+    return "." if "." in marks else ","
+
+
+def _locales_of(text: str) -> frozenset[tuple[str, str]]:
+    """Return the locales, by separator of groups and decimal mark, in which the text is a number."""
+    if text.isascii() and text.isdigit():
+        return frozenset(_LOCALES)
+    if not any(map(str.isdigit, text[:2])):  # a sign and a digit: most cells of a table with words end here
+        return frozenset()
+    text = _normalised(text)
+    return frozenset(locale for locale, pattern in _PATTERNS.items() if pattern.fullmatch(text))
+
+
+def _normalised(text: str) -> str:
+    """Return the text with each kind of space, apostrophe and minus as the ASCII one."""
+    return _APOSTROPHE.sub("'", _SPACE.sub(" ", text)).replace("\u2212", "-")
+
+
+def number(text: str, mark: str = ".") -> float:
+    """Return the number in `text` with the decimal mark `mark`; a ResultsError if it is too large for a float."""
+    other = "," if mark == "." else "."
+    digits = _normalised(text).translate(str.maketrans("", "", f"{other}' "))
+    value = float(digits.replace(mark, "."))
+    if not math.isfinite(value):
+        raise ResultsError(f"{text!r:.40} is larger than any number that a profiler prints")
+    return value
+
+
+def to_si(value: float, unit: str) -> tuple[float, str]:
+    """Return the value in SI and its unit: seconds, bytes, hertz, shares of one; an unknown unit stays as it is."""
+    if unit == "%":
+        return value / 100, "1"
+    found = _UNIT.fullmatch(unit)
+    if not found:
+        return value, unit
+    per = (found["per"] or "").replace("/second", "/s")
+    value *= _PREFIXES[found["prefix"]]
+    if not math.isfinite(value):
+        raise ResultsError(f"a value in {unit} is larger than any number that a profiler prints")
+    return value, _BASES[found["base"]] + per

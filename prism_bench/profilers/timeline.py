@@ -1,14 +1,23 @@
-"""Timelines: work on devices, the host calls that brought it, and named ranges, as arrays, so that millions fit.
+"""Timelines: work on devices, the host calls that enqueued it, named ranges, their file, and checks of their rows."""
 
-Times are nanoseconds on one clock. Work and calls are in the order of their start. They belong together where
-correlation id AND process agree: two processes number their calls alike (`Caller` joins them).
-"""
-
-from collections.abc import Iterable, Sequence
+import json
+import sqlite3
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from prism_bench.errors import ResultsError
+from prism_bench.io.documents import json_text
+
+# Timelines: work on devices, the host calls that brought it, and named ranges, as arrays, so that millions fit.
+#
+# Times are nanoseconds on one clock. Work and calls are in the order of their start. They belong together where
+# correlation id AND process agree: two processes number their calls alike (`Caller` joins them).
 
 KERNEL, COPY, SET, GRAPH = 0, 1, 2, 3
 NO_CALL = -1
@@ -160,3 +169,192 @@ def timeline_of(
               caller.outer()),
         Ranges(**columns(ranges, "start end name process thread")), tuple(names), **facts,
     )  # fmt: skip
+
+
+# Checks of the rows of an SQLite export of nsys before they are read: SQLite puts any value into any column.
+
+LATEST = (1 << 62) - 1  # so that differences of times fit into eight bytes; nanoseconds since 1970 are below 2^61
+LONGEST = 30 * 86_400 * 10**9  # of one piece of work or call, so that sums of them fit as well
+_MOST_BYTES = 1 << 50
+MOST_DEVICES, MOST_THREADS = 128, 1 << 15
+
+
+@dataclass(frozen=True)
+class ColumnRule:
+    """What a column must hold: an SQL condition on it, and the same in words."""
+
+    column: str
+    condition: str
+    words: str
+
+
+def _integer(column: str, least: int, most: int, words: str) -> ColumnRule:
+    name = f'"{column}"'
+    return ColumnRule(column, f"typeof({name}) = 'integer' AND {name} BETWEEN {least} AND {most}", words)
+
+
+def _or_null(rule: ColumnRule) -> ColumnRule:
+    return ColumnRule(rule.column, f'"{rule.column}" IS NULL OR ({rule.condition})', f"{rule.words}, or NULL")
+
+
+_NUMBER = "a whole number"
+_SPAN = (
+    _integer("start", -LATEST, LATEST, "a time in nanoseconds"),
+    _integer("end", -LATEST, LATEST, "a time in nanoseconds"),
+    ColumnRule("end", '"end" >= start', "no time before its start"),
+    ColumnRule("end", f'"end" - start <= {LONGEST}', "a time at most 30 days after its start"),
+)
+_IDS = tuple(_integer(name, -(1 << 63), (1 << 63) - 1, _NUMBER) for name in ("correlationId", "globalPid", "globalTid"))
+_NAME_IDS = ("shortName", "demangledName", "nameId", "textId")
+_NAMES = tuple(_or_null(_integer(name, 0, LATEST, "the id of a name")) for name in _NAME_IDS)
+_RULES = (
+    *_SPAN, *_IDS, *_NAMES, _integer("deviceId", 0, MOST_DEVICES - 1, f"a device from 0 to {MOST_DEVICES - 1}"),
+    _integer("bytes", 0, _MOST_BYTES, "a number of bytes up to 2^50"),
+    ColumnRule("text", "typeof(text) IN ('text', 'null')", "text, or NULL"),
+)  # fmt: skip
+_EVENT = (_integer("eventType", 0, 1 << 31, "a kind of event"),)
+_STRINGS = (
+    _integer("id", 0, LATEST, "a number from 0 on"),
+    ColumnRule("value", "typeof(value) = 'text'", "text"),
+)
+
+
+class Checks:
+    """The tables of one export, by name with their columns, and what is checked of them; errors name the file."""
+
+    def __init__(self, database: sqlite3.Connection, columns: Mapping[str, set[str]], origin: str) -> None:
+        self._database, self._columns, self._origin = database, columns, origin
+
+    def spans(self, table: str, needed: Iterable[str] = (), condition: str = "") -> None:
+        """Check every row of a table of things with a start and an end, and that it has these columns and the `needed`.
+
+        A table without rows needs no columns.
+        """
+        if table not in self._columns or not self._used(table):
+            return
+        self._need(table, ("start", "end", *needed))
+        self._rows(table, [rule for rule in _RULES if rule.column in self._columns[table]], condition)
+
+    def strings(self, wanted: Iterable[str]) -> None:
+        """Check the table of names; it must be there where one of the tables `wanted` refers to names by id."""
+        columns = self._columns.get("StringIds")
+        if columns is None:
+            referring = [table for table in wanted if set(_NAME_IDS) & self._columns.get(table, set())]
+            for table in filter(self._used, referring):
+                raise ResultsError(f"{self._origin}: no table StringIds with the names of {table}; export it again")
+            return
+        if not {"id", "value"} <= columns:
+            raise ResultsError(f"{self._origin}: StringIds has not the columns 'id' and 'value'; export it again")
+        self._rows("StringIds", _STRINGS, "")
+        twice = self._database.execute("SELECT id FROM StringIds GROUP BY id HAVING COUNT(*) > 1 LIMIT 1").fetchone()
+        if twice:
+            raise ResultsError(f"{self._origin}: StringIds has two names of id {twice[0]}; export it again")
+
+    def events(self, table: str) -> None:
+        """Check the kind of every event of the table, and that it has what distinguishes ranges from other events."""
+        if table in self._columns:
+            self._need(table, ("eventType", "start", "end"))
+            self._rows(table, _EVENT, "")
+
+    def _need(self, table: str, needed: Iterable[str]) -> None:
+        missing = [name for name in needed if name not in self._columns[table]]
+        if missing:
+            raise ResultsError(f"{self._origin}: {table} has no column '{missing[0]}'; export it again")
+
+    def _used(self, table: str) -> bool:
+        return self._database.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None
+
+    def _rows(self, table: str, rules: Iterable[ColumnRule], condition: str) -> None:
+        """Raise a ResultsError for the first row that breaks a rule."""
+        rules = list(rules)
+        sound = " AND ".join(f"({rule.condition})" for rule in rules)
+        where = f"{condition} AND" if condition else "WHERE"
+        verdicts = ", ".join(f"({rule.condition})" for rule in rules)
+        values = ", ".join(f'"{rule.column}"' for rule in rules)
+        found = self._database.execute(
+            f'SELECT rowid, {verdicts}, {values} FROM "{table}" {where} COALESCE(NOT ({sound}), 1) LIMIT 1'
+        ).fetchone()
+        if found is None:
+            return
+        row, held, given = found[0], found[1 : 1 + len(rules)], found[1 + len(rules) :]
+        rule, value = next((rule, value) for rule, kept, value in zip(rules, held, given, strict=True) if not kept)
+        shown = "NULL" if value is None else f"{value!r:.40}"
+        raise ResultsError(f"{self._origin}: {table}, row {row}: '{rule.column}' is {shown}, not {rule.words}")
+
+
+# A timeline in one file (NumPy's .npz), so that one process may record it and another read it.
+
+LARGEST = 256_000_000  # bytes of arrays, unpacked: some five million kernels with their calls
+_PARTS = {"work": Work, "calls": Calls, "ranges": Ranges}
+
+
+def save(timeline: Timeline, path: Path) -> None:
+    """Write the timeline to `path`."""
+    arrays = {f"{part}.{name}": column for part in _PARTS for name, column in vars(getattr(timeline, part)).items()}
+    facts = {name: value for name, value in vars(timeline).items() if name not in _PARTS}
+    with path.open("wb") as file:
+        np.savez_compressed(file, facts=json_text(facts), **arrays)
+
+
+def load(path: Path) -> Timeline:
+    """Return the timeline in `path`; a ResultsError where it is none, is damaged, or would take too much memory."""
+    try:
+        _require_size(path)
+        with np.load(path, allow_pickle=False) as found:
+            parts = {part: kind(**_columns(found, part)) for part, kind in _PARTS.items()}
+            facts = json.loads(str(found["facts"]))
+        timeline = Timeline(**parts, **{**facts, "names": tuple(facts["names"]), "notes": tuple(facts["notes"])})
+        _refuse_broken(timeline)
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError) as error:
+        raise ResultsError(f"{path}: not a recorded timeline ({error})") from error
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
+        raise ResultsError(f"{path}: not a recorded timeline ({type(error).__name__}: {error})") from error
+    return timeline
+
+
+def _require_size(path: Path) -> None:
+    """Require that the unpacked file fits: each member declares its size, and NumPy reads no more than that."""
+    with zipfile.ZipFile(path) as packed:
+        size = sum(member.file_size for member in packed.infolist())
+    if size > LARGEST:
+        raise ValueError(f"{size / 1e6:.0f} MB of data; the limit is {LARGEST / 1e6:.0f} MB")
+
+
+def _columns(found: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray]:
+    return {key.removeprefix(f"{part}."): found[key] for key in found if key.startswith(f"{part}.")}
+
+
+def _refuse_broken(timeline: Timeline) -> None:
+    """Raise a ValueError for columns that do not fit together, and for impossible times and places."""
+    _columns_of(timeline.work, bytes=len(timeline.work.transfers))
+    _columns_of(timeline.calls)
+    _columns_of(timeline.ranges)
+    names, calls = len(timeline.names), len(timeline.calls)
+    for part in (timeline.work, timeline.calls, timeline.ranges):
+        _within(part.name, -1, names - 1, "a name")
+        _within(part.start, -LATEST, LATEST, "a start")
+    for part in (timeline.work, timeline.calls):
+        _within(part.length, 0, LONGEST, "a length")
+    _within(timeline.ranges.end - timeline.ranges.start, 0, LONGEST, "a range's length")
+    _within(timeline.work.call, -1, calls - 1, "a call")
+    _within(timeline.work.kind, KERNEL, GRAPH, "a kind of work")
+    _within(timeline.work.device, 0, MOST_DEVICES - 1, "a device")
+    _within(timeline.work.bytes, 0, 1 << 50, "a number of bytes")
+    if not isinstance(timeline.overhead, int) or timeline.overhead < 0:
+        raise ValueError("the overhead is no number of nanoseconds")
+    words = (*timeline.names, *timeline.notes, timeline.source, timeline.tool, timeline.version or "")
+    if not all(isinstance(word, str) for word in words):
+        raise ValueError("a name is no text")
+
+
+def _columns_of(part: Work | Calls | Ranges, **lengths: int) -> None:
+    """Columns of whole numbers, each as long as the first unless `lengths` has another length for it."""
+    for name, column in vars(part).items():
+        wanted = lengths.get(name, len(part))
+        if column.ndim != 1 or column.dtype.kind not in "iub" or len(column) != wanted:
+            raise ValueError(f"column '{name}' is not one of {wanted} whole numbers")
+
+
+def _within(column: np.ndarray, least: int, most: int, words: str) -> None:
+    if len(column) and not (least <= int(column.min()) and int(column.max()) <= most):
+        raise ValueError(f"{words} is outside of {least} to {most}")

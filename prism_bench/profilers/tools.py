@@ -1,15 +1,115 @@
-"""The profilers as programs: where they are, which version, and how they are run: in the C locale, with a limit."""
+"""The profilers and compute-sanitizer as programs: where they are, how they run and how they fail."""
 
 import os
 import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from prism_bench.profilers.failures import MISSING, TIMED_OUT, ProfilerFailed
+from prism_bench.errors import ProfilerError
+
+# What goes wrong with profilers: every failure recognised by its words, with one sentence of cause and one of cure.
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A class of failures: its name, the `pattern` in what the tool printed, the cause, the cure, the exit code."""
+
+    name: str
+    pattern: str
+    cause: str
+    cure: str
+    exit_code: int = 2
+
+
+class ProfilerFailed(ProfilerError):
+    """`failure` is the class of failure."""
+
+    def __init__(self, tool: str, failure: Failure, words: str = "") -> None:
+        said = f" It printed: {words}" if words else ""
+        super().__init__(f"{tool}: {failure.cause} {failure.cure}{said}")
+        self.tool, self.failure, self.exit_code = tool, failure, failure.exit_code
+
+
+# The most telling first: a refused permission also leaves no kernels and an application that may fail.
+FAILURES = (
+    Failure("permission", r"ERR_NVGPUCTRPERM",
+            "the driver gives performance counters to administrators only.",
+            "Run as root, give the container --cap-add=SYS_ADMIN, or load the driver with "
+            "NVreg_RestrictProfilingToAdminUsers=0; the tool 'cupti' needs no such permission."),
+    Failure("library_not_loaded", r"LibraryNotLoaded",
+            "the library that reads counters does not load.",
+            "Some sandboxes (gVisor) close it, and an ncu older than the chip has none: use the tool 'cupti'."),
+    Failure("driver_mismatch", r"driver is not compatible with Nsight|Failed to load Nsight Compute CUDA modules",
+            "this ncu is newer than the driver.",
+            "Use the ncu of the CUDA release that the driver came with."),
+    Failure("counters_busy", r"driver resource was unavailable|Another profiler|another tool .*(profil|collect)",
+            "another tool holds the counters.",
+            "End the other ncu, or pause DCGM's profiling with dcgmi profile --pause."),
+    Failure("device_not_supported", r"Device not supported",
+            "it refuses this device, or the sandbox around it.",
+            "Run it outside the sandbox, with the compute-sanitizer of the driver's CUDA release."),
+    Failure("unknown_metric", r"Failed to find metric|\(!\) n/a",  # the second in a table that is else well
+            "the profiler does not know a requested metric.",
+            "prism_bench/profilers/metric_support.csv lists the metrics of each chip; scripts/metric_table writes it."),
+    Failure("kernel_not_prepared", r"Failed to prepare kernel for profiling",
+            "the profiler cannot run the kernel several times.",
+            "Free device memory, since it saves what the kernel may write, or count one pass with --set traffic."),
+    Failure("application_failed",
+            r"application returned an error code|application terminated before|target application returned",
+            "the profiled program itself failed.",
+            "Run it without the profiler first: 'prism-bench verify'."),
+    Failure("no_kernels",
+            r"No kernels were profiled|requires the --target-processes all|does not contain CUDA|No CUDA kernels",
+            "nothing was profiled: no kernel ran between the marks, or in a child process that was not followed.",
+            "Look whether the case launches anything, and run once without filters."),
+    Failure("qdstrm", r"ConvertGpuTicksToSyncNs|Importer error|Importation (failed|error)",
+            "nsys recorded, but could not turn its recording into a report.",
+            "Convert the .qdstrm with QdstrmImporter of a complete installation, or use the tool 'cupti'."),
+)  # fmt: skip
+
+EMPTY = Failure(
+    "empty_report", "", "the profiler ended well and left no result.",
+    "Its log is next to the report; a report without rows is never taken for nothing launched.", 3,
+)  # fmt: skip
+MISSING = Failure(
+    "not_installed", "", "the tool is not on this machine.",
+    "ncu, nsys and compute-sanitizer come with the CUDA toolkit; --tool cupti needs none of them.",
+)  # fmt: skip
+TIMED_OUT = Failure(
+    "timed_out", "", "it took longer than its limit and was ended.",
+    "Choose fewer cases or a longer --time-limit; clocks are never held, so nothing needs resetting.",
+)  # fmt: skip
+OTHER = Failure(
+    "failed", "", "it failed in a way that is not known here.", "Its output is in the log next to the report.",
+)  # fmt: skip
+
+
+def classify(text: str, status: int, *, produced: bool) -> Failure | None:
+    """Return the failure that output and exit status show; None if the tool ended well and `produced` its result.
+
+    Words that come with a result are warnings: with a result and status 0 nothing failed.
+    """
+    if status == 0 and produced:
+        return None
+    for failure in FAILURES:
+        if re.search(failure.pattern, text, re.IGNORECASE):
+            return failure
+    return EMPTY if status == 0 else OTHER
+
+
+def last_words(text: str, lines: int = 2) -> str:
+    """Return the last lines of a tool's output, its errors first."""
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in said if "==ERROR==" in line or line.startswith("=========") and "rror" in line]
+    return " | ".join((errors or said)[-lines:])[:400]
+
+
+# The profilers as programs: where they are, which version, and how they are run: in the C locale, with a limit.
 
 _VERSION = re.compile(r"(\d{4}\.\d+(?:\.\d+)*)")
 # What CUDA's own installers use; PATH comes first.
@@ -97,3 +197,117 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+# compute-sanitizer: its command line, and its output as findings by case.
+#
+# It shares one pipe with the program. The program prints which case it is in; since the device
+# is idle at both ends of a case, a finding belongs to the case in whose lines it is, unless that case has no such
+# kernel. Where the program is not trusted, the tool writes into another file (`command_to_file`).
+
+CHECKS = ("memcheck", "racecheck", "initcheck", "synccheck")
+BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # what the program prints around a case
+# What is over the limit is dropped without a word, and later kernels of the same process would seem clean.
+_PRINTED = ("--print-limit", "1000000")
+_FEW_PRINTED = ("--print-limit", "100", "--show-backtrace", "no")  # where the first finding is enough
+# Errors of the CUDA API are the program's own affair: it raises them.
+_OWN = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
+# By itself the tool waits 10 s for the program's first CUDA call, which never returns then: a busy host takes longer,
+# and a program that is started ahead calls when it is needed.
+_OF_PROGRAM = ("--target-processes", "application-only", "--launch-timeout", "3600")
+_LINE = re.compile(r"^========= ?(?P<words>.*)$")
+_FINDING = re.compile(
+    r"(Error: |Warning: )?(Invalid __|Uninitialized |Race reported|Potential (RAW|WAR|WAW) hazard|Barrier error|"
+    r"Misaligned|Malloc/Free|Leaked|Stack overflow|Hardware (exception|stack))"
+)
+_REMARK = re.compile(r"(Internal |Fatal |Error|Warning)")  # of the tool about itself, where it is no finding
+_OTHER = re.compile(r"and (Read|Write) access at ")  # the other sides of a race
+_PLACE = re.compile(r"\bat (?:0x[0-9a-f]+ in )?(?P<kernel>[^+]+?)(?:\+0x[0-9a-f]+)?(?: in (?P<source>[^ ]+:\d+))?$")
+_SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d{1,18})\b", re.ASCII)
+
+
+@dataclass(frozen=True)
+class SanitizerFinding:
+    """One thing that a check found: in which case (None where none ran), in which kernel, and where in its source."""
+
+    check: str
+    case: str | None
+    kernel: str
+    message: str
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Result of one run of a check: its findings, which cases it finished, and how many errors it counted.
+
+    `counted` is None if it never reached its summary. `remarks` are errors and warnings of the tool about itself: it
+    may have overlooked something.
+    """
+
+    check: str
+    findings: tuple[SanitizerFinding, ...]
+    cases: tuple[str, ...]
+    counted: int | None
+    remarks: tuple[str, ...] = ()
+
+
+def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
+    """Return the command that runs the program under the check."""
+    return [tool.program, "--tool", check, *_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM, *program]
+
+
+def command_to_file(tool: Tool, check: str, log: Path) -> tuple[str, ...]:
+    """Return the beginning of a command that runs a program under the check, with the tool's own words in `log` alone.
+
+    What the program or a kernel prints cannot be taken for them. Few findings are written, without backtraces.
+    """
+    own = (*_FEW_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM)
+    return (tool.program, "--tool", check, "--log-file", str(log), *own)
+
+
+def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checked:
+    """Return the run's findings; `entries` are the names of the kernels that each case launches."""
+    case, current, found, done, remarks, counted = None, None, [], [], [], None
+    for line in text.splitlines():
+        if line.startswith((BEGIN, END)):
+            case = line.removeprefix(BEGIN) if line.startswith(BEGIN) else case
+            done += [line.removeprefix(END)] if line.startswith(END) else []
+            continue
+        words = _LINE.match(line)
+        said = words["words"].strip() if words else ""
+        summary = _SUMMARY.search(said)
+        counted = int(summary["count"]) if summary else counted
+        if _FINDING.match(said):
+            current = {"message": said, "others": [], "case": case}
+            found.append(current)
+        elif current and _OTHER.match(said):
+            current["others"].append(said)
+        elif current and "kernel" not in current and (place := _PLACE.search(said)):
+            current |= {"kernel": place["kernel"].strip(), "source": _file(place["source"])}
+        elif _REMARK.match(said):
+            remarks.append(said)
+    findings = tuple(_finding(check, one, done, entries) for one in found)
+    return Checked(check, findings, tuple(done), counted, tuple(remarks))
+
+
+def _file(source: str) -> str:
+    """`softmax.cu:12` of a path that only this machine has."""
+    return source and source.rsplit("/", 1)[-1]
+
+
+def _finding(
+    check: str, one: Mapping[str, Any], done: Sequence[str], entries: Mapping[str, Sequence[str]]
+) -> SanitizerFinding:
+    """Return the finding, in the case in whose lines it is, or in the last one that has such a kernel."""
+    kernel = one.get("kernel", "")
+    place = _PLACE.search(one["message"])
+    kernel = kernel or (place["kernel"].strip() if place else "")
+    source = one.get("source") or (_file(place["source"]) if place else None)
+    words = kernel.replace("(anonymous namespace)::", "").split("(")[0].split("<")[0].split()
+    name = words[-1] if words else ""
+    has = lambda case: any(entry.split("<")[0] == name for entry in entries.get(case, ()))  # noqa: E731
+    case = one["case"]
+    if name and case is not None and not has(case):
+        case = next((earlier for earlier in reversed(done) if has(earlier)), case)
+    return SanitizerFinding(check, case, kernel, " ".join([one["message"], *one["others"]]), source)

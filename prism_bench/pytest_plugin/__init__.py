@@ -78,7 +78,7 @@ class Prism:
         """
         __tracebackhide__ = True
         from prism_bench.errors import UsageError
-        from prism_bench.pytest_plugin.timed_test import TimedTest
+        from prism_bench.pytest_plugin.outcome import TimedTest
 
         name = f"{self.case} {len(self.results) + 1}" if self.results else self.case
         try:
@@ -121,8 +121,7 @@ def prism(request: pytest.FixtureRequest) -> Prism:
 def _opened(config: pytest.Config) -> "Journal":
     """Return the session's journal, opened on first use."""
     if _JOURNAL not in config.stash:
-        from prism_bench.pytest_plugin.journal import Journal
-        from prism_bench.pytest_plugin.settings import settings_of
+        from prism_bench.pytest_plugin.journal import Journal, settings_of
 
         config.stash[_JOURNAL] = Journal(settings_of(config))
     return config.stash[_JOURNAL]

@@ -1,14 +1,175 @@
-"""Forecast of a run: how long it will take, from what an earlier run of the same cases on such a machine took."""
+"""Forecast of a run: the seconds that each case takes, by an earlier run or by an estimate."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from prism_bench.record.run_record import RunRecord
-from prism_bench.run.case_costs import CaseCosts, recorded_costs, rough_costs
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.run.measuring import COMPILING, TIMED, UNTIMED
 from prism_bench.run.settings import Settings
 from prism_bench.spec.case import Case
+
+# Costs of cases: how many seconds of a run each of them takes, by an earlier record or by the criteria alone.
+
+# Most series are precise before their time is over: a run of 745 cases on an H200 (2026-11-22) took, all in all, this
+# share of the limits of its cold and hot times.
+LIMIT_SHARE = 0.6
+_PEER = "peer:"
+
+
+@dataclass(frozen=True)
+class CaseCosts:
+    """Seconds by case: `untimed` to verify it, `timed` in each process that times it; `edges` to verify a kernel's.
+
+    `labels` are those of the cases. `compiling` is that of the whole run, which had so many `jobs`, `start` that of
+    each process of a job. Verification in several processes side by side takes `shared` of the sum of their seconds.
+    """
+
+    edges: Mapping[str, float]
+    untimed: Mapping[str, float]
+    timed: Mapping[str, float]
+    labels: Mapping[str, str]
+    compiling: float = 0.0
+    jobs: int = 1
+    start: float = 0.0
+    shared: float = 1.0
+
+    def verifying(self, cases: Iterable[Case]) -> float:
+        """Return the seconds that verification of the cases takes in one process."""
+        return sum(self._of(self.untimed, case) for case in cases)
+
+    def timing(self, cases: Iterable[Case]) -> float:
+        """Return the seconds that one process needs to time the cases."""
+        return self.start + sum(self._of(self.timed, case) for case in cases)
+
+    def verifying_edges(self, kernels: Iterable[str]) -> float:
+        """Return the seconds of the kernels' edges in one process; an unknown kernel counts as the mean of all."""
+        mean = _mean(self.edges.values())
+        return sum(self.edges.get(kernel, mean) for kernel in kernels)
+
+    def by_case(self, cases: Iterable[Case], processes: int) -> dict[str, float]:
+        """Return by name the seconds of each case in so many processes; the edges of a kernel count to its first."""
+        found: dict[str, float] = {}
+        kernels: set[str] = set()
+        for case in cases:
+            edges = 0.0 if case.kernel in kernels else self.verifying_edges([case.kernel])
+            kernels.add(case.kernel)
+            untimed = edges + self._of(self.untimed, case)
+            found[case.name] = self.shared * untimed + processes * self._of(self.timed, case)
+        return found
+
+    def _of(self, table: Mapping[str, float], case: Case) -> float:
+        """Return the case's seconds; an unknown one counts as the mean of its label, else of all."""
+        if case.name in table:
+            return table[case.name]
+        alike = [seconds for name, seconds in table.items() if self.labels[name] == case.label]
+        return _mean(alike or table.values())
+
+
+def recorded_costs(record: RunRecord, peers: bool) -> CaseCosts:
+    """Return what the record's cases took, with or without its peers.
+
+    A record without `spent` gives its duration, spread evenly over all that it verified and measured. In a record of
+    several parts, a ceiling benchmark that all of them measured costs what it took one of them.
+    """
+    processes = max(1, int(record.protocol.get("processes") or 1))
+    kept = any(case.spent for case in record.cases)
+    ledger = _Spent() if kept else _Spread(record.duration / max(1, sum(map(_counted, record.cases))))
+    times = {case.name: _times(record, case) for case in record.cases}
+    timed = [case for case in record.cases if not case.is_edge]
+    costs = CaseCosts(
+        edges=_by_kernel((case, ledger.untimed(case) / times[case.name]) for case in record.cases if case.is_edge),
+        untimed={case.name: ledger.untimed(case) / times[case.name] for case in timed},
+        timed={case.name: ledger.timed(case, peers) / processes / times[case.name] for case in timed},
+        labels={case.name: case.label for case in timed},
+    )
+    return _with_stages(costs, record, processes) if record.spent else costs
+
+
+def _times(record: RunRecord, case: CaseResult) -> int:
+    """Return how many parts of the record measured the case."""
+    return max(1, len(record.parts)) if case.ceiling and case.board is None else 1
+
+
+def rough_costs(cases: Sequence[Case], settings: Settings, backend: str) -> CaseCosts:
+    """Return a rough estimate: a share of the criteria's limits for every metric of the kernels and their peers."""
+    metrics = ("cold_time", "hot_time") if backend == "cuda" else ("wall_time",)
+    timed: dict[str, float] = {}
+    for case in cases:
+        peers = [f"{_PEER}{name}" for name in case.spec.peers] if settings.peers and backend == "cuda" else []
+        limits = [settings.criterion(metric, subject).seconds for metric in metrics for subject in ("kernel", *peers)]
+        timed[case.name] = LIMIT_SHARE * sum(limits)
+    return CaseCosts({}, {}, timed, {case.name: case.label for case in cases})
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """Reads the seconds that a record keeps by case and phase."""
+
+    def untimed(self, case: CaseResult) -> float:
+        return case.spent.get(UNTIMED, 0.0)
+
+    def timed(self, case: CaseResult, peers: bool) -> float:
+        return sum(s for name, s in case.spent.items() if name != UNTIMED and (peers or not name.startswith("peer")))
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Spreads the duration of a record over the outputs that it verified and the series that it measured."""
+
+    unit: float  # seconds of one output or series
+
+    def untimed(self, case: CaseResult) -> float:
+        return self.unit * len(case.verification)
+
+    def timed(self, case: CaseResult, peers: bool) -> float:
+        return self.unit * _series(case, peers)
+
+
+def _counted(case: CaseResult) -> int:
+    return len(case.verification) + _series(case, peers=True)
+
+
+def _series(case: CaseResult, peers: bool) -> int:
+    """Return how many series of samples the case has; the host's launch cost comes with another one."""
+    counted = [one for one in case.measurements if one.metric != "launch_time"]
+    return sum(len(one.processes) for one in counted if peers or not one.subject.startswith(_PEER))
+
+
+def _with_stages(costs: CaseCosts, record: RunRecord, processes: int) -> CaseCosts:
+    """Return the costs with what the stages of the record took next to its cases; each job has its own processes."""
+    jobs = _jobs(record, processes)
+    side_by_side = sum(case.spent.get(UNTIMED, 0.0) for case in record.cases)
+    one_by_one = sum(_Spent().timed(case, True) for case in record.cases)
+    return replace(
+        costs,
+        compiling=record.spent.get(COMPILING, 0.0),
+        jobs=jobs,
+        start=max(0.0, record.spent.get(TIMED, 0.0) - one_by_one) / processes / jobs,
+        shared=record.spent.get(UNTIMED, 0.0) / side_by_side if side_by_side else 1.0,
+    )
+
+
+def _jobs(record: RunRecord, processes: int) -> int:
+    """Return in how many jobs the boards of a fleet measured the record: every process on a GPU left its readings."""
+    return max(1, len(record.parts), len(record.monitor) // processes)
+
+
+def _by_kernel(seconds: Iterable[tuple[CaseResult, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for case, one in seconds:
+        kernel = f"{case.kernel}:{case.variant}" if case.variant else case.kernel
+        total[kernel] = total.get(kernel, 0.0) + one
+    return total
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0
+
+
+# Forecast of a run: how long it will take, from what an earlier run of the same cases on such a machine took.
 
 ENOUGH = 0.5  # of the cases must be in a record that a forecast is made from
 MOST_READ = 5  # records that are looked at, the newest first

@@ -12,10 +12,10 @@ from contextlib import suppress
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.cuda.peers.library_state import import_ahead
 from prism_bench.catalogue import discover
-from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers import end_with
 from prism_bench.run.measuring import is_sticky
-from prism_bench.run.orders import MeasuringOrder
-from prism_bench.run.peers_ahead import task_parts
+from prism_bench.run.pool import MeasuringOrder
+from prism_bench.run.precompile import task_parts
 from prism_bench.run.worker import private_output
 from prism_bench.spec.case import Case
 

@@ -10,18 +10,22 @@ from prism_bench.monitor import Blind, Sampler
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, JsonTable, Status
 from prism_bench.run.measuring import (
+    CPU,
+    KERNEL,
     OUT_OF_MEMORY,
+    VERIFYING,
+    DeviceWatcher,
     is_sticky,
     lacks_memory,
     measure_cpu,
     measure_kernel,
+    phase,
+    running,
 )
 from prism_bench.run.peers import PeerPlan, PeerResults, PeerSpoiled, measure_peers
 from prism_bench.run.settings import Settings
-from prism_bench.run.stopwatch import CPU, KERNEL, VERIFYING, phase, running
 from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
 from prism_bench.run.verification import Entry, KnownReference, complaint, passed, verify, verify_prepared
-from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.spec.case import Case
 
 

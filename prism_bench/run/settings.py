@@ -1,13 +1,29 @@
-"""Settings of a run: everything that a series of results must share to be compared."""
+"""Settings of a run, what its record says of the machine, and the ceiling benchmarks that it includes."""
 
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from prism_bench.catalogue import Catalogue
+from prism_bench.io import project
+from prism_bench.io.files import default_folder
 from prism_bench.measure import Criterion
+from prism_bench.measure.plausibility import is_bandwidth, measured_limits, peaks_of
 from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
+from prism_bench.record import identity
+from prism_bench.record.identity import boards_in
+from prism_bench.record.measurement import Measurement, merged
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.case import Case
 from prism_bench.spec.metric import STAND_INS
+from prism_bench.spec.peer import PeerFacts
+
+# Settings of a run: everything that a series of results must share to be compared.
 
 KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
 _LATER = (
@@ -133,3 +149,217 @@ def from_plain(plain: dict[str, Any]) -> Settings:
     criteria = {metric: Criterion(**values) for metric, values in plain["criteria"].items()}
     lists = {key: tuple(plain[key]) for key in _TUPLES if key in plain}
     return Settings(**{**plain, **lists, "criteria": criteria})
+
+
+# Builder of run records: every kind of run gets machine, software, commit, catalogue and times from here.
+
+NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge
+
+BUILT_IN = "built-in"  # the name of this package's catalogue in records
+
+
+class RunSpan(NamedTuple):
+    """When a run started, the seconds that it has taken, and whether it measured everything it should."""
+
+    started: datetime
+    seconds: float
+    complete: bool
+
+
+@dataclass(frozen=True)
+class RunClock:
+    """The clock of a run, which starts when it is made."""
+
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    counter: float = field(default_factory=lambda: time.perf_counter())
+
+    def span(self, complete: bool) -> RunSpan:
+        """Return the time from the start until now."""
+        return RunSpan(self.started, time.perf_counter() - self.counter, complete)
+
+
+@dataclass(frozen=True)
+class RecordBuilder:
+    """Builds the records of a run on one catalogue and backend; `facts` are the backend's facts of the device."""
+
+    catalogue: Catalogue
+    backend: str
+    facts: Mapping[str, Any]
+
+    def build(
+        self, span: RunSpan, cases: Iterable[CaseResult], *, protocol: Mapping[str, Any],
+        monitor: Iterable[dict[str, Any]] = (), spent: Mapping[str, float] | None = None,
+    ) -> RunRecord:  # fmt: skip
+        """Return the record of what was measured within `span`."""
+        commit, dirty = identity.commit_of(self.catalogue.folder)
+        return RunRecord(
+            created=identity.timestamp(span.started),
+            backend=self.backend,
+            machine=identity.machine(self.facts),
+            software=identity.software(self.facts.get("software", {})),
+            protocol=dict(protocol),
+            cases=tuple(cases),
+            commit=commit,
+            dirty=dirty,
+            catalogue=catalogue_name(self.catalogue.folder),
+            complete=span.complete,
+            duration=round(span.seconds, 1),
+            monitor=tuple(monitor),
+            spent=dict(spent or {}),
+            boards=boards_in(self.facts),
+            committed=identity.committed_at(self.catalogue.folder, commit),
+        )
+
+    def written_bytes(self, cases: Iterable[CaseResult]) -> dict[str, int]:
+        """Return the bytes that each timed case writes, by name."""
+        known = {case.name: self.catalogue.anywhere(case.name) for case in cases if case.measurements}
+        return {name: sum(one.sizes.nbytes(array.name) for array in one.spec.outputs) for name, one in known.items()}
+
+
+def catalogue_name(folder: Path) -> str:
+    """Return the name of a catalogue in records: `built-in`, or its folder; of a project as it is configured."""
+    if folder == default_folder():
+        return BUILT_IN
+    configuration = project.current()
+    return str(configuration.keys.catalogue if configuration and configuration.has(folder) else folder)
+
+
+def record_order(case: CaseResult) -> tuple[str, ...]:
+    """Return the sort key of a case in a record: family, kernel, variant and label, whatever was measured first."""
+    return case.family, case.kernel, case.variant or "", case.label, case.name
+
+
+def combined(results: Sequence[CaseResult]) -> CaseResult:
+    """Return one result of a case: the first process's facts, the samples of all, the status of the first failure.
+
+    A peer that has no time in one of the processes has none, and a note where its facts differ between them.
+    """
+    bad = next((result for result in results if result.status != "ok"), None)
+    lost = dict(cell for result in reversed(results) for cell in _without_time(result).items())
+    notes = fact_notes([result.peers for result in results])
+    groups: dict[tuple[str, str], list[Measurement]] = {}
+    for measurement in (one for result in results for one in result.measurements):
+        if measurement.subject not in lost:
+            groups.setdefault((measurement.metric, measurement.subject), []).append(measurement)
+    measurements = [*(merged(parts) for parts in groups.values()), *lost.values()]
+    noted = [replace(one, notes=(*one.notes, *notes.get(one.subject, ()))) for one in measurements]
+    status, reason = (bad.status, bad.reason) if bad else ("ok", None)
+    return replace(
+        results[0], measurements=() if bad else tuple(noted), status=status, reason=reason,
+        peers=merged_facts([result.peers for result in results]),
+        spent=seconds_of(result.spent for result in results),
+    )  # fmt: skip
+
+
+def _without_time(result: CaseResult) -> dict[str, Measurement]:
+    """Return by subject the empty cell of each peer that has no time in any metric."""
+    timed = {one.subject for one in result.measurements if one.samples}
+    peers = [one for one in result.measurements if one.subject.startswith("peer:") and one.subject not in timed]
+    return {one.subject: one for one in reversed(peers)}
+
+
+def merged_facts(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, PeerFacts]:
+    """Return what all processes know of each peer; the first one's word counts where they differ."""
+    facts: dict[str, PeerFacts] = {}
+    for table in tables:
+        for name, known in table.items():
+            facts[name] = {**known, **facts.get(name, {})}
+    return facts
+
+
+def fact_notes(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, list[str]]:
+    """Return by subject the notes on peers whose launches or version differ between the processes."""
+    notes: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for table in tables for name in table):
+        for fact in ("launches", "version"):
+            known: list[object] = [table.get(name, {}).get(fact) for table in tables]
+            values = list(dict.fromkeys(str(value) for value in known if value is not None))
+            if len(values) > 1:
+                notes.setdefault(f"peer:{name}", []).append(f"its processes differ in {fact}: {' and '.join(values)}")
+    return notes
+
+
+def seconds_of(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sum of tables of seconds by name."""
+    total: dict[str, float] = {}
+    for table in tables:
+        for name, seconds in table.items():
+            total[name] = round(total.get(name, 0.0) + seconds, 4)
+    return total
+
+
+# Ceiling benchmarks of a run: the kernels that measure the machine itself.
+
+
+def with_ceilings(catalogue: Catalogue, backend: str, cases: Iterable[Case]) -> list[Case]:
+    """Return every case that a timed run measures, each once: on a device the ceiling benchmarks come first."""
+    return list(dict.fromkeys([*(ceiling_cases(catalogue) if backend == "cuda" else ()), *cases]))
+
+
+def ceiling_cases(catalogue: Catalogue) -> list[Case]:
+    """Return the kernels that measure the machine: launch overhead, ceilings, and the proof that caches were cold.
+
+    Each at its smallest and largest workload; those of memory at every one, since which size and pattern is quickest
+    differs from device to device. Of other patterns only reads have the smallest: in the cache they too prove it cold.
+    """
+    ceilings = [case for case in catalogue.cases() if case.spec.ceiling]
+    kernels = [case for case in ceilings if not case.variant]
+    smallest = {case.kernel: case for case in reversed(kernels)}
+    largest = {case.kernel: case for case in kernels}
+    of_memory = [
+        case
+        for case in ceilings
+        if is_bandwidth(case.spec.ceiling or "")
+        and not (case.variant and case.label == "S0" and case.spec.ceiling != "read_bandwidth")
+    ]
+    return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))
+
+
+def anchor_cases(catalogue: Catalogue, earlier: Iterable[RunRecord]) -> list[Case]:
+    """Return those ceiling benchmarks that every board of a fleet measures, so that its own limits are known.
+
+    They are the quickest of each kind in the newest of the `earlier` records of such boards that has the kind, and
+    those that prove caches cold. Of a kind that no record has they are all.
+    """
+    ceilings, chosen = ceiling_cases(catalogue), set[str]()
+    kinds = {case.spec.ceiling for case in ceilings}
+    for record in earlier:
+        quickest = _quickest(record)
+        found = [case for case in ceilings if case.spec.ceiling in kinds and case.name in quickest]
+        chosen |= {case.name for case in found}
+        kinds -= {case.spec.ceiling for case in found}
+        if not kinds:
+            break
+    return [case for case in ceilings if case.name in chosen or case.spec.ceiling in kinds or _proves_cold(case)]
+
+
+def _proves_cold(case: Case) -> bool:
+    return case.label == "S0" and case.spec.ceiling == "read_bandwidth"
+
+
+def _quickest(record: RunRecord) -> set[str]:
+    """Return the names of the cases behind the limits of the board that measured most ceiling benchmarks."""
+    measured = [case for case in record.cases if case.ceiling and case.measurements]
+    counts = Counter(board for case in measured for board in _boards(record, case))
+    own = measured
+    if counts:
+        board = max(counts, key=lambda one: counts[one])
+        own = [_on_board(case, board) for case in measured if board in _boards(record, case)]
+    limits = measured_limits(own, record.machine.get("l2_bytes", 0), peaks_of(record.machine))
+    return set(limits.sources.values())
+
+
+def _boards(record: RunRecord, case: CaseResult) -> Sequence[str]:
+    """Return the boards that measured the case, each once; none where they are not known."""
+    several = dict.fromkeys(board for one in case.measurements for board in one.boards)
+    return list(several) or list(filter(None, [record.board_of(case)]))
+
+
+def _on_board(case: CaseResult, board: str) -> CaseResult:
+    """Return the case with the processes that ran on one board."""
+    measured: list[Measurement] = []
+    for one in case.measurements:
+        places = [place for place, own in enumerate(one.boards) if own == board]
+        own = tuple(one.processes[place] for place in places)
+        measured.append(replace(one, processes=own) if one.boards else one)
+    return replace(case, board=None, measurements=tuple(measured))

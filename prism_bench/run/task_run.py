@@ -6,14 +6,11 @@ from typing import Any
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io import interrupts
-from prism_bench.io.workers.events import WorkerEvent
-from prism_bench.io.workers.handle import WorkerEnvironment
-from prism_bench.io.workers.process import WorkerDied
+from prism_bench.io import files
+from prism_bench.io.workers import WorkerDied, WorkerEnvironment, WorkerEvent
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.run.driver import Progress, TaskDriver, rounds
-from prism_bench.run.orders import TaskOrder
-from prism_bench.run.record_builder import RunClock, RunSpan, combined
+from prism_bench.run.pool import Progress, TaskDriver, TaskOrder, rounds
+from prism_bench.run.settings import RunClock, RunSpan, combined
 
 FAMILY = "pipelines"  # of a plan that names no other
 PROTOCOL = 1
@@ -139,7 +136,7 @@ def measure_sides(
 
     complete, end = True, None if plan.limit is None else clock.counter + plan.limit
     try:
-        with interrupts.allowed():
+        with files.allowed():
             for _ in rounds(drivers, range(plan.rounds), _SideDriver.turn, end):
                 keep(records(complete=False))
     except KeyboardInterrupt:

@@ -13,11 +13,10 @@ from typing import Any, Protocol
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.events import WorkerEvent
+from prism_bench.io.workers import WorkerEvent, end_with
 from prism_bench.record.run_record import CaseResult, encode_case
-from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.orders import TaskOrder
+from prism_bench.run.pool import TaskOrder
+from prism_bench.run.precompile import compile_ahead
 from prism_bench.run.settings import PROTOCOL
 from prism_bench.run.worker import private_output
 from prism_bench.spec.case import Case

@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.backends.guard import OutputGuard, StrayElement
+from prism_bench.backends.base import OutputGuard, StrayElement
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.record.measurement import Sample
 from prism_bench.run.verification import Entry, compare_outputs

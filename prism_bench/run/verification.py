@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.backends.element_words import unwritten_words
+from prism_bench.backends.emulator import unwritten_words
 from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case
 from prism_bench.spec.correctness import Allowance

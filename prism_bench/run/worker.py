@@ -21,13 +21,12 @@ from prism_bench.backends.cuda.device import open_cupy
 from prism_bench.backends.cuda.peers.library_state import import_ahead
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.io.documents import json_line
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.events import WorkerEvent
+from prism_bench.io.workers import WorkerEvent, end_with
 from prism_bench.monitor import watched
 from prism_bench.record.run_record import encode_case
-from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import PeerSpoiled
+from prism_bench.run.pool import MeasuringOrder
+from prism_bench.run.precompile import compile_ahead
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import PROTOCOL, from_plain
 from prism_bench.spec.case import Case, Device

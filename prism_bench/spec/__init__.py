@@ -26,8 +26,7 @@ if TYPE_CHECKING:
         whole,
     )
     from prism_bench.spec.peer import LIBRARIES, Peer
-    from prism_bench.spec.precision import PRECISIONS, widened
-    from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance
+    from prism_bench.spec.tolerance import PRECISIONS, UNIT_ROUNDOFF, Tolerance, widened
 
 _HOMES = {
     "spec.arguments": ("Array",),
@@ -37,8 +36,7 @@ _HOMES = {
         "positive", "real", "whole",
     ),
     "spec.peer": ("LIBRARIES", "Peer"),
-    "spec.precision": ("PRECISIONS", "widened"),
-    "spec.tolerance": ("UNIT_ROUNDOFF", "Tolerance"),
+    "spec.tolerance": ("PRECISIONS", "UNIT_ROUNDOFF", "Tolerance", "widened"),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from prism_bench import display
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.spec import byname
+from prism_bench.spec import arguments
 from prism_bench.spec.correctness import Correctness
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import CUDA, Array, Golden, KernelSpec, Launch, Requirement, Rule, Zero
@@ -54,7 +54,7 @@ class CaseSizes:
     def bytes_moved(self) -> int:
         """Compulsory bytes: each input read once, each output written once, unless the spec has `bytes_moved`."""
         if self.spec.bytes_moved:
-            return int(byname.call(self.spec.bytes_moved, self.axes, f"{self.spec.name}: bytes_moved"))
+            return int(arguments.call(self.spec.bytes_moved, self.axes, f"{self.spec.name}: bytes_moved"))
         return sum(self.nbytes(array.name) * (array.reads + array.writes) for array in self.spec.arrays)
 
     @property
@@ -62,7 +62,7 @@ class CaseSizes:
         """Floating-point operations, an FMA counting two; None if the spec has none."""
         if not self.spec.flops:
             return None
-        return int(byname.call(self.spec.flops, self.axes, f"{self.spec.name}: flops"))
+        return int(arguments.call(self.spec.flops, self.axes, f"{self.spec.name}: flops"))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class HostPlan:
 
     def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
         """Return the launches and zero fills on `device`, in order."""
-        plan: object = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
+        plan: object = arguments.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
         returned: list[object] = [*plan] if isinstance(plan, tuple | list) else [plan]
         steps = tuple(step for step in returned if isinstance(step, Launch | Zero))
         others = [step for step in returned if not isinstance(step, Launch | Zero)]
@@ -97,7 +97,7 @@ class HostPlan:
             raise SpecError(f"{self.case}: a launch in CUDA C++ needs the threads of a block: Launch(grid, block)")
         if others:
             raise SpecError(f"{self.case}: launch returned {others[0]!r:.60}, which is no Launch and no Zero "
-                            f"({byname.defined_at(self.spec.launch)})")  # fmt: skip
+                            f"({arguments.defined_at(self.spec.launch)})")  # fmt: skip
         return steps
 
     def instances(self, device: Device) -> tuple[Instance, ...]:
@@ -130,7 +130,7 @@ class HostPlan:
     def requirement(self) -> Requirement | None:
         """Instructions of one compute capability that the case uses, or None."""
         needed = self.spec.requires
-        return byname.call(needed, self.axes, f"{self.spec.name}: requires") if callable(needed) else needed
+        return arguments.call(needed, self.axes, f"{self.spec.name}: requires") if callable(needed) else needed
 
     def refusal(self, device: Device) -> str | None:
         """Return why `device` cannot run the case, or None."""
@@ -176,7 +176,7 @@ class Case:
 
     def __post_init__(self) -> None:
         for rule in self.spec.rules:
-            if not byname.call(rule.holds, self.axes, f"{self.spec.name}: rule '{rule.text}'"):
+            if not arguments.call(rule.holds, self.axes, f"{self.spec.name}: rule '{rule.text}'"):
                 raise SpecError(f"{self.name}: needs {rule.text}")
 
     def __hash__(self) -> int:
@@ -217,7 +217,7 @@ class Case:
         if self.spec.tune:
             axes = {**self.spec.tune.defaults(axes, self.spec.name), **axes, **self.choice}
         for name, function in self.spec.derived.items():
-            axes[name] = byname.call(function, axes, f"{self.spec.name}: derived '{name}'")
+            axes[name] = arguments.call(function, axes, f"{self.spec.name}: derived '{name}'")
         return axes
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prism_bench.errors import SpecError
-from prism_bench.spec import byname
+from prism_bench.spec import arguments
 from prism_bench.spec.arguments import Array, FilledArray
 from prism_bench.spec.inputs import AnyArray, ArrayModule, Fill, InputArray, draw, given
 from prism_bench.spec.kernel import Golden, KernelSpec
@@ -78,7 +78,7 @@ class Correctness:
     @np.errstate(all="ignore")  # edges and golden data hold infinities and NaN on purpose
     def reference_outputs(self, offered: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reference's outputs by name, shaped as the kernel's; `offered` is what `offered()` returned."""
-        result = byname.call(self.spec.reference, offered, f"{self.spec.name}: reference")
+        result = arguments.call(self.spec.reference, offered, f"{self.spec.name}: reference")
         results: list[Any] = [*result] if isinstance(result, tuple) else [result]
         if len(results) != len(self.spec.outputs):
             raise SpecError(
@@ -97,14 +97,14 @@ class Correctness:
             return Allowance(tolerance, tolerance.terms, None)
         offered = self.offered(arrays, xp, special)
         where = f"{self.spec.name}: tolerance of {output}"
-        terms = byname.call(tolerance.terms, offered, where) if callable(tolerance.terms) else tolerance.terms
-        magnitude = byname.call(tolerance.magnitude, offered, where) if tolerance.magnitude else None
+        terms = arguments.call(tolerance.terms, offered, where) if callable(tolerance.terms) else tolerance.terms
+        magnitude = arguments.call(tolerance.magnitude, offered, where) if tolerance.magnitude else None
         lost = tolerance.underflows
-        lost = byname.call(lost, offered, where) if callable(lost) else lost
+        lost = arguments.call(lost, offered, where) if callable(lost) else lost
         if lost:  # in units of `terms`, as the magnitude is
             smallest = underflow(np.dtype(self.spec.array(output).dtype))
             magnitude = (0.0 if magnitude is None else magnitude) + lost * smallest / terms
-        depth = byname.call(tolerance.depth, offered, where) if tolerance.depth else 0.0
+        depth = arguments.call(tolerance.depth, offered, where) if tolerance.depth else 0.0
         if depth and (self.fills or self.golden):  # their terms are not independent: what they lose adds up
             depth = 1.0
         return Allowance(tolerance, terms, magnitude, depth)
@@ -123,7 +123,7 @@ class Correctness:
         """Return the elements that the indices of `output` select, and those that they should select."""
         among = self.tolerance_of(output).among
         assert among is not None, f"{output} has no indices"
-        values = byname.call(among, self.offered(arrays, xp, None), f"{self.spec.name}: tolerance of {output}")
+        values = arguments.call(among, self.offered(arrays, xp, None), f"{self.spec.name}: tolerance of {output}")
         return selected(actual, expected, values, xp)
 
     @np.errstate(all="ignore")
@@ -143,7 +143,7 @@ class Correctness:
         """Return the golden values of `array`, in its shape."""
         value: Any
         value, shape = data[array.name], array.extents(self.axes)
-        value = byname.call(value, self.axes, f"{self.case}: golden {array.name}") if callable(value) else value
+        value = arguments.call(value, self.axes, f"{self.case}: golden {array.name}") if callable(value) else value
         try:
             return np.broadcast_to(np.asarray(value), shape)
         except ValueError:
@@ -163,7 +163,7 @@ class Correctness:
             array = None
         if array is None or array.dtype.kind not in "biufc":
             raise SpecError(f"{self.case}: reference returned {type(value).__name__} for {output.name}, not numbers "
-                            f"({byname.defined_at(self.spec.reference)})")  # fmt: skip
+                            f"({arguments.defined_at(self.spec.reference)})")  # fmt: skip
         return array
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from prism_bench.errors import SpecError, unknown
-from prism_bench.spec import byname
+from prism_bench.spec import arguments as byname
 from prism_bench.spec.arguments import Array, FilledArray, In, InOut, Out, Scalar, Scratch, Size
 from prism_bench.spec.launch import Launch, LaunchCard, Requirement, TensorMap, Zero
 from prism_bench.spec.metric import Budget

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 
 from prism_bench.errors import SpecError
 from prism_bench.io.installation import pip_install
-from prism_bench.spec import byname
+from prism_bench.spec import arguments
 
 ArrayPackage = Literal["torch", "cupy", "jax"]
 
@@ -135,7 +135,7 @@ class Peer:
     @property
     def library(self) -> Library:
         """The one library that the call asks for; a SpecError if it asks for none or several."""
-        asked = [name for name in byname.wanted(self.call) if name in LIBRARIES]
+        asked = [name for name in arguments.wanted(self.call) if name in LIBRARIES]
         if len(asked) != 1:
             raise SpecError(f"a peer asks for one of {', '.join(LIBRARIES)}, not for {' and '.join(asked) or 'none'}")
         return LIBRARIES[asked[0]]
@@ -193,14 +193,14 @@ class KernelCall:
     @property
     def library(self) -> Library:
         """The library that the function asks for, CuPy without one; a SpecError where it asks for several."""
-        asked = [name for name in byname.wanted(self.function) if name in LIBRARIES]
+        asked = [name for name in arguments.wanted(self.function) if name in LIBRARIES]
         if len(asked) > 1:
             raise SpecError(f"a callable asks for one library, not for {' and '.join(asked)}")
         return LIBRARIES[asked[0] if asked else "cupy"]
 
     def returned(self, outputs: Iterable[str]) -> tuple[str, ...]:
         """Return the names of the outputs that the function does not ask for."""
-        asked = byname.wanted(self.function)
+        asked = arguments.wanted(self.function)
         return tuple(name for name in outputs if name not in asked)
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, NoReturn
 
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.spec import byname
+from prism_bench.spec import arguments as byname
 from prism_bench.spec.arguments import Array, Scalar, Scratch
 from prism_bench.spec.inputs import Fill
 

@@ -1,19 +1,88 @@
-"""Bisection of a history: measure nodes against the first one until the commit that changed a case's time is known.
-
-The state is written after every measurement, so that an interrupted search goes on where it ended.
-"""
+"""Bisection of a history: commits folded by machine code, measured until the slow one is known."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from math import fsum
 from pathlib import Path
 
 from prism_bench.analysis.bisection import Observation, Posterior, next_node, posterior
-from prism_bench.analysis.compare.estimate import OUTGROWN, Spread
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.analysis.compare.estimate import OUTGROWN, Spread, medians
+from prism_bench.analysis.peers import clock_of
+from prism_bench.catalogue import Catalogue, discover
+from prism_bench.compilation.listing import CodeDifference, code_differences
+from prism_bench.errors import PrismBenchError, ResultsError, UsageError
 from prism_bench.io.files import Schema
-from prism_bench.workflows.history_nodes import HistoryNode
+from prism_bench.io.workers import usable_cores
+from prism_bench.measure.plausibility import valid
+from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.case import Case
+from prism_bench.units import count_text
+from prism_bench.workflows.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, machine_code
+
+# A history of commits folded by machine code: neighbours whose case is the same code and launches are one node.
+
+
+@dataclass(frozen=True)
+class HistoryNode:
+    """Neighbouring commits with the same code, the oldest first; those before `measured` do not build."""
+
+    commits: tuple[str, ...]
+    measured: str
+    code: CaseCode
+
+
+def folded(commits: Sequence[str], code_of: Callable[[str], CaseCode | None]) -> list[HistoryNode]:
+    """Return the nodes of `commits`, the oldest first; a commit without code belongs to the node after it.
+
+    Raise a UsageError where the first or the last commit has none: these two have to be measured.
+    """
+    nodes: list[HistoryNode] = []
+    broken: tuple[str, ...] = ()
+    for commit in commits:
+        code = code_of(commit)
+        if code is None:
+            broken = (*broken, commit)
+        elif nodes and nodes[-1].code == code:
+            nodes[-1] = replace(nodes[-1], commits=(*nodes[-1].commits, *broken, commit))
+            broken = ()
+        else:
+            nodes.append(HistoryNode((*broken, commit), commit, code))
+            broken = ()
+    if broken or (nodes and nodes[0].measured != commits[0]):
+        failing = broken[-1] if broken else commits[0]
+        raise UsageError(f"{failing[:12]} does not build the case: begin and end with commits that do")
+    return nodes
+
+
+def case_in(catalogue: Catalogue, name: str) -> Case | None:
+    """Return the case called `name` (`softmax[rows=32,cols=1000]`); None where the catalogue has none."""
+    kernel = name.partition("[")[0]
+    if kernel.partition(":")[0] not in {*catalogue.kernels, *catalogue.aliases}:
+        return None
+    return next((case for case in catalogue.cases([kernel]) if case.name == name), None)
+
+
+def difference_at(nodes: Sequence[HistoryNode], node: HistoryNode) -> CodeDifference | None:
+    """Return the difference of machine code between a node and the one before it; None where neither was compiled."""
+    before, after = nodes[nodes.index(node) - 1].code.entries, node.code.entries
+    return code_differences(before, after) if before and after else None
+
+
+def logs_of(record: RunRecord, name: str) -> tuple[float, ...]:
+    """Return the log medians of the processes of the case's main time; a ResultsError where it has no valid one."""
+    case = record.case(name)
+    found = valid(case, clock_of(case)) if case else None
+    if found is None or not found.processes:
+        reason = (case.reason if case else None) or "no valid time was measured"
+        raise ResultsError(f"{name} at {record.commit or 'this commit'}: {reason}")
+    return medians(found.processes).logs
+
+
+# Bisection of a history: measure nodes against the first one until the commit that changed a case's time is known.
+#
+# The state is written after every measurement, so that an interrupted search goes on where it ended.
 
 SCHEMA = Schema("the state of a bisection", 1, "prism-bench bisect --state FILE")
 USUAL, USUAL_FREEDOM = 0.01, 4  # spread between processes before any was seen, and how many degrees that counts for
@@ -196,3 +265,83 @@ def _resumed(path: Path | None, case: str, nodes: Sequence[HistoryNode]) -> Bise
     if (kept.case, kept.codes) != (case, codes):
         raise UsageError(f"{path} is of another case or history: name another file, or remove it")
     return kept
+
+
+# Code of a case at every commit of a history, compiled on all cores.
+#
+# The checkouts of commits whose source is new are kept until there is one for every core, and are compiled together.
+
+_FEWEST, _MOST = 8, 32  # checkouts that are kept at once: fewer do not pay for the processes, more fill the disk
+
+
+@dataclass(frozen=True)
+class _ReadCode:
+    """What a commit's files show of the case without a compiler, and the `job` that gives its machine code."""
+
+    code: CaseCode
+    job: CodeJob | None
+
+
+class HistoryCode:
+    """Reads the case `name` at commits: `opened` yields a commit's catalogue, `reader` makes what reads its code."""
+
+    def __init__(
+        self, name: str, opened: Callable[[str], AbstractContextManager[Path]], reader: Callable[[], CodeReader]
+    ) -> None:
+        self._name, self._opened, self._reader = name, opened, reader
+        self._read: dict[str, _ReadCode | None] = {}
+        self._compiled: dict[CodeJob, Outcome] = {}
+        self._hashes: dict[CodeJob, str] = {}
+
+    def at(self, commits: Sequence[str], end: float | None = None) -> dict[str, CaseCode | None]:
+        """Return the code at each commit; None where the case does not exist or does not build there.
+
+        Raise a UsageError where time.monotonic() reaches `end` before all are compiled.
+        """
+        left = iter(commits)
+        while len(self._read) < len(commits):
+            self._read_some(left, end, len(commits))
+        return {commit: self._code(self._read[commit]) for commit in commits}
+
+    def _read_some(self, left: Iterator[str], end: float | None, whole: int) -> None:
+        """Read commits until enough of them have another source, and compile those."""
+        new: list[CodeJob] = []
+        with ExitStack() as kept:
+            for commit in left:
+                if end is not None and time.monotonic() >= end:
+                    raise UsageError(
+                        f"the time limit ended after {len(self._read)} of {count_text(whole, 'commit')} were read and "
+                        "compiled: begin again with a longer one; what is compiled is not compiled again"
+                    )
+                with ExitStack() as tree:
+                    found = self._read[commit] = self._read_at(tree.enter_context(self._opened(commit)))
+                    if found and found.job and found.job not in self._compiled and found.job not in new:
+                        new.append(found.job)
+                        kept.enter_context(tree.pop_all())
+                if len(new) >= min(max(usable_cores(), _FEWEST), _MOST):
+                    break
+            self._compiled |= compiled_jobs(new)
+
+    def _read_at(self, catalogue: Path) -> _ReadCode | None:
+        reader = self._reader()
+        try:
+            case = case_in(discover(catalogue), self._name)
+        except PrismBenchError:
+            return None
+        code = reader.code(case) if case else None
+        if case is None or code is None or code.problem:
+            return None
+        try:
+            return _ReadCode(code, reader.job(case) if reader.is_compiled(case) else None)
+        except Exception:  # a spec may raise anything
+            return None
+
+    def _code(self, read: _ReadCode | None) -> CaseCode | None:
+        built = self._compiled[read.job] if read and read.job else None
+        if read is None or isinstance(built, str):
+            return None
+        if read.job is None or built is None:
+            return read.code
+        if read.job not in self._hashes:
+            self._hashes[read.job] = machine_code(built)
+        return replace(read.code, code=self._hashes[read.job], compiled=built)

@@ -11,15 +11,14 @@ from pathlib import Path
 
 from prism_bench.analysis.compare.selection import CodeIdentity
 from prism_bench.compilation import nvrtc_version
-from prism_bench.compilation.code import data_hash, resources, sass_hash
-from prism_bench.compilation.disassembly import CompiledEntry
-from prism_bench.compilation.imported import distribution_word, imported_words
+from prism_bench.compilation.cubin import data_hash, resources, sass_hash
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, source_hash
+from prism_bench.compilation.listing import CompiledEntry
 from prism_bench.compilation.program import content_hash
-from prism_bench.compilation.python_source import python_texts
+from prism_bench.compilation.sources import distribution_word, imported_words, python_texts
 from prism_bench.errors import BackendUnavailable, PrismBenchError, described
 from prism_bench.io.files import family_folder, python_shared_with
-from prism_bench.run.ahead import on_all_cores
+from prism_bench.run.precompile import on_all_cores
 from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec

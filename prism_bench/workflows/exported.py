@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.run_analysis import read
 from prism_bench.catalogue import of_project
 from prism_bench.errors import ResultsError
 from prism_bench.monitor.exporter import Newest

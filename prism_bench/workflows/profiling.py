@@ -1,35 +1,36 @@
-"""Profiles of cases: a program that launches each case once runs under ncu; its counts are kept with the results.
-
-One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
-capture continues with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it is
-the reason of the cases that are left.
-"""
+"""Profiles of cases: a program that launches each case once runs under a profiler."""
 
 import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
+from prism_bench.analysis.bounds.bottleneck import is_timed, largest
+from prism_bench.analysis.bounds.profiles import csv_text, ledger, newest_counted, newest_rows, profiles
+from prism_bench.analysis.bounds.why import Why, why_in
 from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import ResultsError, UsageError
-from prism_bench.io import interrupts
+from prism_bench.errors import ResultsError, UsageError, unknown
+from prism_bench.io import files
 from prism_bench.io.documents import json_line
-from prism_bench.io.workers.child import environment
-from prism_bench.profilers import metrics, ncu, ncu_csv, ncu_source, tools
-from prism_bench.profilers.chips import Chip, chip_of
-from prism_bench.profilers.chips import counters as chip_counters
-from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
-from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.io.files import Saver, write_atomically
+from prism_bench.io.workers import environment
+from prism_bench.profilers import metrics, ncu, tools
+from prism_bench.profilers.metrics import Chip, ProfiledLaunch, chip_of
+from prism_bench.profilers.metrics import counters_of_chip as chip_counters
+from prism_bench.profilers.tools import OTHER, ProfilerFailed, classify, last_words
+from prism_bench.record import identity, store
 from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord, Status
-from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.ceilings import ceiling_cases
-from prism_bench.run.record_builder import RecordBuilder, RunClock
+from prism_bench.run.precompile import compile_ahead
 from prism_bench.run.session import result_of
+from prism_bench.run.settings import RecordBuilder, RunClock, ceiling_cases
 from prism_bench.spec.case import Case
+from prism_bench.workflows import tracing
 from prism_bench.workflows.profile_worker import (
     ProfileEvent,
     ProfileOrder,
@@ -40,6 +41,12 @@ from prism_bench.workflows.profile_worker import (
     progress,
     read_events,
 )
+
+# Profiles of cases: a program that launches each case once runs under ncu; its counts are kept with the results.
+#
+# One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
+# capture continues with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it
+# is the reason of the cases that are left.
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
 PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before
@@ -145,7 +152,7 @@ class _Profiling:
         while names and time.monotonic() < end:
             part += 1
             try:
-                with interrupts.allowed():
+                with files.allowed():
                     capture = self._capture(names[:PART], part, end - time.monotonic())
             except KeyboardInterrupt:
                 if not found:
@@ -205,7 +212,7 @@ class _Profiling:
         for command in ncu.exports(self._tool, report) if report.is_file() else ():
             tools.run(command, table, 2 * GRACE)
             try:
-                return ncu_csv.read(table)
+                return ncu.read(table)
             except ResultsError as error:
                 complaint = error
         if not must:
@@ -264,10 +271,10 @@ class _Profiling:
         try:
             for launch in launches:
                 tools.run(ncu.source_export(self._tool, report, launch.id), page, 2 * GRACE)
-                found.append(ncu_source.read(page))
+                found.append(ncu.read_source_page(page))
         except (ResultsError, ProfilerFailed) as error:
             return {"lines": [], "no_lines": str(error)}
-        return {"lines": ncu_source.together(found)}
+        return {"lines": ncu.together(found)}
 
 
 def _written_back(following: Sequence[ProfiledLaunch], chip: Chip) -> dict[str, JsonTable]:
@@ -276,3 +283,111 @@ def _written_back(following: Sequence[ProfiledLaunch], chip: Chip) -> dict[str, 
         reason = "only --set traffic follows a case to its last written byte"
         return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}
     return {"write_back_bytes": metrics.combined(following, chip, "traffic")["dram_write_bytes"]}
+
+
+# A profile of cases: which tool makes it, where its record is kept, and the record that takes its counters.
+
+# Failures of ncu with which counters are closed to us, and only a tracer can work; others are for the user to see.
+CLOSED = ("not_installed", "permission", "library_not_loaded", "driver_mismatch", "device_not_supported")
+
+
+@dataclass(frozen=True)
+class ProfileJob:
+    """The cases to profile, on which backend, and the folder of reports."""
+
+    backend: Backend
+    catalogue: Catalogue
+    cases: Sequence[Case]
+    reports: Path
+
+    @cached_property
+    def place(self) -> store.RecordPlace:
+        """The place of the record, for every version of it."""
+        return store.RecordPlace(self.reports)
+
+    def counted(self, plan: ProfilePlan, report: Callable[[str], object]) -> RunRecord:
+        """Return what ncu counted; ProfilerFailed where it counted nothing at all. `report` takes the progress."""
+        plan = replace(plan, folder=self.reports / "captures", tried=self._last_tried(plan.chosen))
+
+        def show(progress: tuple[int, str]) -> None:
+            report(f"{progress[0]} of {len(self.cases)} profiled, {progress[1]}")
+
+        return profile(self.catalogue, self.backend, list(self.cases), plan, show, keep=Saver(self.keep))
+
+    def traced(self, tool: str, seconds: float) -> RunRecord:
+        """Return the launches, gaps and copies that nsys or CUPTI traced."""
+        names = [case.task for case in self.cases]
+        where = (self.catalogue, self.backend.name)
+        if tool == "nsys":
+            timeline, repeats = tracing.trace_with_nsys(*where, names, self.reports / "captures", seconds), 1
+        else:
+            traced = tracing.trace_cases(*where, {name: [name] for name in names}, seconds=seconds)
+            timeline, repeats = traced.timeline, tracing.REPEATS
+        found = profiles(ledger(timeline, most=len(names)), repeats)
+        return record_of_profiles(self.catalogue, self.backend, list(self.cases), found)
+
+    def keep(self, record: RunRecord) -> tuple[Path, Path]:
+        """Keep the record, and the table of the newest counters of every case of this machine; return both paths."""
+        path = self.place.save(record)
+        table = newest_rows(newest_counted(store.readable(self.place.root, path.parent.name)))
+        write_atomically(path.parent / "metrics.csv", csv_text(table).encode())
+        return path, path.parent / "metrics.csv"
+
+    def merged(self, record: RunRecord, into: Path) -> Path:
+        """Put the profiles into the cases of the record at `into`, of the same machine; return its path."""
+        other = store.read(into)
+        if other.machine.get("id") != record.machine["id"]:
+            raise ResultsError(
+                f"{into}: measured on {other.machine.get('id')}, profiled on {record.machine['id']}; "
+                "counters are added to times of the same machine only"
+            )
+        found = {case.name: case.profile for case in record.cases if case.profile}
+        cases = tuple(replace(case, profile=found.get(case.name, case.profile)) for case in other.cases)
+        return store.save(replace(other, cases=cases), into)
+
+    def _last_tried(self, chosen: str) -> dict[str, str]:
+        """Return when this set was last tried on each case on this machine, by the readable records of the folder."""
+        tried: dict[str, str] = {}
+        for _, record in store.readable(self.reports, identity.machine(self.backend.facts())["id"]):
+            if any(case.profile.get("set") == chosen for case in record.cases):
+                tried = {case.name: record.created for case in record.cases if case.status != "skipped"} | tried
+        return tried
+
+
+def read_capture(path: Path) -> list[ProfiledLaunch]:
+    """Return the launches of a capture of ncu, a report or its CSV."""
+    return list((ncu if path.suffix == ".ncu-rep" else ncu).read(path))
+
+
+# Why a case of a record takes its time: what the record, the newest profiles and an earlier run know of it.
+
+
+def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:
+    """Return why the case takes its time, from profiles below `profiles` and the run before it below `runs`.
+
+    A kernel's name, or one of its variants', chooses its largest case, as the kernel's page does.
+    """
+    counted = newest_counted(store.readable(profiles, str(record.machine.get("id", ""))))
+    case = _named(record, name)
+    return why_in(record, case, counted, _before(record, case, runs))
+
+
+def _named(record: RunRecord, name: str) -> CaseResult:
+    sized = [case for case in record.cases if not case.is_edge]
+    found = next((case for case in record.cases if case.name == name), None)
+    found = found or largest([case for case in sized if name in (case.kernel, case.name.partition("[")[0])])
+    if found is None:
+        known = {case.name for case in record.cases} | {case.name.partition("[")[0] for case in record.cases}
+        raise unknown("kernel or case", name, known)
+    return found
+
+
+def _before(record: RunRecord, case: CaseResult, runs: Path) -> tuple[str, CaseResult] | None:
+    """Return the newest earlier run of the machine and backend that timed the case, by name, and its case."""
+    for facts in reversed(store.read_history(runs).before(record)):
+        with suppress(ResultsError):
+            cases = store.read(runs / facts.file).cases
+            same = next((one for one in cases if one.name == case.name and one.code), None)
+            if same and (case.is_edge or is_timed(same)):
+                return Path(facts.file).name.removesuffix(".json.gz"), same
+    return None

@@ -21,7 +21,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.io.documents import json_line
 from prism_bench.profilers.cupti import ActivityCollector
-from prism_bench.profilers.timeline_file import save
+from prism_bench.profilers.timeline import save
 from prism_bench.spec.case import Case
 
 

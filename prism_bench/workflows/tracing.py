@@ -10,11 +10,12 @@ from pathlib import Path
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.io.documents import json_line
-from prism_bench.io.workers.child import environment
-from prism_bench.profilers import nsys, nsys_csv, nsys_sqlite, timeline_file, tools
+from prism_bench.io.workers import environment
+from prism_bench.profilers import nsys, tools
+from prism_bench.profilers import timeline as timeline_file
 from prism_bench.profilers.cupti import injection_library
-from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.timeline import Timeline
+from prism_bench.profilers.tools import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.workflows.profile_worker import ProfileOrder
 from prism_bench.workflows.trace_worker import TraceOrder
 
@@ -112,14 +113,14 @@ def timeline_from(path: Path) -> Timeline:
     if path.suffix == ".npz":
         return timeline_file.load(path)
     if path.suffix == ".csv":
-        return nsys_csv.timeline(nsys_csv.read(path), str(path))
+        return nsys.timeline(nsys.read(path), str(path))
     if path.suffix == ".nsys-rep":
         if not path.is_file():
             raise UsageError(f"{path}: no such report")
         return _exported(path)
     if path.suffix == ".qdstrm":
         raise UsageError(f"{path}: a raw recording; nsys makes a report of it with QdstrmImporter, then export that")
-    return nsys_sqlite.read(path)
+    return nsys.read_export(path)
 
 
 def _exported(report: Path) -> Timeline:
@@ -128,4 +129,4 @@ def _exported(report: Path) -> Timeline:
         ended = tools.run(nsys.export(tools.find("nsys"), report, database), Path(folder) / "log", 600.0)
         if not database.is_file():
             raise _failure("nsys", ended)
-        return nsys_sqlite.read(database)
+        return nsys.read_export(database)

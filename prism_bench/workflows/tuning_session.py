@@ -1,8 +1,9 @@
-"""A tuning session: search each case's configurations, time the best again, decide and keep."""
+"""A tuning session: search each case's configurations, time the best against the default."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from math import inf
@@ -11,18 +12,164 @@ from typing import Any
 
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.noise import stored_noise
-from prism_bench.analysis.compare.tuning import Decided, Searched, decided
-from prism_bench.errors import BackendUnavailable
-from prism_bench.io import interrupts
+from prism_bench.analysis.compare.selection import Decided, Searched, decided
+from prism_bench.catalogue import Catalogue, discover
+from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
+from prism_bench.io import files
+from prism_bench.io.workers import Conversation, WorkerDied, died_at_start
+from prism_bench.measure import Criterion, shuffled
 from prism_bench.record import identity
-from prism_bench.record.measurement import Measurement
+from prism_bench.record.measurement import Measurement, merged
+from prism_bench.record.run_record import CaseResult, decode_case
 from prism_bench.run import Progress
+from prism_bench.run.builds import checked_out, pair_settings
+from prism_bench.run.pool import HERE, MeasuringOrder, rounds
+from prism_bench.run.session import result_of
+from prism_bench.run.settings import Settings, Watching, to_plain
 from prism_bench.spec.case import Case, Device, edges_task
-from prism_bench.workflows.trials import Bench, Trial, Trials, timed_in_turn
-from prism_bench.workflows.tuning.choice import TuningChoice, toolchain_of
-from prism_bench.workflows.tuning.kept import KeptChoices, path_for, read_kept, write_kept
-from prism_bench.workflows.tuning.launched import launched
+from prism_bench.workflows.tuning.choice import (
+    KeptChoices,
+    TuningChoice,
+    launched,
+    path_for,
+    read_kept,
+    toolchain_of,
+    write_kept,
+)
 from prism_bench.workflows.tuning.search import best_few, require_strategy, search
+
+# Trials of cases in many configurations: one process verifies and times them, fresh ones time the best few again.
+
+CLOCKS = ("cold_time", "wall_time")  # of a device, and of a CPU
+QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case as it was launched, and its result."""
+
+    case: Case
+    result: CaseResult
+
+    @property
+    def measured(self) -> Measurement | None:
+        """The time of the case, or None where it is not right or its time is invalid."""
+        found = (self.result.measurement(clock) for clock in CLOCKS)
+        return next((one for one in found if one and one.valid and one.samples), None)
+
+    @property
+    def seconds(self) -> float | None:
+        """The median of the case's time."""
+        return self.measured.median if self.measured else None
+
+    @property
+    def reason(self) -> str | None:
+        """The reason why it has no time."""
+        if self.seconds is not None:
+            return None
+        empty = next((one.reason for one in self.result.measurements if one.reason), "nothing was timed")
+        return self.result.reason or empty
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where trials run: a backend's name, a catalogue, and the seconds that one trial may take."""
+
+    backend: str
+    catalogue: Catalogue
+    timeout: float = 60.0
+
+    def order(self, settings: Settings, *, verifies: bool, ahead: Sequence[str] = ()) -> MeasuringOrder:
+        """Return the order of a worker: no peers, one clock; the tasks `ahead` are compiled first."""
+        return {
+            "backend": self.backend, "catalogue": str(self.catalogue.folder.resolve()),
+            "settings": to_plain(pair_settings(settings, CLOCKS)), "process": 1, "timed": True, "verifies": verifies,
+            "ahead": list(ahead),
+        }  # fmt: skip
+
+
+class Trials:
+    """Tries cases in one process, quickly: verified on one seed, then timed. Use it in a `with` block.
+
+    The code of the tasks `ahead` is compiled on all cores before.
+    """
+
+    def __init__(self, bench: Bench, ahead: Sequence[str] = ()) -> None:
+        criteria = Settings().criteria | dict.fromkeys(CLOCKS, QUICK)
+        settings = Settings(seeds=(0,), criteria=criteria, watching=Watching(hertz=0))
+        self._bench = bench
+        self._conversation = Conversation(bench.order(settings, verifies=True, ahead=ahead), HERE)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The device's facts, once a case was tried."""
+        return self._conversation.facts
+
+    def __call__(self, case: Case) -> Trial:
+        """Verify and time the case; one that crashes or takes too long ends its process, and another continues."""
+        try:
+            (plain,) = self._conversation.ask(case.task, self._bench.timeout)
+        except WorkerDied as died:
+            return Trial(case, _dead(case, died, self._bench))
+        return Trial(case, decode_case(plain))
+
+    def at_edges(self, case: Case) -> str | None:
+        """Return what is wrong at the edges of the case's kernel as the case is launched, or None."""
+        try:
+            results = [decode_case(plain) for plain in self._conversation.ask(edges_task(case), self._bench.timeout)]
+        except WorkerDied as died:
+            return _dead(case, died, self._bench).reason
+        return next((one.reason for one in results if one.status not in ("ok", "skipped")), None)
+
+    def __enter__(self) -> "Trials":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._conversation.__exit__(*exception)
+
+
+def _dead(case: Case, died: WorkerDied, bench: Bench) -> CaseResult:
+    if died.task is None:
+        raise died_at_start(died, bench.backend)
+    return result_of(case, died.status, f"{case.task}: {died.reason}")
+
+
+def timed_in_turn(
+    bench: Bench, sides: Sequence[Sequence[Case]], processes: int, *, end: float | None = None,
+    report: Callable[[int, Case], None] = lambda process, case: None,
+) -> Iterator[dict[str, Measurement]]:  # fmt: skip
+    """Time every case of every side in `processes` fresh processes of its side, the sides in turn: A B C, C B A, ...
+
+    Yields after each round, by task, the measurements of all processes so far together. No further round starts that
+    would not be over by `end` if it took as long as the last one. The cases are verified already; a case that fails
+    nevertheless has no entry.
+    """
+    found: dict[str, list[Measurement | None]] = {}
+
+    def turn(side: Sequence[Case], number: int) -> None:
+        for trial in _round(bench, shuffled(side, 0, number), lambda case: report(number, case)):
+            found.setdefault(trial.case.task, []).append(trial.measured)
+
+    for _ in rounds(sides, range(1, processes + 1), turn, end):
+        timed = {task: [part for part in parts if part] for task, parts in found.items()}
+        yield {task: merged(parts) for task, parts in timed.items() if len(parts) == len(found[task])}
+
+
+def _round(bench: Bench, cases: Sequence[Case], report: Callable[[Case], None]) -> Iterator[Trial]:
+    if not cases:
+        return
+    settings = replace(Settings(), seeds=(0,))
+    with Conversation(bench.order(settings, verifies=False), HERE) as conversation:
+        for case in cases:
+            report(case)
+            try:
+                (plain,) = conversation.ask(case.task, bench.timeout)
+                yield Trial(case, decode_case(plain))
+            except WorkerDied as died:
+                yield Trial(case, _dead(case, died, bench))
+
+
+# A tuning session: search each case's configurations, time the best again, decide and keep.
 
 SEARCH_SHARE = 0.6  # of the seconds there are: the rest is for fresh processes
 
@@ -101,7 +248,7 @@ class TuningSession:
         """
         complete = True
         try:
-            with interrupts.allowed():
+            with files.allowed():
                 for _ in self.steps(cases):
                     keep(self._result(cases, noise, complete=False))
         except KeyboardInterrupt:
@@ -219,3 +366,79 @@ def _choice(one: Decided, facts: Mapping[str, Any], commit: str | None) -> Tunin
         tried=one.searched.tried, refused=len(one.searched.refused), source=launched(case.spec),
         toolchain=toolchain_of(facts), created=identity.timestamp(datetime.now(UTC)), commit=commit,
     )  # fmt: skip
+
+
+# Stored choices brought up to date with the catalogue without a device: kept where the launch is what it was.
+
+
+@dataclass(frozen=True)
+class Restamped:
+    """The choices that hold, how many of them have a new hash, and the reasons of those that were `dropped`."""
+
+    kept: tuple[TuningChoice, ...]
+    changed: int
+    dropped: tuple[tuple[TuningChoice, str], ...]
+
+
+def restamp(path: Path, catalogue: Catalogue) -> Restamped:
+    """Rewrite the choices at `path` for the catalogue; a ResultsError where there are none.
+
+    A choice whose launch is the same at its commit, which is checked out for it, gets the hash of today. One whose
+    launch changed since, or is gone, is dropped.
+    """
+    kept = read_kept(path)
+    if kept is None:
+        raise ResultsError(f"{path}: there is no such file; 'prism-bench tune' makes one")
+    with ExitStack() as stack:
+        then = _Then(catalogue, stack)
+        found = judged(kept.choices, lambda name: _hash(catalogue, name), then.hash)
+    write_kept(KeptChoices(kept.machine, kept.device, kept.backend, found.kept), path)
+    return found
+
+
+def judged(
+    choices: Sequence[TuningChoice], now: Callable[[str], str | None], then: Callable[[str, str], str | None]
+) -> Restamped:
+    """Keep the choices whose hash, by kernel `now` and by kernel and commit `then`, is the same; drop the others."""
+    kept: list[TuningChoice] = []
+    dropped: list[tuple[TuningChoice, str]] = []
+    changed = 0
+    for choice in choices:
+        today = now(choice.kernel)
+        if today is None:
+            dropped.append((choice, "the catalogue has no such kernel"))
+        elif choice.source == today:
+            kept.append(choice)
+        elif choice.commit is None:
+            dropped.append((choice, "its commit is unknown"))
+        elif then(choice.kernel, choice.commit) != today:
+            dropped.append((choice, f"what is launched changed since {choice.commit[:9]}"))
+        else:
+            kept.append(replace(choice, source=today))
+            changed += 1
+    return Restamped(tuple(kept), changed, tuple(dropped))
+
+
+class _Then:
+    """The same catalogue at other commits, each checked out once."""
+
+    def __init__(self, catalogue: Catalogue, stack: ExitStack) -> None:
+        self._folder, self._stack = catalogue.folder.resolve(), stack
+        self._catalogues: dict[str, Catalogue] = {}
+
+    def hash(self, kernel: str, commit: str) -> str | None:
+        """Return the hash of a kernel at a commit, None where it was not there."""
+        if commit not in self._catalogues:
+            top = next((one for one in self._folder.parents if (one / ".git").exists()), self._folder.parent)
+            tree = self._stack.enter_context(checked_out(commit, top))
+            self._catalogues[commit] = discover(tree / self._folder.relative_to(top))
+        return _hash(self._catalogues[commit], kernel)
+
+
+def _hash(catalogue: Catalogue, kernel: str) -> str | None:
+    name, _, variant = kernel.partition(":")
+    try:
+        spec = catalogue.kernel(name)
+        return launched(spec.with_variant(variant) if variant else spec)
+    except PrismBenchError:
+        return None

@@ -19,9 +19,8 @@ import numpy as np
 
 from prism_bench import __version__
 from prism_bench.io.installation import DISTRIBUTION
-from prism_bench.workflows.bisecting import Logs, SearchLimits, bisected
+from prism_bench.workflows.bisecting import HistoryNode, Logs, SearchLimits, bisected
 from prism_bench.workflows.case_code import CaseCode
-from prism_bench.workflows.history_nodes import HistoryNode
 
 OFFSET = 0.01
 SIDE, ENDS = 2, 8  # processes: of a side by default, and of an end of the history for a threshold

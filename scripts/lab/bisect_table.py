@@ -16,7 +16,7 @@ import numpy as np
 from lab import REPOSITORY
 from lab.bisect_methods import METHODS, GeneratedHistory, version
 from lab.trends import wilson
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 COMMITS, SLOWDOWNS = {64: 1.0, 512: 0.4}, (0.0, 0.02, 0.05)  # commits with the share of histories that are generated
 COLUMNS = (
@@ -84,7 +84,7 @@ def main() -> None:
             print(*line.values(), sep=",", flush=True)
             rows.append(line)
     rows += [{"method": name, "why": "its package is not installed"} for name in METHODS if name not in present]
-    write_table(rows, chosen.output, COLUMNS)
+    write_csv(rows, chosen.output, COLUMNS)
 
 
 if __name__ == "__main__":

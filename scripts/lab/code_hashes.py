@@ -18,11 +18,10 @@ from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation import sass_hash
 from prism_bench.compilation.languages import BuildRequest, build
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.run.ahead import on_all_cores
+from prism_bench.run.precompile import on_all_cores
 from prism_bench.spec.kernel import CUDA
 from prism_bench.units import count_text
-from prism_bench.workflows.compile_table import kernel_of, launched, missing_compiler
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import kernel_of, launched, missing_compiler, write_csv
 
 TABLE = REPOSITORY / "reports" / "compile" / "hashes.csv"
 
@@ -139,7 +138,7 @@ def main(words: Sequence[str] | None = None) -> int:
     compares = chosen.check or chosen.cubins
     output = chosen.output or (None if compares else TABLE)
     if output:
-        write_table(rows, output)
+        write_csv(rows, output)
     if not compares:
         print(f"{count_text(len(rows), 'entry', 'entries')} in {output}")
         return int(not rows)

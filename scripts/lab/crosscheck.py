@@ -21,7 +21,7 @@ from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.io.documents import json_line, json_text
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 from prism_bench.measure import ClockGate
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.settings import Settings

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from prism_bench.analysis.compare.control import control_of
-from prism_bench.analysis.compare.estimate import pooled
-from prism_bench.analysis.compare.medians import Medians, cycles, medians
+from prism_bench.analysis.compare.estimate import Medians, cycles, medians, pooled
+from prism_bench.analysis.compare.noise import control_of
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, VERDICTS, MachineShift, Pair, judged
-from prism_bench.analysis.rivals import clock_of
+from prism_bench.analysis.peers import clock_of
 from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 

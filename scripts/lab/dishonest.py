@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab import REPOSITORY
 from prism_bench.errors import ResultsError
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 # The tests that plant a kernel or a callable, and hold what must become of it.
 TESTS = (
@@ -63,7 +63,7 @@ def main() -> int:
         command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", f"--junitxml={report}", *TESTS]
         subprocess.run(command, cwd=REPOSITORY, check=False)
         found = outcomes(report)
-    write_table(sorted(found), chosen.output)
+    write_csv(sorted(found), chosen.output)
     counts = {word: sum(one.outcome == word for one in found) for word in ("as expected", "otherwise", "skipped")}
     print(f"{', '.join(f'{count} {word}' for word, count in counts.items())}; {chosen.output}")
     return int(counts["otherwise"] > 0)

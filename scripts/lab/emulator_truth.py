@@ -17,16 +17,15 @@ from lab import REPOSITORY
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.catalogue import built_in
+from prism_bench.io.files import Due, Saver, allowed, held
 from prism_bench.io.installation import host_special
-from prism_bench.io.interrupts import allowed, held
-from prism_bench.io.saving import Due, Saver
-from prism_bench.io.workers.child import end_with_parent
+from prism_bench.io.workers import end_with_parent
 from prism_bench.record import store
 from prism_bench.spec.case import Case, InputArray
 from prism_bench.spec.inputs import AnyArray
 from prism_bench.spec.tolerance import Comparison, compare
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 COLUMNS = (
     "kernel", "variant", "cases", "outputs", "elements", "largest_absolute", "largest_relative", "place", "verdict",
@@ -206,7 +205,7 @@ def write(lines: Iterable[AgreementLine], output: Path) -> int:
     """Write the table as far as it got; return how many lines disagree, without kernels that are not emulated."""
     kept: list[AgreementLine] = []
     differing, due = 0, Due()
-    save: Saver[list[AgreementLine], None] = Saver(lambda rows: write_table(rows, output, COLUMNS))
+    save: Saver[list[AgreementLine], None] = Saver(lambda rows: write_csv(rows, output, COLUMNS))
     try:
         with allowed():
             for line in lines:

@@ -17,15 +17,15 @@ from pathlib import Path
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.fleet.catalogue_run import block_seconds
-from prism_bench.extensions.fleet.placement import CaseGroup, JobOverhead, Schedule, costed_groups, job_overhead
+from prism_bench.extensions.fleet.dispatch import CaseGroup, JobOverhead, Schedule, costed_groups, job_overhead
 from prism_bench.io.files import default_folder
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
-from prism_bench.run.case_costs import CaseCosts, recorded_costs
-from prism_bench.run.ceilings import anchor_cases, ceiling_cases
+from prism_bench.run.forecast import CaseCosts, recorded_costs
+from prism_bench.run.settings import anchor_cases, ceiling_cases
 from prism_bench.spec.case import Case
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 BOARDS = (1, 2, 4, 8)
 
@@ -124,7 +124,7 @@ def main() -> None:
             f"{count_text(row.jobs, 'job')}, idle {row.idle_share:.1%}"
         )
     if options.table:
-        write_table(rows, options.table)
+        write_csv(rows, options.table)
 
 
 if __name__ == "__main__":

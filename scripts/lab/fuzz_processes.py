@@ -26,7 +26,7 @@ from prism_bench.io.files import SHARED, default_folder
 from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 from prism_bench.workflows.exported import exported
 
 KERNELS = ("softmax", "vector_add")
@@ -150,7 +150,7 @@ def main(command_line: Callable[[], None]) -> int:
             found.add(one)
         pool.close()
         pool.join()
-    write_table(table(found), chosen.output.resolve(), COLUMNS)
+    write_csv(table(found), chosen.output.resolve(), COLUMNS)
     for one in [*found.crashes[:20], *found.wrong[:20]]:
         print(*one, sep="\n  ", end="\n\n")
     print(f"{sum(found.records.values())} damaged records, {count_text(sum(found.asked.values()), 'question')}: "

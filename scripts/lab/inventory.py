@@ -19,7 +19,7 @@ from prism_bench.cli import options
 from prism_bench.errors import PrismBenchError, unknown
 from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.report.terminal.fitted_table import FittedColumn, FittedTable, Row, fitted
+from prism_bench.report.terminal.tables import FittedColumn, FittedTable, Row, fitted
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.units import count_text

@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism_bench.analysis.bounds.ledger import ledger
+from prism_bench.analysis.bounds.profiles import ledger
 from prism_bench.io.documents import json_line
-from prism_bench.io.workers.child import environment
-from prism_bench.profilers import nsys_sqlite
+from prism_bench.io.workers import environment
+from prism_bench.profilers import nsys
 
 GROWING = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")  # fmt: skip
@@ -64,7 +64,7 @@ def read(path: Path) -> None:
     import resource  # POSIX alone
 
     before = time.perf_counter()
-    timeline = nsys_sqlite.read(path)
+    timeline = nsys.read_export(path)
     taken = time.perf_counter() - before
     total = ledger(timeline).total
     seconds, peak = time.perf_counter() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -17,7 +17,7 @@ from typing import Any
 from lab import REPOSITORY
 from prism_bench.profilers.metrics import LOGICAL, REPLACED, base, computed_by_tool
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import table_text
+from prism_bench.workflows.compile_table import table_text
 
 # One chip per compute capability: those of one capability have the same compute counters.
 CHIPS = {"GV100": "7.0", "TU102": "7.5", "GA100": "8.0", "GA102": "8.6", "GA10B": "8.7", "AD102": "8.9", "GH100": "9.0",

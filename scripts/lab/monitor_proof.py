@@ -29,12 +29,10 @@ from prism_bench.io.documents import json_text
 from prism_bench.io.files import write_atomically
 from prism_bench.measure import ClockGate, Criterion
 from prism_bench.monitor import Sampler, sampling, watched
-from prism_bench.monitor.devices import by_uuid, devices
-from prism_bench.monitor.nvml import opened
+from prism_bench.monitor.nvml import by_uuid, devices, opened
 from prism_bench.monitor.probe import Probe
 from prism_bench.record.measurement import Energy, Sample
-from prism_bench.run.measuring import measure_metric
-from prism_bench.run.watcher import DeviceWatcher
+from prism_bench.run.measuring import DeviceWatcher, measure_metric
 
 KERNELS = ("vector_add", "softmax", "conv2d", "matmul", "relu")
 METRICS = ("cold_time", "hot_time")

@@ -25,17 +25,16 @@ from prism_bench.analysis.compare.noise import keep_noise, noise_of
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
-from prism_bench.io.interrupts import held
-from prism_bench.io.saving import Saver
+from prism_bench.io.files import Saver, held
 from prism_bench.measure import Criterion
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
 from prism_bench.run import Settings
-from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.interleave import MAIN_METRICS, Build, interleaved, pair_settings
+from prism_bench.run.builds import MAIN_METRICS, Build, interleaved, pair_settings
+from prism_bench.run.precompile import compile_ahead
 from prism_bench.spec.case import Device
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 NAMES = ("same-a", "same-b", "plain", "planted")
 PAIRS, SHORT, LARGEST_FLOOR = 20, 5e-6, 0.03
@@ -209,7 +208,7 @@ def judge(chosen: argparse.Namespace) -> None:
 def judge_same(records: Mapping[str, RunRecord], folder: Path, chosen: argparse.Namespace) -> None:
     """Judge pairs dealt from the processes of one build, and keep its noise floors where they are wanted."""
     rows = list(dealt_rows(records["same-a"], records["same-b"], chosen.pairs, chosen.seed))
-    write_table(rows, folder / "same.csv")
+    write_csv(rows, folder / "same.csv")
     for floor in FLOORS:
         print(summary(rows, floor))
     if chosen.noise:
@@ -219,7 +218,7 @@ def judge_same(records: Mapping[str, RunRecord], folder: Path, chosen: argparse.
 def judge_planted(records: Mapping[str, RunRecord], folder: Path) -> None:
     """Count the planted slowdowns that were called slower."""
     rows = list(planted_rows(records))
-    write_table(rows, folder / "planted.csv")
+    write_csv(rows, folder / "planted.csv")
     for processes in dict.fromkeys(row["processes"] for row in rows):
         judged = [row for row in rows if row["processes"] == processes]
         long = [row for row in judged if row["microseconds"] and float(row["microseconds"]) > SHORT * 1e6]

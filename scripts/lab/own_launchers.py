@@ -19,7 +19,7 @@ from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import CUDA, Array, Launch
 from prism_bench.spec.peer import LIBRARIES
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 if TYPE_CHECKING:
     from prism_bench.backends.cuda.backend import CudaBackend
@@ -102,7 +102,7 @@ def _compared(backend: "CudaBackend", case: Case, compiler: str) -> Iterator[Lau
 
 def _own_launch(backend: "CudaBackend", case: Case, ours: Runnable) -> OwnLaunch:
     """Return the launch by the language's own launcher, on the buffers of our runnable."""
-    from prism_bench.backends.cuda.adopted import adopted_arrays, library_module
+    from prism_bench.backends.cuda.harness import adopted_arrays, library_module
 
     steps = case.plan.steps(backend.device)
     launches = [step for step in steps if isinstance(step, Launch)]
@@ -175,5 +175,5 @@ def main(words: Sequence[str] | None = None) -> int:
         print(_text(row), flush=True)
         rows.append(row)
         if chosen.output:
-            write_table((one.rounded() for one in rows), chosen.output)
+            write_csv((one.rounded() for one in rows), chosen.output)
     return int(any(row.differs for row in rows))

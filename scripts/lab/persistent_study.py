@@ -31,11 +31,19 @@ from prism_bench.catalogue import discover
 from prism_bench.cli.options import out
 from prism_bench.errors import PrismBenchError, VerificationFailed
 from prism_bench.extensions.persistent import FORMS, Executor, QueueSettings
-from prism_bench.extensions.persistent.latency import LatencySamples, LatencySizes, take_launched, take_served
-from prism_bench.extensions.persistent.record import EMPTY, GRAPH, LAUNCH, ItemTimes, LatencyRecord
-from prism_bench.extensions.persistent.runnable import ServedRunnable
-from prism_bench.io.interrupts import allowed, held
-from prism_bench.io.saving import Saver
+from prism_bench.extensions.persistent.executor import ServedRunnable
+from prism_bench.extensions.persistent.records import (
+    EMPTY,
+    GRAPH,
+    LAUNCH,
+    ItemTimes,
+    LatencyRecord,
+    LatencySamples,
+    LatencySizes,
+    take_launched,
+    take_served,
+)
+from prism_bench.io.files import Saver, allowed, held
 from prism_bench.record.identity import commit_of, machine
 from prism_bench.run.verification import complaint, passed, verify_prepared
 from prism_bench.spec.case import Case

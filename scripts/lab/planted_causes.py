@@ -12,9 +12,8 @@ import numpy
 
 from lab.trends import APART, CLOCK, generated, wilson
 from prism_bench.analysis.trend import steps
-from prism_bench.record.store.columns import PointBlock, block
 from prism_bench.record.store.history import History, history_of
-from prism_bench.record.store.points import NUMBERS, WORDS, Facts
+from prism_bench.record.store.points import NUMBERS, WORDS, Facts, PointBlock, block
 
 DETECTOR = "causes"
 RUNS, KERNELS, UP = 60, 12, 1.06

@@ -15,7 +15,7 @@ from lab import REPOSITORY
 from lab.reader_subjects import Facts, Subject, sample_subjects, subjects
 from prism_bench.errors import PrismBenchError
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 SEED, FILES = 17, 10_000
 _SLOW = 10.0  # seconds; every file here is small
@@ -128,6 +128,6 @@ def main() -> int:
     for one in bad:
         print(f"{one.subject}: {one.outcome}: {one.words:.600}")
     rows = table(found)
-    write_table(rows, chosen.output)
+    write_csv(rows, chosen.output)
     print(f"{rows[-1]}, peak memory {peak_megabytes()} MB; {chosen.output}")
     return 1 if bad else 0

@@ -18,9 +18,10 @@ from pathlib import Path
 from random import Random
 
 from lab.bending import Bent, bend_bytes, bend_database, bend_json, bend_table
-from prism_bench.analysis.bounds.ledger import ledger
-from prism_bench.profilers import ncu_csv, nsys_csv, nsys_sqlite, sanitizer, timeline_file
-from prism_bench.profilers.chips import chips_in
+from prism_bench.analysis.bounds.profiles import ledger
+from prism_bench.profilers import ncu, nsys, tools
+from prism_bench.profilers import timeline as timeline_file
+from prism_bench.profilers.metrics import chips_in
 from prism_bench.profilers.timeline import Timeline
 from prism_bench.record import store
 from prism_bench.record.formats import read_foreign
@@ -49,7 +50,7 @@ class Subject:
 
 
 def _ncu(path: Path) -> Facts:
-    launches = ncu_csv.read(path)
+    launches = ncu.read(path)
     return {
         f"{one.process} {one.id} {name}": quantity.value
         for one in launches for name, quantity in one.metrics.items() if quantity.value is not None
@@ -57,14 +58,14 @@ def _ncu(path: Path) -> Facts:
 
 
 def _nsys_table(path: Path) -> Facts:
-    table = nsys_csv.read(path)
+    table = nsys.read(path)
     rows = enumerate(table.rows)
     return {f"{i} {name}": value for i, row in rows for name, value in row.items() if isinstance(value, float)}
 
 
 def _nsys_trace(path: Path) -> Facts:
     facts = _nsys_table(path)
-    ledger(nsys_csv.timeline(nsys_csv.read(path), str(path)))
+    ledger(nsys.timeline(nsys.read(path), str(path)))
     return facts
 
 
@@ -148,7 +149,7 @@ def _counters(path: Path) -> Facts:
 
 
 def _sanitizer(path: Path) -> Facts:
-    found = sanitizer.parse(path.read_text("utf-8", "replace"), "memcheck", {"k[n=1]": ("k",)})
+    found = tools.parse(path.read_text("utf-8", "replace"), "memcheck", {"k[n=1]": ("k",)})
     return {} if found.counted is None else {"counted": float(found.counted)}
 
 
@@ -199,7 +200,7 @@ def nsys_export(folder: Path) -> Path:
 def _timeline_file(folder: Path) -> Path:
     """Write a timeline as `ledger` keeps it."""
     path = folder / "timeline.npz"
-    timeline_file.save(nsys_sqlite.read(nsys_export(folder)), path)
+    timeline_file.save(nsys.read_export(nsys_export(folder)), path)
     return path
 
 
@@ -223,7 +224,7 @@ SUBJECTS = (
     Subject("ncu, wide CSV", captured("ncu_wide", "ncu.csv"), _TABLE, _ncu, numbers_in),
     Subject("nsys stats, kernels", captured("nsys_kernels", "kernels.csv"), _TABLE, _nsys_table, numbers_in),
     Subject("nsys stats, trace", captured("nsys_trace", "trace.csv"), _TABLE, _nsys_trace, numbers_in),
-    Subject("nsys SQLite", nsys_export, _EXPORT, lambda path: _timeline(nsys_sqlite.read(path)),
+    Subject("nsys SQLite", nsys_export, _EXPORT, lambda path: _timeline(nsys.read_export(path)),
             _rows_of_export),
     Subject("timeline", _timeline_file, (bend_bytes,), lambda path: _timeline(timeline_file.load(path)),
             _exact(lambda path: _timeline(timeline_file.load(path)), _timeline_file)),
@@ -248,7 +249,7 @@ def sample_subjects(folder: Path) -> tuple[Subject, ...]:
     """Return the subjects of other people's captures in the folder: CSV of ncu and SQLite exports of nsys."""
     tables = [Subject(f"ncu, {path.name}", _copied(path), _TABLE, _ncu, numbers_in)
               for path in sorted(folder.glob("ncu_*.csv")) if "support" not in path.name]  # fmt: skip
-    exports = [Subject(f"nsys, {path.name}", _copied(path), _EXPORT, lambda one: _timeline(nsys_sqlite.read(one)),
+    exports = [Subject(f"nsys, {path.name}", _copied(path), _EXPORT, lambda one: _timeline(nsys.read_export(one)),
                        _rows_of_export) for path in sorted(folder.glob("nsys_*.sqlite"))]  # fmt: skip
     return (*tables, *exports)
 

@@ -16,7 +16,7 @@ from typing import TypedDict
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.profilers.sanitizer import BEGIN, END, FAILED
+from prism_bench.profilers.tools import BEGIN, END, FAILED
 from prism_bench.run.measuring import is_sticky
 from prism_bench.spec.case import Case
 

@@ -22,15 +22,14 @@ from prism_bench.backends import open_backend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.io.documents import json_line
-from prism_bench.io.workers.child import environment
-from prism_bench.profilers import sanitizer, tools
-from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
-from prism_bench.profilers.sanitizer import CHECKS, SanitizerFinding
+from prism_bench.io.workers import environment
+from prism_bench.profilers import tools
+from prism_bench.profilers.tools import CHECKS, OTHER, ProfilerFailed, SanitizerFinding, classify, last_words
 from prism_bench.record import identity
-from prism_bench.run.ahead import compile_ahead
+from prism_bench.run.precompile import compile_ahead
 from prism_bench.spec.case import Device
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 GRACE = 30.0
 
@@ -98,11 +97,11 @@ class _Work:
         self._catalogue, self._tool, self._backend, self._end, self._report = catalogue, tool, backend, end, report
         self.failures: list[ProfilerFailed] = []
 
-    def share(self, share: _Share) -> sanitizer.Checked:
+    def share(self, share: _Share) -> tools.Checked:
         """Run one process: one check over its kernels, as far as the time goes."""
         left = self._end - time.monotonic()
         if left <= 0:
-            return sanitizer.parse("", share.check, {})
+            return tools.parse("", share.check, {})
         with tempfile.TemporaryDirectory() as folder:
             order, log = Path(folder) / "order.json", Path(folder) / "log"
             plain: SanitizeOrder = {
@@ -113,26 +112,26 @@ class _Work:
             program = [sys.executable, "-m", "lab.sanitize_worker", str(order)]
             words = f"{share.check}: {', '.join(share.kernels)}"
             try:
-                text = self._output(sanitizer.command(self._tool, share.check, program), log, left)
+                text = self._output(tools.command(self._tool, share.check, program), log, left)
             except ProfilerFailed as error:
                 self.failures.append(error)
                 text, words = "", f"{words}: {error}"
         self._report(words)
         cases = [case for name in share.kernels for case in swept_cases(self._catalogue, name)]
-        return sanitizer.parse(text, share.check, {case.name: case.plan.entries(Device()) for case in cases})
+        return tools.parse(text, share.check, {case.name: case.plan.entries(Device()) for case in cases})
 
     def _output(self, command: Sequence[str], log: Path, left: float) -> str:
         try:
             ended = tools.run(command, log, left + GRACE, PYTHONPATH=environment()["PYTHONPATH"])
         except ProfilerFailed:
             return log.read_text(errors="replace")
-        if sanitizer.BEGIN not in ended.text:
+        if tools.BEGIN not in ended.text:
             failure = classify(ended.text, ended.status, produced=False) or OTHER
             raise ProfilerFailed("compute-sanitizer", failure, last_words(ended.text))
         return ended.text
 
 
-def _rows(catalogue: Catalogue, share: _Share, checked: sanitizer.Checked) -> Iterator[SanitizerRow]:
+def _rows(catalogue: Catalogue, share: _Share, checked: tools.Checked) -> Iterator[SanitizerRow]:
     for kernel in share.kernels:
         names = [case.name for case in swept_cases(catalogue, kernel)]
         finished = sum(name in checked.cases for name in names)
@@ -158,7 +157,7 @@ def write(swept: SanitizerSweep, path: Path) -> None:
     for place, rows in ((path, swept.rows), (path.with_suffix(".findings.csv"), swept.findings)):
         place.unlink(missing_ok=True)
         if rows:
-            write_table(rows, place)
+            write_csv(rows, place)
 
 
 def checked_edges(chosen: argparse.Namespace) -> int:

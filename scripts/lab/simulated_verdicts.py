@@ -19,10 +19,9 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_bench.analysis.compare.control import control_of
 from prism_bench.analysis.compare.earlier_runs import spreads
-from prism_bench.analysis.compare.estimate import Spread, pooled
-from prism_bench.analysis.compare.medians import Medians, medians_of_rows
+from prism_bench.analysis.compare.estimate import Medians, Spread, medians_of_rows, pooled
+from prism_bench.analysis.compare.noise import control_of
 from prism_bench.analysis.compare.verdict import (
     RULES,
     Judgement,

@@ -14,7 +14,7 @@ import numpy as np
 from lab import REPOSITORY
 from lab.simulated_verdicts import EARLIER, FORMS, NIGHTLY, Design, Form, Suite, generated, judged_suite
 from prism_bench.analysis.compare.verdict import CHANGED, NIGHTLY_MOST, RULES, VerdictRules
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 PLANTED = (1.02, 1.05, 1.10)
 DESIGNS = (
@@ -128,5 +128,5 @@ def main() -> None:
     for line in table:
         print(*line.values(), sep=",", flush=True)
         lines.append(line)
-    write_table(lines, chosen.output)
+    write_csv(lines, chosen.output)
     print(chosen.output)

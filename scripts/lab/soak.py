@@ -20,12 +20,11 @@ from random import Random
 from lab import REPOSITORY
 from lab.soak_job import results_of
 from prism_bench.errors import ResultsError
-from prism_bench.io.files import ENDING
-from prism_bench.io.saving import INTERVAL
-from prism_bench.io.workers.child import children_of, environment
+from prism_bench.io.files import ENDING, INTERVAL
+from prism_bench.io.workers import children_of, environment
 from prism_bench.record import store
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
 SLOWER = 1.8  # than a run alone is one of several at once
@@ -247,6 +246,6 @@ def main() -> int:
         for trial in soak(plan, (chosen.folder or Path(folder)) / "runs"):
             trials.append(trial)
             print(*vars(trial).values(), sep=",", flush=True)
-    write_table(trials, chosen.output, COLUMNS)
+    write_csv(trials, chosen.output, COLUMNS)
     print(summary(trials))
     return 1 if any(trial.wrong for trial in trials) else 0

@@ -5,17 +5,17 @@ task begins and DONE are finished, and `saved NAME RESULTS DONE` when a save has
 as if the clock had been set back for each.
 """
 
-from prism_bench.io import interrupts
+from prism_bench.io import files
 
 if __name__ == "__main__":
-    interrupts.starting()
+    files.starting()
 
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 from prism_bench.catalogue import discover
-from prism_bench.io.saving import Saver
+from prism_bench.io.files import Saver
 from prism_bench.measure import Criterion
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
@@ -47,7 +47,7 @@ class SoakJournal:
         self._file.write(f"saved {path.name} {results_of(record)} {self._done}\n")
 
 
-@interrupts.guarded
+@files.guarded
 def job(folder: Path, journal: SoakJournal, catalogue: Path) -> None:
     """Measure the catalogue as `prism-bench run` does; ends with 2 where it was ended before its time."""
     place, found = store.RecordPlace(folder), discover(catalogue)
@@ -59,7 +59,7 @@ def job(folder: Path, journal: SoakJournal, catalogue: Path) -> None:
 
     keep = Saver(write)
     settings = Settings(processes=3, criteria={**Settings().criteria, **QUICK})
-    with interrupts.held():
+    with files.held():
         record = run(found, "null", found.cases(labels=["S0"]), settings, journal.begin, keep=keep)
         if record.cases:
             keep.finish(record)
@@ -70,4 +70,4 @@ if __name__ == "__main__":
     try:
         job(Path(sys.argv[1]), SoakJournal(Path(sys.argv[2])), Path(sys.argv[3]))
     finally:
-        interrupts.closed()
+        files.closed()

@@ -24,12 +24,11 @@ from typing import Any
 import numpy
 
 from lab import trend_at_scale
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 from prism_bench.record.schema import checked
-from prism_bench.record.store import details, parquet
-from prism_bench.record.store.columns import PointBlock, block
-from prism_bench.record.store.points import points_in
-from prism_bench.record.store.upkeep import add_record
+from prism_bench.record.store import parquet, points
+from prism_bench.record.store.history import add_record
+from prism_bench.record.store.points import PointBlock, block, points_in
 
 FIRST, RAW = datetime(1999, 1, 1, 3), 3
 STEP_EVERY, DRIVER_EVERY, STEP = 97, 365, 1.06  # runs, and by what the case becomes slower
@@ -49,7 +48,7 @@ def made(scale: Scale) -> None:
     """Make the store: a shard for each month, and of the newest RAW runs their records."""
     plain = trend_at_scale.model(scale.cases)
     record = checked(plain, "the model")
-    first = replace(block("", "", *points_in(record, "")), details=details.details_in(record))
+    first = replace(block("", "", *points_in(record, "")), details=points.details_in(record))
     months: dict[str, list[PointBlock]] = {}
     levels = numpy.ones(first.rows)
     for day in range(scale.runs - RAW):
@@ -83,10 +82,10 @@ def _run(first: PointBlock, day: int, levels: Any) -> PointBlock:
     by = levels * (1 + rng.normal(0, trend_at_scale.NOISE, first.rows))
     columns = {**first.columns, "value": _short(first.columns["value"] * by),
                "clock": (first.columns["clock"] * (1 + rng.normal(0, 1e-3, first.rows))).astype("f4")}  # fmt: skip
-    medians = first.details[details.PROCESSES]
-    near = {name: first.details[name] * by for name in details.QUARTILES}
+    medians = first.details[points.PROCESSES]
+    near = {name: first.details[name] * by for name in points.QUARTILES}
     near |= {"power": _short(first.details["power"] * by).astype("f4")}
-    near[details.PROCESSES] = [own * factor * (1 + rng.normal(0, 1e-3, len(own)))
+    near[points.PROCESSES] = [own * factor * (1 + rng.normal(0, 1e-3, len(own)))
                                for own, factor in zip(medians, by.tolist(), strict=True)]  # fmt: skip
     if first.facts is None:
         raise ValueError("the model has no facts")

@@ -15,7 +15,7 @@ from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from prism_bench.spec.case import Case
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 MOST_SHARE = 0.02
 
@@ -86,5 +86,5 @@ def main() -> int:
     seconds = sum(one.seconds for one in found)
     print(f"{count_text(len(found), 'case')} in {seconds:.1f} s, {share(found):.2%} of it to look at launches")
     if chosen.output:
-        write_table((one.rounded() for one in found), chosen.output)
+        write_csv((one.rounded() for one in found), chosen.output)
     return int(share(found) > MOST_SHARE)

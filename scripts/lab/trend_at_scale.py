@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from lab import REPOSITORY
-from prism_bench.extensions.ci.asv_runs.commits import commits
-from prism_bench.extensions.ci.asv_runs.ledger import NightlyRun
+from prism_bench.extensions.ci.asv_runs import NightlyRun, commits
 from prism_bench.io.documents import json_text
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 from prism_bench.record import store
 from prism_bench.report.asv.results import write
 from prism_bench.units import count_text

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from lab import REPOSITORY, planted_causes, trends
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 
 def kept(path: Path, names: Collection[str]) -> list[dict[str, str]]:
@@ -45,6 +45,6 @@ def main() -> None:
         if planted_causes.DETECTOR in names:
             rows += pool.map(planted_causes.row, planted_causes.cells(chosen.histories))
     rows += [*kept(chosen.output, names), *why]
-    write_table(rows, chosen.output, trends.COLUMNS)
+    write_csv(rows, chosen.output, trends.COLUMNS)
     for line in rows:
         print(*(line.get(name, "") for name in trends.COLUMNS), sep="  ")

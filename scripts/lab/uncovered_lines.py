@@ -21,8 +21,8 @@ from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.documents import json_line
-from prism_bench.io.workers.child import environment
-from prism_bench.profilers.failures import last_words
+from prism_bench.io.workers import environment
+from prism_bench.profilers.tools import last_words
 from prism_bench.units import count_text
 
 LineCounts = Mapping[Path, Mapping[int, int]]  # how often each line of each source was executed

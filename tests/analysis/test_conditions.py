@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from prism_bench.analysis.conditions import conditions, words
-from prism_bench.analysis.findings import findings
+from prism_bench.analysis.run_analysis import findings
+from prism_bench.analysis.summary import conditions, words
 from prism_bench.record.measurement import Evidence
 from tests.report.synthetic import case_result, record_of
 

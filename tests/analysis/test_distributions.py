@@ -5,7 +5,7 @@ import pytest
 from scipy import ndimage, special
 
 from prism_bench.analysis.distributions import binomial_tail, incomplete_beta, student, student_quantile
-from prism_bench.analysis.trend.runs import filtered
+from prism_bench.analysis.trend.series import filtered
 
 FREEDOMS = (0.4, 1, 2, 3, 4.7, 8, 10, 31, 200, 1e4, 1e6, np.inf)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prism_bench.analysis import rivals
-from prism_bench.analysis.headline import BEST, headline_rows
+from prism_bench.analysis import peers
+from prism_bench.analysis.peers import BEST, headline_rows
 from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, record_of
 
@@ -81,7 +81,7 @@ def test_the_fastest_process_of_an_unstable_peer_counts():
 
 @pytest.mark.parametrize(("apart", "unstable"), [(1.0499, False), (1.0501, True)])
 def test_five_per_cent_make_a_peer_unstable(apart, unstable):
-    (found,) = rivals.peers(raced("a", torch=(1e-3, 1e-3 * apart)))
+    (found,) = peers.peers(raced("a", torch=(1e-3, 1e-3 * apart)))
     assert found.unstable is unstable
 
 

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from prism_bench.analysis.reading import middle, read
-from prism_bench.analysis.speedup import compared
+from prism_bench.analysis.run_analysis import compared, middle, read
 from tests.report.synthetic import case_result, gpu_record, record_of
 
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.compare.comparison import compare, comparison_findings
-from prism_bench.analysis.compare.control import ENOUGH
-from prism_bench.analysis.compare.selected import unmeasured, with_selection
+from prism_bench.analysis.compare.comparison import compare, comparison_findings, unmeasured, with_selection
+from prism_bench.analysis.compare.noise import ENOUGH
 from prism_bench.analysis.compare.selection import (
     BOTTLENECKS,
     EACH,

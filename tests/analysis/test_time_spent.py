@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from prism_bench.analysis.choice import with_cases
-from prism_bench.analysis.time_spent import time_spent, window_seconds
+from prism_bench.analysis.summary import time_spent, window_seconds, with_cases
 from prism_bench.record.measurement import Evidence, Measurement
 from tests.report.synthetic import case_result, record_of
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.analysis.gate.checks import of_budgets
-from prism_bench.analysis.reading import read
-from prism_bench.analysis.uncertainty import interval_of
+from prism_bench.analysis.run_analysis import interval_of, read
 from prism_bench.record.measurement import Energy, Measurement
-from prism_bench.report.json_view import view
+from prism_bench.report.plain import view
 from prism_bench.spec.metric import Budget
 from tests.analysis.gate.test_outcome import catalogue
 from tests.report.synthetic import case_result, measurement, record_of

@@ -174,7 +174,7 @@ def test_the_current_stream_is_restored(cupy, adding):
 
 
 def test_pinned_cache_lines_can_be_given_back():
-    from prism_bench.backends.cuda.driver import PersistingCache
+    from prism_bench.backends.cuda.device import PersistingCache
 
     assert PersistingCache(0).reset()
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import prism_bench
-from prism_bench.api.callable import Benchmark
+from prism_bench.api.callables import Benchmark
 from prism_bench.errors import BackendUnavailable, UsageError
 
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 import prism_bench
-from prism_bench.backends.cuda.driver import PersistingCache
+from prism_bench.backends.cuda.device import PersistingCache
 from prism_bench.errors import MeasurementInvalid
 
 pytestmark = pytest.mark.gpu

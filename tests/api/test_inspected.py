@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.api.inspected import STEPS, TimedCallable, measured
-from prism_bench.backends.cuda.chip import DeviceBounds
+from prism_bench.api.callables import STEPS, TimedCallable, measured
+from prism_bench.backends.cuda.device import DeviceBounds
 from prism_bench.backends.cuda.inspection import Floors, Inspection
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.record.measurement import Sample

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.api.online import OnlineRunnable, stopwatch_of
+from prism_bench.api.kernels import OnlineRunnable, stopwatch_of
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
-from prism_bench.workflows.tuning.online import OnlineTuner
+from prism_bench.workflows.tuning.search import OnlineTuner
 
 CASE = discover(Path(__file__).parent.parent / "tunable").case("tripled[n=1000]")
 TIMES = {(128, 1): 2.0, (128, 2): 3.0, (64, 1): 1.0, (64, 2): 4.0, (256, 1): 5.0}

@@ -9,9 +9,8 @@ import prism_bench
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
 from prism_bench.record import identity
-from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
-from prism_bench.workflows.tuning.launched import launched
-from prism_bench.workflows.tuning.online import OnlineTuner
+from prism_bench.workflows.tuning.choice import KeptChoices, launched, path_for, write_kept
+from prism_bench.workflows.tuning.search import OnlineTuner
 from tests.workflows.tuning.choices import choice
 
 TOYS = Path(__file__).parent.parent / "toys"

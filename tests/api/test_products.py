@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from prism_bench.api.products import Matmul
+from prism_bench.api.kernels import Matmul
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import UsageError
 from prism_bench.record.identity import machine
-from prism_bench.workflows.tuning.crossover import CrossoverRow
-from prism_bench.workflows.tuning.measured import Measured, path_for, write_measured
+from prism_bench.workflows.tuning.crossover import CrossoverRow, Measured, path_for, write_measured
 
 BACKEND = NumpyBackend()
 SECONDS = {"fp32": 4.0, "tf32": 3.0, "f16": 1.0, "wmma": 2.0}

@@ -7,8 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from prism_bench.api.progress import SWITCH, shown_progress
-from prism_bench.api.versus import alternated
+from prism_bench.api.callables import SWITCH, alternated, shown_progress
 from prism_bench.record.measurement import Measurement
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import prism_bench
-from prism_bench.api.versus import alternated, compared
+from prism_bench.api.callables import alternated, compared
 from prism_bench.errors import UsageError
 from prism_bench.record.measurement import Measurement
 

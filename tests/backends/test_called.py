@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda import called
-from prism_bench.backends.cuda.called import CudaCalled
+from prism_bench.backends.cuda import runnable as called
+from prism_bench.backends.cuda.runnable import CudaCalled
 from prism_bench.backends.emulator import refusal
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
@@ -18,7 +18,7 @@ from prism_bench.run.verification import passed, verify, verify_prepared
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import no_launch
 from prism_bench.spec.peer import KernelCall
-from prism_bench.workflows.tuning.launched import launched
+from prism_bench.workflows.tuning.choice import launched
 from tests.run.conftest import TOYS
 
 DOUBLE = discover(TOYS).anywhere("double[n=1000]")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.carded import card_values, launch_facts
+from prism_bench.backends.cuda.runnable import card_values, launch_facts
 from prism_bench.errors import SpecError
 from prism_bench.spec.launch import CardParameter, LaunchCard
 

@@ -7,10 +7,10 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda import clock, device
+from prism_bench.backends.cuda import device
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measure import clock_guard
+from prism_bench.measure import call_checks
 
 
 class Event:
@@ -44,9 +44,9 @@ def of_cupy(value):
 @pytest.fixture
 def cupy(monkeypatch):
     """A CuPy that is played, and originals of which nothing is left afterwards."""
-    monkeypatch.setattr(clock_guard, "_KEPT", dict(clock_guard._KEPT))
-    monkeypatch.setattr(clock_guard, "_STRANGE", [])
-    monkeypatch.setattr(clock, "_BOUND", {})
+    monkeypatch.setattr(call_checks, "_KEPT", dict(call_checks._KEPT))
+    monkeypatch.setattr(call_checks, "_STRANGE", [])
+    monkeypatch.setattr(device, "_BOUND", {})
     module = ModuleType("cupy")
     module.RawModule = object
     runtime = SimpleNamespace(
@@ -62,7 +62,7 @@ def cupy(monkeypatch):
 def harness(cupy, wall=20e-6):
     """A harness of which only the reading of a sample is real."""
     made = Harness.__new__(Harness)
-    made._functions, made.stream, made._flag, made._disagreeing = clock.bound(cupy), Stream(), np.zeros(2, int), 0
+    made._functions, made.stream, made._flag, made._disagreeing = device.bound(cupy), Stream(), np.zeros(2, int), 0
     made._start = made._stop = Event()
     made._refuse_strange_stream = made._hold = lambda: None
     made._stamp = lambda which: None
@@ -75,7 +75,7 @@ def test_a_replaced_function_sets_no_time_and_is_reported(cupy):
     device.open_cupy()
     assert 18e-6 == pytest.approx(harness(cupy).timed(lambda: None, cold=False).seconds)
     cupy.cuda.get_elapsed_time = lambda start, stop: 1e-3
-    assert 0.018 == clock.bound(cupy).elapsed(None, None)
+    assert 0.018 == device.bound(cupy).elapsed(None, None)
     with pytest.raises(MeasurementInvalid, match=r"cupy\.cuda\.get_elapsed_time was replaced"):
         harness(cupy).timed(lambda: None, cold=False)
 

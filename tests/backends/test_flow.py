@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.flow import CudaFlow
+from prism_bench.backends.cuda.harness import CudaFlow
 
 
 class Stream:

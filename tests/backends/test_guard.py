@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from prism_bench.backends.base import POOL, ROOM, HostGuard
 from prism_bench.backends.cuda import guard as on_device
-from prism_bench.backends.guard import POOL, ROOM, HostGuard
 from prism_bench.emulator import compile_source
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.inputs import BLOCK, ONE_BY_ONE, InputArray, Runs

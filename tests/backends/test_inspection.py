@@ -9,8 +9,7 @@ import pytest
 from prism_bench.backends.cuda import harness as harness_module
 from prism_bench.backends.cuda import inspection
 from prism_bench.backends.cuda.harness import Harness
-from prism_bench.backends.cuda.inspection import Inspector
-from prism_bench.backends.cuda.stream_order import Operation
+from prism_bench.backends.cuda.inspection import Inspector, Operation
 from prism_bench.backends.cuda.timers import ColdTimer, leftover_allowed
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.record.measurement import Sample

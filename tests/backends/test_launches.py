@@ -4,9 +4,8 @@ import ctypes
 
 import pytest
 
-from prism_bench.backends.cuda import launches
-from prism_bench.backends.cuda.launches import listening
-from prism_bench.backends.cuda.stream_order import Operation
+from prism_bench.backends.cuda import inspection
+from prism_bench.backends.cuda.inspection import Operation, listening
 from prism_bench.errors import BackendUnavailable
 
 STREAM, EVENT = 0x7F00AA, 0x7F00EE
@@ -32,7 +31,7 @@ class Cupti:
     def call(self, name, packed, site=0):
         """The driver or runtime is asked for something with these parameters."""
         memory = ctypes.create_string_buffer(packed)
-        data = launches._Data(site=site, function=name.encode(), parameters=ctypes.addressof(memory))
+        data = inspection._Data(site=site, function=name.encode(), parameters=ctypes.addressof(memory))
         self.heard(None, 1, 0, ctypes.pointer(data))
 
 
@@ -115,7 +114,7 @@ def test_where_another_tool_listens_nobody_else_can():
 
 
 def test_without_the_library_there_is_a_reason(monkeypatch):
-    monkeypatch.setattr(launches, "_loaded", list)
-    monkeypatch.setattr(launches, "_installed", lambda: iter(["/nowhere/libcupti.so.99"]))
+    monkeypatch.setattr(inspection, "_loaded", list)
+    monkeypatch.setattr(inspection, "_installed", lambda: iter(["/nowhere/libcupti.so.99"]))
     with pytest.raises(BackendUnavailable, match="CUPTI's library is not there"), listening():
         pytest.fail("it must not begin")

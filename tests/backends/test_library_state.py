@@ -9,8 +9,15 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.peers.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS
-from prism_bench.backends.cuda.peers.library_state import FLAGS, LibraryState, end_failed_capture, ready
+from prism_bench.backends.cuda.peers.library_state import (
+    ATTRIBUTES,
+    FLAGS,
+    FUNCTIONS,
+    OTHERS,
+    LibraryState,
+    end_failed_capture,
+    ready,
+)
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.peer import LIBRARIES
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.overlap import LaunchExtents, _Configuration, overlapping_call
+from prism_bench.backends.cuda.runnable import LaunchExtents, _Configuration, overlapping_call
 from prism_bench.errors import BackendUnavailable
 
 

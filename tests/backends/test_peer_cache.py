@@ -2,8 +2,8 @@
 
 import pytest
 
-from prism_bench.backends.peer_cache import forget_kept_choices, kept_build, kept_choice
-from prism_bench.monitor.visible_gpu import VISIBLE
+from prism_bench.backends.base import forget_kept_choices, kept_build, kept_choice
+from prism_bench.monitor.nvml import VISIBLE
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.graph import work_items
-from prism_bench.backends.cuda.harness import StreamNotHeld
+from prism_bench.backends.cuda.harness import StreamNotHeld, work_items
 from prism_bench.backends.cuda.peers import peer as peers
-from prism_bench.backends.cuda.peers import torch_case
+from prism_bench.backends.cuda.peers import torch_forms
 from prism_bench.backends.cuda.peers.peer import CudaPeer
-from prism_bench.backends.cuda.peers.torch_case import named_peer, peer_names
-from prism_bench.backends.cuda.peers.torch_trace import Operators
+from prism_bench.backends.cuda.peers.torch_forms import Operators, named_peer, peer_names
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
@@ -68,7 +66,7 @@ def prepared(monkeypatch, torch):
 )  # fmt: skip
 def test_each_torch_peer_has_its_forms_without_a_line_in_the_spec(monkeypatch, torch, label, operators, forms):
     found = Operators(operators) if operators else None
-    monkeypatch.setattr(torch_case, "_operators", lambda case, name: found)
+    monkeypatch.setattr(torch_forms, "_operators", lambda case, name: found)
     case = case_with(label, torch=by_torch, cupy=lambda cupy, x: x, torch_tf32=by_torch)
     assert peer_names(case) == (
         "torch", *(f"torch_{form}" for form in forms), "cupy",

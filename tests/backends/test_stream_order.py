@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.backends.cuda.stream_order import Observed, Operation, complaint, strays
+from prism_bench.backends.cuda.inspection import Observed, Operation, complaint, strays
 
 MAIN, SIDE, THIRD = 11, 22, 33
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.tensor_map import tensor_map
+from prism_bench.backends.cuda.runnable import tensor_map
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.spec.kernel import TensorMap
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.backends.cuda.peers.torch_cache import cache_variables, forget_choices, shared_cache
-from prism_bench.monitor.visible_gpu import VISIBLE
+from prism_bench.backends.cuda.peers.torch_forms import cache_variables, forget_choices, shared_cache
+from prism_bench.monitor.nvml import VISIBLE
 from prism_bench.spec.peer import Form
 from tests.backends.torch_stand_in import Benchmarker, install
 

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from prism_bench.backends.cuda.peers.torch_case import _forget, _operators, prepared_call
+from prism_bench.backends.cuda.peers.torch_forms import _forget, _operators, prepared_call
 from prism_bench.catalogue import discover
 from prism_bench.spec.case import Case
 from prism_bench.spec.peer import Peer

@@ -6,8 +6,7 @@ from functools import partial
 
 import pytest
 
-from prism_bench.backends.cuda.peers.torch_cache import cache_variables
-from prism_bench.backends.cuda.peers.torch_forms import CompiledCall
+from prism_bench.backends.cuda.peers.torch_forms import CompiledCall, cache_variables
 from prism_bench.errors import MeasurementInvalid
 
 

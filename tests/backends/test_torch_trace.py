@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.backends.cuda.peers.torch_trace import Operators, operators_of
+from prism_bench.backends.cuda.peers.torch_forms import Operators, operators_of
 
 
 @pytest.mark.parametrize(

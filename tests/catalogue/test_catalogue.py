@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.catalogue.load import require_definition
+from prism_bench.catalogue.loading import require_definition
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.io.files import default_folder
 

@@ -11,7 +11,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.catalogue.importer import package_name
-from prism_bench.compilation.python_source import python_files
+from prism_bench.compilation.sources import python_files
 from prism_bench.io.files import default_folder
 
 TOYS = Path(__file__).parents[1] / "toys"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.catalogue import find, kept_checks
-from prism_bench.catalogue.find import discover
+from prism_bench.catalogue import catalogue as kept_checks
+from prism_bench.catalogue import loading
+from prism_bench.catalogue.loading import discover
 from prism_bench.spec.kernel import KernelSpec
 
 BUILT_IN = kept_checks.default_folder()
@@ -24,8 +25,8 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(kept_checks, "_passed", set())
-    monkeypatch.setattr(find, "check_spec", check)
-    monkeypatch.setattr(find, "check_variant", check)
+    monkeypatch.setattr(loading, "check_spec", check)
+    monkeypatch.setattr(loading, "check_variant", check)
     return names
 
 

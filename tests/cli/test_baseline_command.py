@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.gate.baselines import read_baseline
+from prism_bench.analysis.gate.budgets import read_baseline
 from prism_bench.record import store
 from tests.report.synthetic import case_result, record_of
 

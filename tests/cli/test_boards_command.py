@@ -72,7 +72,7 @@ def test_what_is_not_known_is_named(shell, tmp_path):
 
 
 def test_a_rate_above_what_is_promised_is_a_bad_finding(shell, tmp_path, monkeypatch):
-    monkeypatch.setattr("prism_bench.analysis.boards.agreement.is_change", lambda *arguments: True)
+    monkeypatch.setattr("prism_bench.analysis.boards.is_change", lambda *arguments: True)
     assert 1 == shell("boards", "--runs", keep(tmp_path / RUNS)).code
 
 

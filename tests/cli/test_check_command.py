@@ -10,10 +10,10 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from prism_bench.extensions.ci.alerts import webhook
+from prism_bench.extensions.ci import alerts
 from prism_bench.record import store
-from prism_bench.report.gate.words import headline
-from prism_bench.workflows.judging import judged
+from prism_bench.report.gate import headline
+from prism_bench.workflows.pairs import judged
 from tests.built_in import CATALOGUE
 from tests.record.store.test_records import empty_record
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
@@ -109,7 +109,7 @@ def told(monkeypatch):
     """The alerts of every message sent; the receiver takes them all."""
     bodies = []
     monkeypatch.setenv("PRISM_BENCH_WEBHOOK", "https://hooks.example.org/secret")
-    monkeypatch.setattr(webhook, "_send", lambda to, body, timeout: bodies.append(body) or (None, False, None))
+    monkeypatch.setattr(alerts, "_send", lambda to, body, timeout: bodies.append(body) or (None, False, None))
     return bodies
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.cli.options import pairs
+from prism_bench.cli import measuring
 
 QUICK = ("--backend", "null", "--processes", "2")
 
@@ -15,13 +15,13 @@ QUICK = ("--backend", "null", "--processes", "2")
 def test_the_metric_that_is_judged_is_measured_alone_unless_records_are_kept(
     shell, toys, monkeypatch, options, metrics
 ):
-    seen, really = [], pairs.measured
+    seen, really = [], measuring.measured
 
     def measured(*arguments):
         seen.append(really(*arguments))
         return seen[-1]
 
-    monkeypatch.setattr(pairs, "measured", measured)
+    monkeypatch.setattr(measuring, "measured", measured)
     shell("compare", "double", "double:by_adding", *QUICK, *toys, *options)
     ((records, _),) = seen
     assert [metrics] * 2 == [{one.metric for case in record.cases for one in case.measurements} for record in records]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.compilation import bindings, nvrtc_version
+from prism_bench.compilation import compilers, nvrtc_version
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
 from prism_bench.record import store
@@ -88,9 +88,9 @@ def test_a_mistake_ends_with_2_and_one_line(shell, toys, words):
 
 def test_without_a_compiler_it_says_what_to_install(shell, toys, monkeypatch):
     def missing():
-        raise BackendUnavailable(bindings.missing())
+        raise BackendUnavailable(compilers.missing())
 
-    monkeypatch.setattr(bindings, "load", missing)
+    monkeypatch.setattr(compilers, "load", missing)
     found = shell("compile", *toys)
     assert 0 != found.code
     assert pip_install("compile") in found.err

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.io import files
-from prism_bench.io.saving import INTERVAL
-from prism_bench.io.workers.child import environment
+from prism_bench.io.files import INTERVAL
+from prism_bench.io.workers import environment
 from tests.cli.conftest import TOYS
 
 TUNABLE = TOYS.parent / "tunable"

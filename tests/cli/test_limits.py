@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from prism_bench.cli.options.limits import limited
+from prism_bench.cli.options import limited
 
 HANGS = """
 import time
-from prism_bench.cli.options.limits import limited
+from prism_bench.cli.options import limited
 with limited("hang[n=1000]", 1):
     time.sleep(600)
 """

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.analysis.compare.noise import read_noise
-from prism_bench.cli.options import pairs
-from prism_bench.io.saving import Saver
+from prism_bench.cli import measuring
+from prism_bench.io.files import Saver
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 
@@ -49,7 +49,7 @@ def test_the_emulator_has_a_noise_of_its_own(shell, toys):
 @pytest.fixture
 def measured(monkeypatch):
     """A function that has the command find these records measured."""
-    return lambda *records: monkeypatch.setattr(pairs, "measured", lambda *_: (records, Saver(tuple)))
+    return lambda *records: monkeypatch.setattr(measuring, "measured", lambda *_: (records, Saver(tuple)))
 
 
 def test_one_process_a_side_makes_no_floor_and_ends_with_2(shell, toys, measured):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.null import NullBackend
-from prism_bench.profilers.failures import FAILURES
+from prism_bench.profilers.tools import FAILURES
 from prism_bench.record import store
 from prism_bench.workflows import profiling
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from prism_bench.cli.options import progress
+from prism_bench.cli import measuring
 from prism_bench.run import Forecast, Progress
 from prism_bench.run.forecast import ForecastStage
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(0.0, 2), (3600.0, 0)])
 def test_a_log_gets_a_line_now_and_then(monkeypatch, capsys, seconds, lines):
-    monkeypatch.setattr(progress, "LINE_SECONDS", seconds)
-    with progress.progress_bar() as report:
+    monkeypatch.setattr(measuring, "LINE_SECONDS", seconds)
+    with measuring.progress_bar() as report:
         for done in range(2):
             report(Progress(1, done, 7, "softmax[rows=32,cols=1000]@block=128"))
     said = capsys.readouterr()
@@ -20,7 +20,7 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch, capsys, seconds, lines):
 
 
 def test_with_a_forecast_a_line_says_how_much_is_left(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
-    with progress.progress_bar(Forecast((ForecastStage(4, 3600.0),), "a record")) as report:
+    monkeypatch.setattr(measuring, "LINE_SECONDS", 0.0)
+    with measuring.progress_bar(Forecast((ForecastStage(4, 3600.0),), "a record")) as report:
         report(Progress(0, 0, 4, "triple[n=1000]"))
     assert "process 1, 0 of 4, about 1 h 0 min left: triple[n=1000]" in capsys.readouterr().err

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.workflows.tuning.kept import KeptChoices, read_kept, write_kept
-from prism_bench.workflows.tuning.launched import launched
+from prism_bench.workflows.tuning.choice import KeptChoices, launched, read_kept, write_kept
 from tests.workflows.tuning.choices import choice
 
 TUNABLE = Path(__file__).parent.parent / "tunable"

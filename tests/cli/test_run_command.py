@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_written_still_shows_what_was_measured(run):
 
 
 def test_ctrl_c_keeps_what_was_measured(run, monkeypatch):
-    module = import_module("prism_bench.run.catalogue_run")
+    module = import_module("prism_bench.run.job")
     begun = []
 
     def interrupt(progress):

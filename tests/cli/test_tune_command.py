@@ -9,9 +9,9 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.record import identity, store
-from prism_bench.workflows.trials import timed_in_turn
-from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
-from prism_bench.workflows.tuning.launched import launched as launched_hash
+from prism_bench.workflows.tuning.choice import KeptChoices, path_for, write_kept
+from prism_bench.workflows.tuning.choice import launched as launched_hash
+from prism_bench.workflows.tuning_session import timed_in_turn
 from tests.workflows.tuning.choices import choice
 
 TUNABLE = Path(__file__).parent.parent / "tunable"

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from prism_bench.extensions.ci.commands import nightly
-from prism_bench.run import interleave
+from prism_bench.run import builds
 from prism_bench.workflows import pairs as pair_study
 from tests.cli.conftest import TOYS
 
@@ -36,7 +36,7 @@ def untimed(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("it measured")
 
-    monkeypatch.setattr(interleave, "interleaved", refuse)
+    monkeypatch.setattr(builds, "interleaved", refuse)
     monkeypatch.setattr(pair_study, "interleaved", refuse)
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from prism_bench.compilation import compile_source, nvrtc_version, program
-from prism_bench.compilation.device_code import cut_source
-from prism_bench.compilation.headers import include_folders
-from prism_bench.compilation.host_source.includes import C_HEADERS
+from prism_bench.compilation.compilers import include_folders
+from prism_bench.compilation.host_source.device_side import C_HEADERS
+from prism_bench.compilation.program import cut_source
 from prism_bench.emulator import compile_source as compile_for_emulator
-from prism_bench.emulator.compiler import find_compiler
+from prism_bench.emulator.build import find_compiler
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 
 # What a kernel with n = 1 takes from each header, and its value.

@@ -1,6 +1,6 @@
 """Resources as ptxas prints them."""
 
-from prism_bench.compilation.code import Resources, resources
+from prism_bench.compilation.cubin import Resources, resources
 
 LOG = """ptxas info    : 0 bytes gmem, 24 bytes cmem[4]
 ptxas info    : Compiling entry function '_Z4wideILi3EEvPf' for 'sm_90'

@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from prism_bench.compilation import code_difference, compile_source, disassembly
-from prism_bench.compilation.code import Resources
-from prism_bench.compilation.code_difference import CodeFacts, differences, entry_difference
-from prism_bench.compilation.disassembly import CompiledEntry
-from prism_bench.compilation.listing import read_listing
+from prism_bench.compilation import compile_source, listing
+from prism_bench.compilation.cubin import Resources
+from prism_bench.compilation.listing import CodeFacts, CompiledEntry, differences, entry_difference, read_listing
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
-from prism_bench.report.code_difference import changes_of, code_difference_json
-from prism_bench.report.terminal.code_difference import code_difference_view
+from prism_bench.report.plain import changes_of, code_difference_json
+from prism_bench.report.terminal.catalogue import code_difference_view
 
 LISTINGS = Path(__file__).parent / "listings"
 BEFORE, AFTER = Resources(registers=8), Resources(registers=10, spill_stores=4, shared_bytes=512)
@@ -46,7 +44,7 @@ def test_the_first_block_that_differs_is_shown_from_the_line_before(changed):
 
 
 def test_a_long_block_is_shown_in_part(monkeypatch):
-    monkeypatch.setattr(code_difference, "SHOWN", 1)
+    monkeypatch.setattr(listing, "SHOWN", 1)
     found = entry_difference("scale", facts("scale.sass", BEFORE), facts("scale_after.sass", AFTER))
     assert (1, 1) == (len(found.first.before), len(found.first.after))
 
@@ -119,26 +117,26 @@ def test_two_compiled_sources_differ_by_their_instructions(tmp_path):
         (tmp_path / f"{name}.cu").write_text(text)
         try:
             made = compile_source(tmp_path / f"{name}.cu", ("scale",), "90")
-            disassembly.listing_of(made.path)
+            listing.listing_of(made.path)
         except BackendUnavailable as error:
             pytest.skip(str(error))
         compiled.append({"scale": CompiledEntry(made.path, "scale", made.resources["scale"])})
-    (found,), reason = disassembly.code_differences(*compiled)
+    (found,), reason = listing.code_differences(*compiled)
     assert reason is None
     assert found.kinds["fp32"][0] < found.kinds["fp32"][1]
-    assert ((), None) == disassembly.code_differences(compiled[0], compiled[0])
+    assert ((), None) == listing.code_differences(compiled[0], compiled[0])
 
 
 def test_without_a_disassembler_it_is_said_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(disassembly, "tool", lambda name: None)
+    monkeypatch.setattr(listing, "tool", lambda name: None)
     with pytest.raises(BackendUnavailable, match=re.escape(pip_install("compile"))):
-        disassembly.listing_of(tmp_path / "x.cubin")
+        listing.listing_of(tmp_path / "x.cubin")
 
 
 def test_a_disassembler_that_cannot_read_the_file_is_named(monkeypatch, tmp_path):
     program = tmp_path / "nvdisasm"
     program.write_text("#!/bin/sh\necho unknown architecture >&2\nexit 1\n")
     program.chmod(0o755)
-    monkeypatch.setattr(disassembly, "tool", lambda name: str(program))
+    monkeypatch.setattr(listing, "tool", lambda name: str(program))
     with pytest.raises(BackendUnavailable, match=r"nvdisasm does not list x.cubin: unknown architecture"):
-        disassembly.listing_of(tmp_path / "x.cubin")
+        listing.listing_of(tmp_path / "x.cubin")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.compilation.code_text import without_comments
+from prism_bench.compilation.sources import without_comments
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from prism_bench.compilation import bindings, compile_source, include_folders, nvrtc_version, sass_hash
-from prism_bench.compilation.code import data_hash
+from prism_bench.compilation import compile_source, compilers, include_folders, nvrtc_version, sass_hash
+from prism_bench.compilation.cubin import data_hash
 from prism_bench.compilation.program import content_hash
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.io.installation import pip_install
@@ -46,14 +46,14 @@ def test_without_nvrtc_the_sentence_says_what_to_install_and_what_works(folder, 
     def missing():
         raise ImportError("No module named 'cupy'")
 
-    monkeypatch.setattr(bindings, "_CupyBindings", missing)
-    monkeypatch.setattr(bindings, "_CudaBindings", missing)
-    bindings.load.cache_clear()
+    monkeypatch.setattr(compilers, "_CupyBindings", missing)
+    monkeypatch.setattr(compilers, "_CudaBindings", missing)
+    compilers.load.cache_clear()
     try:
         with pytest.raises(BackendUnavailable) as caught:
             compiled(folder)
     finally:
-        bindings.load.cache_clear()
+        compilers.load.cache_clear()
     words = str(caught.value)
     assert f"NVRTC is not installed; {pip_install('compile')}" in words
     assert "work without it" in words

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.compilation.imported import imported_words
+from prism_bench.compilation.sources import imported_words
 from prism_bench.spec.peer import KernelCall
 from prism_bench.workflows.case_code import _callable_text
 from tests.run.conftest import TOYS

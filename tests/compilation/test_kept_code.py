@@ -1,8 +1,8 @@
 """Machine code of earlier runs, found in the compiler's cache by its hash, and compared instruction by instruction."""
 
-from prism_bench.analysis.bounds.code_against import code_against
-from prism_bench.compilation.code import sass_hash
-from prism_bench.compilation.kept_code import kept_entries
+from prism_bench.analysis.bounds.why import code_against
+from prism_bench.compilation.cubin import sass_hash
+from prism_bench.compilation.program import kept_entries
 from tests.compilation.test_compile_source import compiled, folder, needs_nvrtc, rewrite
 from tests.report.synthetic import case_result
 

@@ -1,6 +1,6 @@
 """Names of kernels are read from a source; an entry that it lacks is named, with what it has."""
 
-from prism_bench.compilation.kernel_names import kernels_in, missing_entry
+from prism_bench.compilation.cubin import kernels_in, missing_entry
 
 CODE = """
 extern "C" __global__ void plain(const float* x) {}

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.compilation.instruction_kinds import kind_of, opcode_of
-from prism_bench.compilation.listing import read_listing
+from prism_bench.compilation.listing import kind_of, opcode_of, read_listing
 
 LISTINGS = Path(__file__).parent / "listings"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from prism_bench.compilation import compile_source, nvrtc_version, sass_hash
-from prism_bench.compilation.fatbin import cubin_architecture
-from prism_bench.compilation.symbols import symbol_of
-from prism_bench.compilation.toolchain import is_prebuilt
+from prism_bench.compilation.cubin import symbol_of
+from prism_bench.compilation.prebuilt import cubin_architecture
+from prism_bench.compilation.program import is_prebuilt
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 
 CODE = """
@@ -123,7 +123,7 @@ def test_compressed_code_without_a_program_to_unpack_it_names_the_cure(built, mo
     folder, compiled = built
     path = folder / "packed.fatbin"
     path.write_bytes(container(part(b"\x28\xb5\x2f\xfd" + bytes(60), 90, flags=0x8011)))
-    monkeypatch.setattr("prism_bench.compilation.fatbin.tool", lambda name: None)
+    monkeypatch.setattr("prism_bench.compilation.prebuilt.tool", lambda name: None)
     with pytest.raises(BackendUnavailable, match="pip install nvidia-cuda-cuobjdump, or build with nvcc"):
         compile_source(path, ("plain",), "90")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.compilation import compile_source, nvcc, nvrtc_version
-from prism_bench.compilation.toolchain import marked, toolchain_of
+from prism_bench.compilation import compile_source, compilers, nvrtc_version
+from prism_bench.compilation.program import marked, toolchain_of
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 
 PROJECT = Path(__file__).parents[1] / "extensions" / "init" / "sources" / "project" / "src"
@@ -37,7 +37,7 @@ def installed(version):
 
 
 needs_nvrtc = pytest.mark.skipif(not installed(nvrtc_version), reason="NVRTC is not installed")
-needs_nvcc = pytest.mark.skipif(not installed(nvcc.nvcc_version), reason="nvcc is not installed")
+needs_nvcc = pytest.mark.skipif(not installed(compilers.nvcc_version), reason="nvcc is not installed")
 
 
 @pytest.fixture
@@ -93,15 +93,15 @@ def test_nvcc_compiles_the_same_file_host_code_and_all(folder):
 
 
 def test_without_nvcc_the_sentence_names_the_other_way(folder, monkeypatch):
-    monkeypatch.setattr(nvcc.shutil, "which", lambda name, path=None: None)
-    nvcc.nvcc.cache_clear()
-    nvcc.nvcc_version.cache_clear()
+    monkeypatch.setattr(compilers.shutil, "which", lambda name, path=None: None)
+    compilers.nvcc.cache_clear()
+    compilers.nvcc_version.cache_clear()
     try:
         with pytest.raises(BackendUnavailable, match="nvcc is neither in PATH .* NVRTC compiles it$"):
             compile_source(folder / "src" / "softmax.cu", ENTRIES, "90", marked("nvcc", ()))
     finally:
-        nvcc.nvcc.cache_clear()
-        nvcc.nvcc_version.cache_clear()
+        compilers.nvcc.cache_clear()
+        compilers.nvcc_version.cache_clear()
 
 
 def test_a_spec_names_its_source_and_folders_relative_to_itself(folder):

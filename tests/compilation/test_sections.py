@@ -7,8 +7,8 @@ import pytest
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from prism_bench.compilation import sections as module
-from prism_bench.compilation.sections import sections
+from prism_bench.compilation import cubin as module
+from prism_bench.compilation.cubin import sections
 
 MUSEUM = Path(__file__).parent.parent / "extensions" / "judge" / "museum"
 CUBINS = [path for path in sorted(MUSEUM.glob("*.cubin")) if path.read_bytes().startswith(b"\x7fELF")]

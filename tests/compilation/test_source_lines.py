@@ -1,6 +1,6 @@
 """Lines of a kernel's source that count."""
 
-from prism_bench.compilation.source_lines import source_lines
+from prism_bench.compilation.program import source_lines
 
 CUDA = """// a kernel
 #include "shared.cuh"

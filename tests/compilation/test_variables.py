@@ -8,7 +8,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from prism_bench.compilation import compile_source
-from prism_bench.compilation.symbols import variable_symbols
+from prism_bench.compilation.cubin import variable_symbols
 from prism_bench.errors import BackendUnavailable
 
 SOURCE = """

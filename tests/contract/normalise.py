@@ -15,7 +15,9 @@ from pathlib import Path
 DIGITS = 6  # of a number with decimals: later ones depend on the processor's vector instructions
 SMALL = 1e-13  # numbers below are rounding errors, which differ likewise
 SHOWN = 60  # a list or text of more characters is shown as its digest
-_STAMP = re.compile(r"\b(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T ]([012]\d):?([0-5]\d)(?::?([0-5]\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?")  # noqa: E501
+_STAMP = re.compile(
+    r"\b(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T ]([012]\d):?([0-5]\d)(?::?([0-5]\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?"
+)  # noqa: E501
 _INSTALL = re.compile(r"pip install (?:-e )?(['\"]?)[^\s'\"]+\1")  # how the product itself was installed
 _PACKED = re.compile(r'prism\.unpacked\(\d+, "([A-Za-z0-9+/=]+)"\)')  # of a site: DEFLATE, which builds of zlib vary
 _CONTENT_HASH = re.compile(r"(?<=[-/\"])[0-9a-f]{10}(?=\.js|\")")  # of such content, in names of files
@@ -42,7 +44,9 @@ class Normaliser:
     def __init__(self, places: Mapping[str, str], began: datetime):
         names = {socket.gethostname(): "HOST", platform.node(): "HOST", platform.release(): "KERNEL"}
         ordered = sorted(places.items(), key=lambda pair: -len(pair[0]))
-        self._places = [(re.compile(re.escape(place) + r"(?![\w-])"), name) for place, name in ordered if len(place) > 1]  # noqa: E501
+        self._places = [
+            (re.compile(re.escape(place) + r"(?![\w-])"), name) for place, name in ordered if len(place) > 1
+        ]  # noqa: E501
         self._names = [(re.compile(rf"\b{re.escape(name)}\b"), to) for name, to in names.items() if name]
         self._texts: dict[tuple[str, bool], str] = {}
         self._began = began - timedelta(minutes=1)

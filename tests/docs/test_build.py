@@ -11,9 +11,9 @@ import pytest
 
 from docs.screenshots import PICTURED, README, installed, screenshots, without_missing
 from prism_bench.record import store
+from prism_bench.report.site.build import FILE as SITE_INDEX
+from prism_bench.report.site.build import search_file
 from prism_bench.report.site.page import Page as SitePage
-from prism_bench.report.site.search import FILE as SITE_INDEX
-from prism_bench.report.site.search import search_file
 from tests.docs.blocks import ROOT
 from tests.report.site.browser import (
     ALL_BUT_CONTRAST,

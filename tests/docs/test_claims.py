@@ -7,9 +7,8 @@ from lab.claims.agreement import agreement_lines, answered
 from lab.claims.own_files import FOLDER, answer_file
 
 from docs.claims import KeptClaims
-from prism_bench.extensions.claims.answers import answer
 from prism_bench.extensions.claims.document import ClaimRatio, canonical, encoded
-from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay
+from prism_bench.extensions.claims.replaying import FORMAT, SCHEMA, Replay, answer
 from tests.extensions.claims.planted import NULL_DEVICE, claim_in, plant, record
 
 CASE, OWN_BOARD, OTHER_BOARD = "triple[n=1000]", "GPU-aaaaaaaa-0", "GPU-bbbbbbbb-0"

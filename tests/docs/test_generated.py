@@ -9,7 +9,7 @@ from docs.generated.markdown import prose, table
 from docs.generated.said import said
 from prism_bench import errors
 from prism_bench.extensions.judge.defences import DEFENCES
-from prism_bench.profilers.failures import FAILURES
+from prism_bench.profilers.tools import FAILURES
 from prism_bench.spec.metric import MEASURED
 
 pytestmark = pytest.mark.xdist_group("generated pages")  # one worker writes them

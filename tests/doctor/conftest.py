@@ -8,9 +8,8 @@ from tests.monitor.conftest import fake_library, gpu, gpus, old_library  # noqa:
 @pytest.fixture
 def driver_loaded(tmp_path, monkeypatch):
     """The kernel driver's device node is there."""
-    from prism_bench.doctor import cuda, device, profiling
+    from prism_bench.doctor import checks
 
     node = tmp_path / "nvidiactl"
     node.write_text("")
-    for module in (cuda, device, profiling):
-        monkeypatch.setattr(module, "NODES", node)
+    monkeypatch.setattr(checks, "NODES", node)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from prism_bench.doctor.abilities import ABILITIES, Ability, answers
-from prism_bench.doctor.check import broken, missing, note, works
+from prism_bench.doctor.checks import ABILITIES, Ability, answers, broken, missing, note, works
 
 EMULATE = Ability("emulate", ("compiler",))
 

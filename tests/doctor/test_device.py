@@ -2,11 +2,11 @@
 
 import pytest
 
-from prism_bench.doctor import device
+from prism_bench.doctor import checks
 
 
 def found():
-    return {check.name: check for check in device.checks()}
+    return {check.name: check for check in checks.device_checks()}
 
 
 def states(names=None):
@@ -65,7 +65,7 @@ def test_a_slice_says_what_it_shares(gpu):
 
 def test_no_library_is_a_fault_where_a_driver_is_loaded_and_else_just_no_gpu(gpu, monkeypatch, tmp_path):
     gpu.library(init="!12")
-    monkeypatch.setattr(device, "NODES", tmp_path / "none")
+    monkeypatch.setattr(checks, "NODES", tmp_path / "none")
     assert {"NVML": "missing"} == states()
     (tmp_path / "none").write_text("")
     assert {"NVML": "broken"} == states()

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.doctor.fitness import RULES, FitnessFacts, GpuReading, ProbedKernel, judged_fitness
-from prism_bench.doctor.fitness.noise_rules import figures
-from prism_bench.monitor.reading import Process
+from prism_bench.doctor.fitness import RULES, FitnessFacts, GpuReading, ProbedKernel, figures, judged_fitness
+from prism_bench.monitor.probe import Process
 from prism_bench.record.measurement import Evidence, Sample
 
 VALUES = {

@@ -8,12 +8,17 @@ from typer.testing import CliRunner
 from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.cli import app
-from prism_bench.doctor.fitness import board, examine, probe
-from prism_bench.doctor.fitness.examine import probed
-from prism_bench.doctor.fitness.facts import GpuReading
-from prism_bench.doctor.fitness.judge import judged_fitness
-from prism_bench.doctor.fitness.noise_rules import figures
-from prism_bench.doctor.fitness.probe import BLOCK, PROBED, ColdProbe, probed_cases
+from prism_bench.doctor import fitness
+from prism_bench.doctor.fitness import (
+    BLOCK,
+    PROBED,
+    ColdProbe,
+    GpuReading,
+    figures,
+    judged_fitness,
+    probed,
+    probed_cases,
+)
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
 from prism_bench.spec.case import Case
@@ -47,11 +52,11 @@ def probe_of(script, seconds=10.0):
 def answering(gpu, monkeypatch):
     """A quiet scripted GPU, and the null backend as CUDA on it."""
     gpu.set(0, **QUIET)
-    monkeypatch.setattr(board, "APART", 0.01)
-    monkeypatch.setattr(probe, "MOST_BLOCKS", 10)
+    monkeypatch.setattr(fitness, "APART", 0.01)
+    monkeypatch.setattr(fitness, "MOST_BLOCKS", 10)
     monkeypatch.setenv("PRISM_BENCH_NULL_GPU", "GPU-11111111-2222-3333-4444-555555555555")
-    monkeypatch.setattr(examine, "probed_cases", lambda: small_cases().items())
-    monkeypatch.setattr(examine.examine_gpu, "__defaults__", (1.0, lambda share: None, lambda name: NullBackend()))
+    monkeypatch.setattr(fitness, "probed_cases", lambda: small_cases().items())
+    monkeypatch.setattr(fitness.examine_gpu, "__defaults__", (1.0, lambda share: None, lambda name: NullBackend()))
     return gpu
 
 
@@ -134,7 +139,7 @@ def unavailable(name):
 
 
 def test_cuda_that_does_not_open_leaves_the_answer_open(answering, monkeypatch):
-    monkeypatch.setattr(examine.examine_gpu, "__defaults__", (1.0, lambda share: None, unavailable))
+    monkeypatch.setattr(fitness.examine_gpu, "__defaults__", (1.0, lambda share: None, unavailable))
     code, out = run()
     assert 3 == code
     assert "no NVIDIA driver answers" in out
@@ -149,9 +154,9 @@ def test_without_nvml_the_probe_is_all_that_is_known(answering):
 
 def test_without_a_gpu_there_is_one_sentence(answering, monkeypatch):
     answering.library(init="!12")
-    monkeypatch.setattr(examine.examine_gpu, "__defaults__", (1.0, lambda share: None, unavailable))
+    monkeypatch.setattr(fitness.examine_gpu, "__defaults__", (1.0, lambda share: None, unavailable))
     with pytest.raises(BackendUnavailable) as error:
-        examine.examine_gpu()
+        fitness.examine_gpu()
     assert (
         "no GPU to examine here: NVML does not answer: NVML Shared Library Not Found, and no NVIDIA driver answers; "
         f"install NVIDIA's driver (containers: --gpus all), then {pip_install('cuda13')}; what works without a "

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.emulator.messages import QUESTIONS, DoneAnswer, EntriesAnswer, LaunchAnswer, LaunchQuestion
+from prism_bench.emulator.isolation import QUESTIONS, DoneAnswer, EntriesAnswer, LaunchAnswer, LaunchQuestion
 from prism_bench.emulator.report import LaunchReport
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.frames import frame_parts
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.io.channels import FrameChannel, frame_parts
+from prism_bench.io.workers import Refusal
 
 
 class Bomb:

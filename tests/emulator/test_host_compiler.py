@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from prism_bench.emulator import compile_source
-from prism_bench.emulator.build import cache_folder
-from prism_bench.emulator.compiler import find_compiler
+from prism_bench.emulator.build import cache_folder, find_compiler
 from prism_bench.errors import BackendUnavailable
 
 ROOT = Path(__file__).parents[2]

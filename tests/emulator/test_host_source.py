@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prism_bench.emulator import compile_source, entry_not_emulated, not_emulated
-from prism_bench.emulator.source import host_source
+from prism_bench.emulator.build import host_source
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 
 

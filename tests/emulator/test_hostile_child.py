@@ -7,10 +7,10 @@ import pytest
 
 from prism_bench.emulator import isolation
 from prism_bench.emulator.isolation import Child
-from prism_bench.emulator.request import LaunchRequest
+from prism_bench.emulator.library import LaunchRequest
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.io.workers import channel
-from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.io import channels
+from prism_bench.io.workers import WorkerEnvironment
 
 REQUEST = LaunchRequest("one", (1, 1, 1), (1, 1, 1))
 
@@ -20,7 +20,7 @@ def hostile(monkeypatch, tmp_path):
     """A child of the given behaviour; it is in no way the process of other tests."""
     monkeypatch.setattr(isolation, "_SERVING", {})
     monkeypatch.setattr(isolation, "_END_SECONDS", 0.05)
-    monkeypatch.setattr(channel, "STALL_SECONDS", 0.2)
+    monkeypatch.setattr(channels, "STALL_SECONDS", 0.2)
 
     def child(behaviour):
         variables = {"BEHAVIOUR": behaviour, "BOMB": str(tmp_path / "bomb")}

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.compilation.host_source.device_side import device_side
 from prism_bench.emulator import compile_source
-from prism_bench.emulator.compiler import find_compiler
+from prism_bench.emulator.build import find_compiler
 from prism_bench.errors import BackendUnavailable
 
 PROJECT = Path(__file__).parents[1] / "extensions" / "init" / "sources" / "project" / "src"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prism_bench.emulator import ORDERS, compile_source
-from prism_bench.emulator.compiler import find_compiler
+from prism_bench.emulator.build import find_compiler
 
 SOURCE = Path(__file__).parent / "kernels" / "traffic.cu"
 ENTRIES = [

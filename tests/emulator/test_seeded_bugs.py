@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from prism_bench.emulator.compiler import MODES, find_compiler
+from prism_bench.emulator.build import MODES, find_compiler
 from tests.emulator.seeds import SEEDS, build, kinds_found, run
 
 _build = cache(build)

@@ -27,10 +27,8 @@ MOST_BYTES = 250e6
 BYTECODE = 1.5  # bytes for each of the source: 1.2 (pip), 1.5 (NumPy, pandas) and 2.0 (ours) in an installation
 # Modules that draw with Matplotlib or are asv's own; what imports them does so when it is called.
 NEED_AN_EXTRA = {
-    "prism_bench.extensions.fusion.report.chart": "matplotlib", "prism_bench.report.asv.build": "matplotlib",
-    "prism_bench.report.asv.pages": "matplotlib", "prism_bench.report.asv.publisher": "asv",
-    "prism_bench.report.asv.step_chart": "matplotlib", "prism_bench.report.labels": "matplotlib",
-    "prism_bench.report.roofline_chart": "matplotlib",
+    "prism_bench.extensions.fusion.report.charts": "matplotlib", "prism_bench.report.asv.pages": "matplotlib",
+    "prism_bench.report.asv.publisher": "asv", "prism_bench.report.charts": "matplotlib",
 }  # fmt: skip
 NOT_OF_ALL = {"fleet-slurm", "fleet-ssh"}  # of use on a cluster alone, so these tests do without them
 TOYS = ("--catalogue", "toys")

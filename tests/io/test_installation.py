@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from prism_bench import __version__
-from prism_bench.extensions.init.parts import PARTS, ProjectFacts, part_files
+from prism_bench.extensions.init.project import PARTS, ProjectFacts, part_files
 from prism_bench.io import installation
 from prism_bench.io.installation import DISTRIBUTION, InstallSource, pip_install, published_source, source, source_of
 
@@ -115,8 +115,7 @@ def test_what_init_writes_installs_an_exact_source(installed_from, facts):
 
 
 def test_init_reports_what_workflows_install_where_the_installation_is_local(installed_from, tmp_path, monkeypatch):
-    from prism_bench.extensions.init.new_project import new_project
-    from prism_bench.extensions.init.view import new_project_json
+    from prism_bench.extensions.init.project import new_project, new_project_json
 
     installed_from({"url": tmp_path.as_uri(), "dir_info": {"editable": True}})
     monkeypatch.chdir(tmp_path)
@@ -126,10 +125,10 @@ def test_init_reports_what_workflows_install_where_the_installation_is_local(ins
 
 
 def test_the_doctor_finds_another_project_in_our_place(tmp_path, monkeypatch):
-    from prism_bench.doctor import host
+    from prism_bench.doctor import checks
 
     def package():
-        (found,) = [one for one in host.checks() if one.name == "package"]
+        (found,) = [one for one in checks.host_checks() if one.name == "package"]
         return found
 
     assert "works" == package().state

@@ -9,10 +9,9 @@ import time
 
 import pytest
 
-from prism_bench.io import interrupts
-from prism_bench.io.files import temporary_folder
-from prism_bench.io.interrupts import allowed, guarded, held
-from prism_bench.io.workers.child import environment
+from prism_bench.io import files
+from prism_bench.io.files import allowed, guarded, held, temporary_folder
+from prism_bench.io.workers import environment
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -168,7 +167,7 @@ def test_a_guard_in_a_guard_is_the_same_one():
 def test_without_a_guard_signals_are_the_programs_own():
     with pytest.raises(KeyboardInterrupt), held():
         send()
-    interrupts.check()
+    files.check()
 
 
 AT_IMPORT = """

@@ -7,8 +7,7 @@ import signal
 import pytest
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.io.interrupts import guarded
-from prism_bench.io.saving import INTERVAL, Due, Saver
+from prism_bench.io.files import INTERVAL, Due, Saver, guarded
 
 
 class Disk:
@@ -97,7 +96,7 @@ def test_no_signal_cuts_a_save_short(disk, told):
 
 def test_a_save_is_due_once_in_an_interval(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("prism_bench.io.saving.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("prism_bench.io.files.time.monotonic", lambda: now[0])
     monkeypatch.setenv(INTERVAL, "10")
     due, found = Due(), []
     for seconds in (0, 9, 1, 1, 9, 30):

@@ -8,7 +8,7 @@ import pytest
 
 from prism_bench.io import files
 from prism_bench.io.files import ENDING, create_file, create_first, remove_stale, write_atomically, written_beside
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 
 WRITER = """
 import os, signal, sys

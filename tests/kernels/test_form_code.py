@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from prism_bench.compilation.disassembly import listing_of, missing
 from prism_bench.compilation.languages import build, build_request, language
-from prism_bench.compilation.tools import tool
+from prism_bench.compilation.listing import listing_of, missing, tool
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.case import Device
 from tests.built_in import CATALOGUE

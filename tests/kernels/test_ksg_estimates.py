@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from prism_bench.spec import byname
+from prism_bench.spec import arguments
 from tests.built_in import CATALOGUE
 
 DRAWS, N = 100, 500
@@ -46,6 +46,6 @@ def conditioned(seed):
 def test_mean_over_draws_is_the_closed_form(kernel, draw, expected):
     spec = CATALOGUE.kernel(kernel)
     fixed = {"k": 4, "n": N, "scale": 1.0, "xp": np, "special": scipy.special}
-    found = [byname.call(spec.reference, {**fixed, **draw(seed)}, kernel)[0] for seed in range(DRAWS)]
+    found = [arguments.call(spec.reference, {**fixed, **draw(seed)}, kernel)[0] for seed in range(DRAWS)]
 
     assert expected == pytest.approx(np.mean(found), rel=0.05)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.peers.torch_case import prepared_call
-from prism_bench.backends.peer_cache import forget_kept_choices
+from prism_bench.backends.base import forget_kept_choices
+from prism_bench.backends.cuda.peers.torch_forms import prepared_call
 from prism_bench.spec.peer import Peer
 from tests.built_in import CATALOGUE
 from tests.kernels.lt_stand_in import COSTS, Clock, CublasLt, tensor, torch_stand_in

@@ -8,9 +8,9 @@ differ from those of their kernel in nothing but the variant, are left to `--tho
 import pytest
 
 from prism_bench.backends.emulator import ORDERS, EmulatorBackend
-from prism_bench.emulator.compiler import sanitizer_library
+from prism_bench.emulator.build import sanitizer_library
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.extensions.judge.hidden import hidden_cases
+from prism_bench.extensions.judge.task import hidden_cases
 from prism_bench.run.verification import KnownReference, complaint, passed, verify
 from prism_bench.spec.kernel import CUDA
 from tests.built_in import CATALOGUE

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism_bench.spec import byname
+from prism_bench.spec import arguments
 from tests.built_in import CATALOGUE
 
 PHILOX = import_module("prism_bench_catalogue.include.numbers.philox")
@@ -17,13 +17,13 @@ def drawn_shots(p, shots, seed):
     psi = np.stack((np.sqrt(p), np.zeros(len(p))), axis=1)
     spec = CATALOGUE.kernel("quantum_measurement").with_variant("shots")
     values = {"psi": psi, "qubits": int(np.log2(len(p))), "shots": shots, "seed": seed, "mask": len(p) - 1}
-    return byname.call(spec.reference, values | {"xp": np}, spec.name)[1]
+    return arguments.call(spec.reference, values | {"xp": np}, spec.name)[1]
 
 
 def drawn_tokens(logits, rows, seed, **parameters):
     values = {"logits": np.tile(logits, (rows, 1)), "k": len(logits), "temperature": 1.0, "top_p": 1.0, "seed": seed}
     spec = CATALOGUE.kernel("top_k_sampling")
-    return byname.call(spec.reference, values | parameters | {"xp": np}, spec.name)[2]
+    return arguments.call(spec.reference, values | parameters | {"xp": np}, spec.name)[2]
 
 
 def test_philox_gives_its_known_answer():

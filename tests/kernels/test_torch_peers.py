@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.io.files import default_folder
-from prism_bench.spec import byname
+from prism_bench.spec import arguments
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def scaled(torch, x, factor):
 
 
 def test_asks_for_what_the_peer_asks_for(in_tf32):
-    assert ("torch", "x", "factor") == byname.wanted(in_tf32(scaled))
+    assert ("torch", "x", "factor") == arguments.wanted(in_tf32(scaled))
 
 
 @pytest.mark.parametrize("before", [False, True])

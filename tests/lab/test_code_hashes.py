@@ -11,7 +11,7 @@ from prism_bench.compilation.languages import build, build_request
 from prism_bench.compilation.languages.language import language
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.spec.case import Device
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 from tests.built_in import CATALOGUE
 
 ENTRY = HashedEntry("softmax:triton", "softmax<BLOCK=32>", "90", "Triton 3.6.0", "0123456789abcdef")
@@ -38,7 +38,7 @@ def test_what_differs_is_named(change, words):
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path):
-    write_table([ENTRY], tmp_path / "hashes.csv")
+    write_csv([ENTRY], tmp_path / "hashes.csv")
     assert [ENTRY] == read_hashes(tmp_path / "hashes.csv")
 
 
@@ -61,7 +61,7 @@ def test_two_compilations_here_have_one_hash_and_a_changed_one_is_found(tmp_path
     assert 0 == main([*words, "--output", str(table)])
     assert 0 == main([*words, "--check", str(table)])
     rows = read_hashes(table)
-    write_table([replace(rows[0], sass="0" * 16), *rows[1:]], table)
+    write_csv([replace(rows[0], sass="0" * 16), *rows[1:]], table)
     assert 1 == main([*words, "--check", str(table)])
     assert "0000000000000000 there" in capsys.readouterr().out
 
@@ -100,5 +100,5 @@ def test_nothing_to_compare_is_no_success(tmp_path, monkeypatch):
         monkeypatch.setattr(type(language(name).library), "is_installed", lambda _: False)
     monkeypatch.setattr("lab.code_hashes.missing_compiler", lambda name: "not installed")
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
-    write_table([ENTRY], tmp_path / "hashes.csv")
+    write_csv([ENTRY], tmp_path / "hashes.csv")
     assert 1 == main(["vector_add:triton", "--check", str(tmp_path / "hashes.csv")])

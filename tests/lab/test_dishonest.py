@@ -4,7 +4,7 @@ import pytest
 from lab.dishonest import TESTS, Planted, outcomes
 
 from prism_bench.errors import ResultsError
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 from tests.test_architecture import HOUSE
 
 REPORT = """<testsuites><testsuite>
@@ -22,7 +22,7 @@ def test_each_test_is_a_line(tmp_path):
         Planted("a lie is caught", "counts", "otherwise", "assert 'ok' == 'wrong'"),
         Planted("compiled", "", "skipped", "torch is missing"),
     ] == found
-    write_table(sorted(found), tmp_path / "folder" / "table.csv")
+    write_csv(sorted(found), tmp_path / "folder" / "table.csv")
     assert "what,of,outcome,reason" == (tmp_path / "folder" / "table.csv").read_text().splitlines()[0]
 
 

@@ -9,7 +9,7 @@ from lab.fleet_simulation import FleetCosts, costs_in, simulated
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
-from prism_bench.extensions.fleet.placement import CaseGroup, JobOverhead
+from prism_bench.extensions.fleet.dispatch import CaseGroup, JobOverhead
 from prism_bench.record import store
 from tests.built_in import CATALOGUE
 from tests.extensions.planted_programs import program, record

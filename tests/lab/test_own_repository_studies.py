@@ -13,7 +13,7 @@ from lab.planted import delayed_text
 from docs.measured import NOTHING, measured_part
 from prism_bench.backends.null import SCRIPT
 from prism_bench.errors import ResultsError
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 TOYS = REPOSITORY / "tests" / "toys"
 TIMES = {
@@ -99,7 +99,7 @@ class TestBisect:
     def test_a_later_call_goes_on_and_a_search_cut_by_the_call_is_not_kept(self, monkeypatch, tmp_path):
         done, todo = PlantedHistory(0.05, 0), [PlantedHistory(0.05, 1), PlantedHistory(0.05, 2)]
         path = tmp_path / "bisect.csv"
-        write_table([row_of(done, [done.planted])], path, bisecting.COLUMNS)
+        write_csv([row_of(done, [done.planted])], path, bisecting.COLUMNS)
         rows = bisecting.kept_rows(path)
         assert todo == bisecting.missing(rows, [done, *todo])
         monkeypatch.setattr(bisecting, "searched", lambda one, added, effort: row_of(one, [], ended="time limit"))
@@ -116,7 +116,7 @@ class TestBisect:
     def test_a_search_on_the_scripted_backend_finds_the_planted_commit(self, scripted, tmp_path, capsys):
         path = tmp_path / "box" / "bisect.csv"
         before = row_of(PlantedHistory(0.05, 99), [])  # so that nothing is calibrated: 400 iterations are 5 %
-        write_table([before], path, bisecting.COLUMNS)
+        write_csv([before], path, bisecting.COLUMNS)
         words = ["--backend", "null", "--slowdown", "0.05", "--repeat", "1", "--commits", "3", "--codes", "1"]
         assert 0 == bisecting.main([*words, "--seconds", "550", "--output", str(path)])
         with path.open(newline="") as file:

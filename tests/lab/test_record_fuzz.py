@@ -16,7 +16,7 @@ from prism_bench.record import store
 from prism_bench.record.schema import checked
 from prism_bench.record.store.points import points_in
 from prism_bench.record.store.records import text_at
-from prism_bench.workflows.csv_table import table_text
+from prism_bench.workflows.compile_table import table_text
 from prism_bench.workflows.exported import exported
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"

@@ -13,7 +13,7 @@ from lab.simulated_verdicts import FORMS, generated
 from lab.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies
 from scipy.stats import binom
 
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 PAIRS = 12
 SEQUENTIAL, STORED = DESIGNS[3], DESIGNS[4]
@@ -94,7 +94,7 @@ def test_several_processes_write_the_same_table():
 
 def test_the_table_has_a_line_for_each_form_and_design(tmp_path):
     path = tmp_path / "table.csv"
-    write_table(rows(SimulationEffort(20, 1, 1, 5), ["drift of 1 %"]), path)
+    write_csv(rows(SimulationEffort(20, 1, 1, 5), ["drift of 1 %"]), path)
     with path.open() as file:
         found = list(csv.DictReader(file))
     assert [("drift of 1 %", design.words) for design in DESIGNS] == [(row["noise"], row["processes"]) for row in found]

@@ -8,7 +8,7 @@ from lab.soak import COLUMNS, Noted, Plan, SoakTrial, found_of, soak, summary
 from lab.soak_job import results_of
 
 from prism_bench.record.store import save
-from prism_bench.workflows.csv_table import table_text
+from prism_bench.workflows.compile_table import table_text
 from tests.report.synthetic import gpu_record
 
 TOYS = Path(__file__).parents[1] / "toys"

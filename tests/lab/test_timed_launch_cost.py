@@ -10,7 +10,7 @@ from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 TOYS = discover(Path(__file__).parents[1] / "toys")
 QUICK = Settings(criteria=dict.fromkeys(("cold_time", "hot_time"), Criterion(min_samples=5, max_samples=5)))
@@ -39,6 +39,6 @@ def test_the_share_is_of_all_time():
 
 
 def test_the_table_has_a_line_for_each_case(tmp_path):
-    write_table([CaseCost("a[n=1,k=2]", "ok", 1.23456789, 0.5, "").rounded()], tmp_path / "new" / "table.csv")
+    write_csv([CaseCost("a[n=1,k=2]", "ok", 1.23456789, 0.5, "").rounded()], tmp_path / "new" / "table.csv")
     lines = (tmp_path / "new" / "table.csv").read_text().splitlines()
     assert ["case,status,seconds,looking,invalid", '"a[n=1,k=2]",ok,1.234568,0.5,'] == lines

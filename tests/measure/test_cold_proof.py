@@ -2,9 +2,7 @@
 
 import pytest
 
-from prism_bench.measure.cold_proof import COLD_PROOF_BYTES
-from prism_bench.measure.limits import measured_limits
-from prism_bench.measure.plausibility import judged
+from prism_bench.measure.plausibility import COLD_PROOF_BYTES, judged, measured_limits
 from tests.report.synthetic import case_result, measurement
 
 CACHE = 50 << 20

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.measure.limits import Limits, measured_limits, peaks_of
+from prism_bench.measure.plausibility import Limits, measured_limits, peaks_of
 from tests.report.synthetic import case_result, measurement
 
 COPY = case_result("copy", times={"cold_time": 2e-3}, bytes=8_000_000_000, ceiling="bandwidth")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from prism_bench.measure.limits import Limits
-from prism_bench.measure.plausibility import LaunchWork, Plausibility, is_fp32, judge, judged
+from prism_bench.measure.plausibility import LaunchWork, Limits, Plausibility, is_fp32, judge, judged
 from tests.report.synthetic import case_result
 
 FLOORS = {"cold_time": 4e-6, "hot_time": 5e-7}

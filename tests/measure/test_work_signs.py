@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prism_bench.measure.work_signs import (
+from prism_bench.measure.call_checks import (
     at_overhead,
     has_odd_sample,
     less_work_when_cold,

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.monitor import calls
-from prism_bench.monitor.calls import Call
+from prism_bench.monitor import nvml
+from prism_bench.monitor.nvml import Call
 
 NVML = SimpleNamespace(NVMLError=type("NVMLError", (Exception,), {}))
 
@@ -14,7 +14,7 @@ NVML = SimpleNamespace(NVMLError=type("NVMLError", (Exception,), {}))
 def cpu(monkeypatch):
     """A thread's time that each call moves by `step` seconds."""
     played = SimpleNamespace(now=0.0, step=0.0)
-    monkeypatch.setattr(calls, "thread_time", lambda: played.now)
+    monkeypatch.setattr(nvml, "thread_time", lambda: played.now)
     return played
 
 

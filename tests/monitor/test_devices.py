@@ -3,9 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.monitor.board import board_facts
-from prism_bench.monitor.devices import by_uuid, chosen, devices, visible
-from prism_bench.monitor.nvml import opened
+from prism_bench.monitor.nvml import board_facts, by_uuid, chosen, devices, opened, visible
 from prism_bench.monitor.probe import Probe
 from prism_bench.record.identity import host_digest
 

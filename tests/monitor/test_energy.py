@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.monitor.energy import EnergyPrecision, energy_per_launch
+from prism_bench.monitor.sampler import EnergyPrecision, energy_per_launch
 
 EACH = 2e-6  # seconds of one launch
 

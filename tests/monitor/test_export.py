@@ -6,13 +6,12 @@ import json
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.monitor import export
+from prism_bench.monitor import station
 from prism_bench.monitor.alerts import AlertWatch
-from prism_bench.monitor.csv_file import COLUMNS, CsvFile
 from prism_bench.monitor.executions import Execution, Executions
-from prism_bench.monitor.export import KernelQuery
-from prism_bench.monitor.quantities import QUANTITIES
-from prism_bench.monitor.watching import sampling
+from prism_bench.monitor.probe import QUANTITIES
+from prism_bench.monitor.sampler import sampling
+from prism_bench.monitor.station import COLUMNS, CsvFile, KernelQuery
 
 MOMENT = {"timestamp": "2026-11-21T12:00:00.000+00:00"}
 
@@ -34,7 +33,7 @@ def executions():
 
 
 def test_the_snapshot_has_the_documented_parts(sampler, executions):
-    shown = json.loads(json.dumps(export.snapshot(sampler, executions, AlertWatch()), allow_nan=False))
+    shown = json.loads(json.dumps(station.snapshot(sampler, executions, AlertWatch()), allow_nan=False))
     assert ["status", "kernels", "alerts", "report"] == list(shown)
     assert ["timestamp", "uptime_seconds", "gpu_utilization", "memory", "devices"] == list(shown["status"])
     assert {"active_alerts": [], "total_alerts_today": 0} == shown["alerts"]
@@ -42,7 +41,7 @@ def test_the_snapshot_has_the_documented_parts(sampler, executions):
 
 
 def test_the_status_is_the_devices(sampler, executions):
-    shown = export.status(sampler, executions)
+    shown = station.status(sampler, executions)
     assert (35.0, {"used_mb": 30000.0, "total_mb": 150000.0, "percent": 20.0}) == (
         shown["gpu_utilization"],
         shown["memory"],
@@ -60,7 +59,7 @@ def test_the_status_is_the_devices(sampler, executions):
 def test_a_lost_device_shows_nulls_and_since_when(sampler, executions, gpu):
     gpu.set(0, lost=1)
     sampler.beat()
-    (device,) = export.status(sampler, executions)["devices"]
+    (device,) = station.status(sampler, executions)["devices"]
     assert device["lost"].endswith("GPU is lost")
     assert {None} == set(device["values"].values())
     assert {device["lost"]} == {device["missing"][name] for name in QUANTITIES}
@@ -73,13 +72,13 @@ def test_a_lost_device_shows_nulls_and_since_when(sampler, executions, gpu):
      ("calls", ["relu", "softmax"])],
 )  # fmt: skip
 def test_kernels_are_sorted_as_asked(executions, order, names):
-    assert names == [row["name"] for row in export.kernels(executions, KernelQuery(order))]
+    assert names == [row["name"] for row in station.kernels(executions, KernelQuery(order))]
 
 
 def test_kernels_are_limited_and_rare_ones_left_out(executions):
-    assert ["relu"] == [row["name"] for row in export.kernels(executions, KernelQuery(min_calls=2))]
-    assert 1 == len(export.kernels(executions, KernelQuery(limit=1)))
-    (relu,) = export.kernels(executions, KernelQuery("calls", 1))
+    assert ["relu"] == [row["name"] for row in station.kernels(executions, KernelQuery(min_calls=2))]
+    assert 1 == len(station.kernels(executions, KernelQuery(limit=1)))
+    (relu,) = station.kernels(executions, KernelQuery("calls", 1))
     assert (3, 0.003, 0.002, 0.004, 0.006, 1.0) == tuple(
         relu[key]
         for key in ("total_calls", "avg_time_ms", "min_time_ms", "max_time_ms", "total_time_ms", "avg_memory_mb")
@@ -87,7 +86,7 @@ def test_kernels_are_limited_and_rare_ones_left_out(executions):
 
 
 def test_the_report_adds_up(executions):
-    shown = export.report(executions)
+    shown = station.report(executions)
     assert (4, 3, 1, 5.0, 1.0) == tuple(
         shown[key]
         for key in ("total_kernel_calls", "successful_calls", "failed_calls", "avg_execution_time_us", "peak_memory_mb")
@@ -102,7 +101,7 @@ def test_executions_before_the_start_are_shown_and_keep_nothing_busy():
     ring = Executions(clock=lambda: next(clock))
     ring.add(Execution("relu", 90.0, 50.0))
     ring.add(Execution("relu", 105.0, 2.0))
-    shown = export.report(ring)
+    shown = station.report(ring)
     assert (2, 20.0) == (shown["total_kernel_calls"], shown["utilization_percentage"])
 
 
@@ -110,12 +109,12 @@ def test_values_have_no_leftovers_of_scaling(executions, gpu):
     gpu.set(0, power_throttled=3_420_672_480)
     with sampling(lambda found: found, hertz=1, full=True, threaded=False) as sampler:
         sampler.beat()
-    (device,) = export.status(sampler, executions)["devices"]
+    (device,) = station.status(sampler, executions)["devices"]
     assert "3.42067248" == str(device["values"]["power_throttled"])
 
 
 def test_an_empty_report_has_nulls_and_no_zeros():
-    shown = export.report(Executions())
+    shown = station.report(Executions())
     assert (None, None, None) == tuple(
         shown[key] for key in ("avg_execution_time_us", "peak_memory_mb", "current_memory_mb")
     )
@@ -124,15 +123,15 @@ def test_an_empty_report_has_nulls_and_no_zeros():
 def test_rules_are_asked_about_what_changed(sampler, gpu):
     before = {}
     assert {"utilization": 0.35, "memory_share": 0.2, "temperature": 41, "throttled": 0.0, "new_xids": 0.0,
-            "new_uncorrected": 0.0, "lost": 0.0} == export.alert_values(sampler, 0, before)  # fmt: skip
+            "new_uncorrected": 0.0, "lost": 0.0} == station.alert_values(sampler, 0, before)  # fmt: skip
     gpu.set(0, reasons=0x20)
     sampler.beat()
     before["ecc_uncorrected"] = -2.0
-    values = export.alert_values(sampler, 0, before)
+    values = station.alert_values(sampler, 0, before)
     assert (1.0, 2.0) == (values["throttled"], values["new_uncorrected"])
     gpu.set(0, lost=1)
     sampler.beat()
-    values = export.alert_values(sampler, 0, before)
+    values = station.alert_values(sampler, 0, before)
     assert (1.0, None, None) == (values["lost"], values["temperature"], values["throttled"])
 
 
@@ -140,16 +139,16 @@ def test_a_line_for_a_pipe(sampler, executions, gpu):
     gpu.set(0, reasons=4, power=None)
     with sampling(lambda found: found, hertz=1, full=True, threaded=False) as other:
         other.beat()
-        assert "0: 35 %, 30 GB, 1980 MHz, 300 W, 41 C, sw power cap" == export.headline(
-            export.status(other, executions)["devices"]
+        assert "0: 35 %, 30 GB, 1980 MHz, 300 W, 41 C, sw power cap" == station.headline(
+            station.status(other, executions)["devices"]
         )
 
 
 def test_the_csv_has_a_row_per_look_and_empty_cells_for_what_was_not_read(sampler, executions, tmp_path):
     table = CsvFile(tmp_path / "gpu.csv")
     for _ in range(2):
-        table.add(export.status(sampler, executions))
-    CsvFile(tmp_path / "gpu.csv").add(export.status(sampler, executions))
+        table.add(station.status(sampler, executions))
+    CsvFile(tmp_path / "gpu.csv").add(station.status(sampler, executions))
     rows = list(csv.DictReader((tmp_path / "gpu.csv").read_text().splitlines()))
     assert 3 == len(rows)
     assert list(COLUMNS) == list(rows[0])
@@ -157,7 +156,7 @@ def test_the_csv_has_a_row_per_look_and_empty_cells_for_what_was_not_read(sample
 
 
 def test_the_csv_stays_bounded(sampler, executions, tmp_path):
-    table, status = CsvFile(tmp_path / "gpu.csv", largest=3000), export.status(sampler, executions)
+    table, status = CsvFile(tmp_path / "gpu.csv", largest=3000), station.status(sampler, executions)
     for _ in range(100):
         table.add(status)
     kept = sorted(tmp_path.glob("gpu.csv*"))

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families  # noqa: E40
 from prism_bench.errors import UsageError  # noqa: E402
 from prism_bench.monitor.executions import Executions  # noqa: E402
 from prism_bench.monitor.exporter import MetricsCollector, Newest, serve  # noqa: E402
-from prism_bench.monitor.watching import sampling  # noqa: E402
+from prism_bench.monitor.sampler import sampling  # noqa: E402
 
 RECORD = Newest(
     seconds=[("relu[n=8]", "cold_time", 2e-6)],

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("prometheus_client")
 from prism_bench.monitor import exporter  # noqa: E402
 from prism_bench.monitor.executions import Executions  # noqa: E402
-from prism_bench.monitor.watching import sampling  # noqa: E402
+from prism_bench.monitor.sampler import sampling  # noqa: E402
 
 BOARD = json.loads((Path(__file__).parent.parent.parent / "reports" / "grafana.json").read_text())
 

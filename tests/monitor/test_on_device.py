@@ -3,8 +3,8 @@
 import pytest
 
 from prism_bench.monitor import watched
-from prism_bench.monitor.quantities import QUANTITIES
-from prism_bench.run.watcher import DeviceWatcher
+from prism_bench.monitor.probe import QUANTITIES
+from prism_bench.run.measuring import DeviceWatcher
 from tests.built_in import CATALOGUE
 
 pytestmark = pytest.mark.gpu

@@ -5,10 +5,8 @@ import os
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.monitor.devices import devices
-from prism_bench.monitor.nvml import DeviceLost, library, opened
-from prism_bench.monitor.probe import Probe
-from prism_bench.monitor.quantities import QUANTITIES
+from prism_bench.monitor.nvml import DeviceLost, devices, library, opened
+from prism_bench.monitor.probe import QUANTITIES, Probe
 
 
 def look(now=0.0, place=0, **options):

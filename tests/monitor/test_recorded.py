@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.monitor.quantities import QUANTITIES, REASONS
-from prism_bench.monitor.reading import DeviceReading
-from prism_bench.monitor.rules import Rules
-from prism_bench.monitor.window import evidence_in
+from prism_bench.monitor.probe import QUANTITIES, REASONS, DeviceReading
+from prism_bench.monitor.sampler import Rules, evidence_in
 
 RECORDED = Path(__file__).with_name("recorded.json")
 

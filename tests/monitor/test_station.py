@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.ci.alerts import tell as delivery
-from prism_bench.extensions.ci.alerts.tell import Outcome
+from prism_bench.extensions.ci import alerts as delivery
+from prism_bench.extensions.ci.alerts import Outcome
 from prism_bench.monitor import station as stations
 from prism_bench.monitor.alerts import RULES
 from prism_bench.monitor.executions import Execution, ExecutionJournal

@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.monitor.quantities import reasons_in
-from prism_bench.monitor.reading import DeviceReading, Process
-from prism_bench.monitor.rules import Rules, remarks
-from prism_bench.monitor.window import evidence_in
+from prism_bench.monitor.probe import DeviceReading, Process, reasons_in
+from prism_bench.monitor.sampler import Rules, evidence_in, remarks
 from prism_bench.record.measurement import Evidence
 
 WELL = Evidence(0.3, 6, spans={"sm_clock": (1.9e9, 1.98e9, 1.98e9)})

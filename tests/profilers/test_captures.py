@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.profilers import ncu_csv
-from prism_bench.profilers.failures import classify
-from prism_bench.profilers.sanitizer import parse
+from prism_bench.profilers import ncu
+from prism_bench.profilers.tools import classify, parse
 from tests.built_in import CATALOGUE
 
 CODE = 20e3  # bytes: caches are empty, so a kernel's instructions and parameters come from memory too
@@ -26,7 +25,7 @@ def capture():
 
 
 def launch(path, kernel):
-    return next(one for one in ncu_csv.read(path) if one.kernel.startswith(kernel))
+    return next(one for one in ncu.read(path) if one.kernel.startswith(kernel))
 
 
 @pytest.mark.parametrize("kernel", ["vector_add", "softmax"])
@@ -55,7 +54,7 @@ def test_details_with_labels_and_with_names_tell_the_same(capture):
 
 
 def test_all_sections_come_with_rules(capture):
-    (counted,) = ncu_csv.read(capture("full_details.csv"))
+    (counted,) = ncu.read(capture("full_details.csv"))
     assert len(counted.metrics) > 60
     assert counted.rules
 

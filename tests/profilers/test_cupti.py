@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.analysis.bounds.ledger import ledger
+from prism_bench.analysis.bounds.profiles import ledger
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, ResultsError
-from prism_bench.profilers import timeline_file
+from prism_bench.profilers import timeline as timeline_file
 from prism_bench.profilers.cupti import ActivityCollector
 
 

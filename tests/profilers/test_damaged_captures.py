@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.profilers import ncu_csv, nsys_csv, nsys_sqlite, timeline_file
-from prism_bench.profilers.chips import chips_in
-from prism_bench.profilers.sanitizer import parse
+from prism_bench.profilers import ncu, nsys
+from prism_bench.profilers import timeline as timeline_file
+from prism_bench.profilers.metrics import chips_in
+from prism_bench.profilers.tools import parse
 from tests.profilers.test_ncu_csv import LONG, METRIC, WHERE, current
 from tests.profilers.test_nsys_csv import KERNELS
 from tests.profilers.test_nsys_sqlite import CALL, COPY, KERNEL, NAMES, ONE, export
@@ -57,7 +58,7 @@ def test_a_row_that_nsys_does_not_write_is_named(export, name):
     damaged, words = NSYS[name]
     path = export(damaged)
     with pytest.raises(ResultsError) as caught:
-        nsys_sqlite.read(path)
+        nsys.read_export(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert words in str(caught.value)
 
@@ -67,35 +68,35 @@ def test_a_column_that_is_needed_is_named(export, column):
     columns = ("start", "end", "deviceId", "correlationId", "globalPid", "shortName")
     row = tuple(value for name, value in zip(columns, WORK, strict=True) if name != column)
     with pytest.raises(ResultsError, match=f"{KERNEL} has no column '{column}'"):
-        nsys_sqlite.read(export({KERNEL: [row]}, without=[column]))
+        nsys.read_export(export({KERNEL: [row]}, without=[column]))
 
 
 def test_an_export_without_names_is_refused(export):
     path = export({KERNEL: [WORK]})
-    with nsys_sqlite.sqlite3.connect(path) as database:
+    with nsys.sqlite3.connect(path) as database:
         database.execute("DROP TABLE StringIds")
     database.close()
     with pytest.raises(ResultsError, match="no table StringIds with the names of"):
-        nsys_sqlite.read(path)
+        nsys.read_export(path)
 
 
 @pytest.mark.parametrize("version", [None, 5, "", "²", "9" * 5000, b"\xff"])
 def test_a_schema_that_is_none_is_read_with_a_note(export, version):
     path = export({"META_DATA_EXPORT": [("EXPORT_SCHEMA_VERSION", version)], KERNEL: [WORK]})
-    assert "is none of those this reader was tried on" in nsys_sqlite.read(path).notes[0]
+    assert "is none of those this reader was tried on" in nsys.read_export(path).notes[0]
 
 
 def test_a_name_that_is_no_utf8_is_shown_as_it_is(export):
     path = export({KERNEL: [WORK]})
-    with nsys_sqlite.sqlite3.connect(path) as database:
+    with nsys.sqlite3.connect(path) as database:
         database.execute("UPDATE StringIds SET value = CAST(x'66ff' AS TEXT) WHERE id = 1")
     database.close()
-    assert "f\\xff" in nsys_sqlite.read(path).names
+    assert "f\\xff" in nsys.read_export(path).names
 
 
 def test_a_name_with_a_huge_id_takes_no_memory(export):
     path = export({KERNEL: [(*WORK[:5], 1 << 61)], "StringIds": [*NAMES["StringIds"], (1 << 61, "far")]})
-    timeline = nsys_sqlite.read(path)
+    timeline = nsys.read_export(path)
     assert ["far"] == [timeline.names[place] for place in timeline.work.name]
 
 
@@ -108,10 +109,10 @@ def test_a_capture_of_ncu_that_is_cut_anywhere_gives_no_other_number(tmp_path):
     for length in {*range(len(WHOLE))} - {first_row}:
         path.write_text(WHOLE[:length])
         with pytest.raises(ResultsError, match=str(path)):
-            ncu_csv.read(path)
+            ncu.read(path)
     for length, value in ((first_row, None), (len(WHOLE), 7072.0)):
         path.write_text(WHOLE[:length])
-        assert (1234.5, value) == tuple(ncu_csv.read(path)[0].value(name) for name in ("y__z.sum", "x__y.sum"))
+        assert (1234.5, value) == tuple(ncu.read(path)[0].value(name) for name in ("y__z.sum", "x__y.sum"))
 
 
 NCU = {
@@ -131,20 +132,20 @@ NCU = {
 def test_a_damaged_table_of_ncu_is_named(name):
     text, words = NCU[name]
     with pytest.raises(ResultsError, match=f"here: .*{words}"):
-        ncu_csv.parse(text, "here")
+        ncu.parse(text, "here")
 
 
 @pytest.mark.parametrize("cell", ["1,2345.6", "1.2.3", "12,34,5", "²"])
 def test_what_is_grouped_wrong_is_no_number(cell):
     text = current(f'"","x__y.sum","","{cell}"', '"","x__z.sum","","1,234.5"')
-    assert ncu_csv.parse(text, "here")[0].value("x__y.sum") is None
+    assert ncu.parse(text, "here")[0].value("x__y.sum") is None
 
 
 @pytest.mark.parametrize(("unit", "cell"), [("", "٣"), ("ns", "1,2345.6"), ("byte", "12,34,5"), ("ns", "1٬234٫5")])
 def test_a_value_with_separators_of_no_locale_is_refused_with_the_cure(unit, cell):
     text = current(f'"","x__y.sum","{unit}","{cell}"', '"","x__z.sum","","1,234.5"')
     with pytest.raises(ResultsError, match=rf"here: launch 0, 'x__y.sum' is '{cell}', a number in no .*LC_ALL=C"):
-        ncu_csv.parse(text, "here")
+        ncu.parse(text, "here")
 
 
 TRACE = "Start (ns),Duration (ns),CorrId,Bytes (MB),Device,Strm,Name"
@@ -165,19 +166,19 @@ NSYS_CSV = {
 def test_a_damaged_table_of_nsys_is_named(name):
     text, words = NSYS_CSV[name]
     with pytest.raises(ResultsError, match=f"here: .*{words}"):
-        nsys_csv.timeline(nsys_csv.parse(text, "here"), "here")
+        nsys.timeline(nsys.parse(text, "here"), "here")
 
 
 def test_a_table_of_nsys_that_is_cut_in_its_last_name_is_refused(tmp_path):
     path = tmp_path / "cut.csv"
     path.write_text(f"{KERNELS}\n50,1,1,1,1,1,1,0,vector_a")
     with pytest.raises(ResultsError, match="the last line has no end"):
-        nsys_csv.read(path)
+        nsys.read(path)
 
 
 def saved(export, tmp_path):
     path = tmp_path / "timeline.npz"
-    timeline_file.save(nsys_sqlite.read(export({KERNEL: [WORK], CALL: [(10, 20, ONE + 1, 5, 2)]})), path)
+    timeline_file.save(nsys.read_export(export({KERNEL: [WORK], CALL: [(10, 20, ONE + 1, 5, 2)]})), path)
     return path
 
 
@@ -251,10 +252,10 @@ def test_a_file_above_the_limit_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "large.csv"
     path.write_text(WHOLE)
     with pytest.raises(ResultsError, match="the limit for CSV of ncu"):
-        ncu_csv.read(path)
+        ncu.read(path)
 
 
-@pytest.mark.parametrize("read", [ncu_csv.read, nsys_csv.read, nsys_sqlite.read, timeline_file.load])
+@pytest.mark.parametrize("read", [ncu.read, nsys.read, nsys.read_export, timeline_file.load])
 def test_a_folder_is_no_capture(tmp_path, read):
     with pytest.raises(ResultsError, match=str(tmp_path)):
         read(Path(tmp_path))
@@ -263,7 +264,7 @@ def test_a_folder_is_no_capture(tmp_path, read):
 def test_an_export_with_damaged_pages_is_refused(export):
     """Also where they are none of those that are read: nobody knows what else was damaged with them."""
     path = export({KERNEL: [WORK]})
-    with nsys_sqlite.sqlite3.connect(path) as database:
+    with nsys.sqlite3.connect(path) as database:
         database.execute("CREATE TABLE OTHER (x)")
         database.executemany("INSERT INTO OTHER VALUES (?)", [(number,) for number in range(5000)])
         page, size = (
@@ -275,4 +276,4 @@ def test_an_export_with_damaged_pages_is_refused(export):
     whole[(page - 1) * size : (page - 1) * size + 64] = b"\xff" * 64
     path.write_bytes(whole)
     with pytest.raises(ResultsError, match="damaged as an SQLite file|not a readable SQLite export"):
-        nsys_sqlite.read(path)
+        nsys.read_export(path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.profilers.failures import EMPTY, FAILURES, OTHER, ProfilerFailed, classify, last_words
+from prism_bench.profilers.tools import EMPTY, FAILURES, OTHER, ProfilerFailed, classify, last_words
 
 SAID = {
     "permission": "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "

@@ -6,16 +6,19 @@ import re
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.profilers.chips import chip_of, chips, counters
-from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue
 from prism_bench.profilers.metrics import (
     LOGICAL,
     REPLACED,
     SETS,
+    ProfiledLaunch,
+    ProfiledValue,
     advice,
     base,
+    chip_of,
+    chips,
     combined,
     computed_by_tool,
+    counters_of_chip,
     source_on,
     why_missing,
 )
@@ -57,11 +60,11 @@ def test_an_unknown_chip_is_refused_with_the_known_ones():
 
 
 def test_names_of_the_past_exist_on_no_chip_and_have_a_successor():
-    assert not [name for name in REPLACED if name in counters()]
-    assert all(base(name) in counters() for name in REPLACED.values())
-    assert "sm__warps_active" in advice("sm__occupancy.avg.pct", counters())
-    assert "sm__pipe_tensor_cycles_active" in advice("tensor_precision_fu_utilization", counters())
-    assert "near it are dram__throughput" in advice("dram__troughput", counters())
+    assert not [name for name in REPLACED if name in counters_of_chip()]
+    assert all(base(name) in counters_of_chip() for name in REPLACED.values())
+    assert "sm__warps_active" in advice("sm__occupancy.avg.pct", counters_of_chip())
+    assert "sm__pipe_tensor_cycles_active" in advice("tensor_precision_fu_utilization", counters_of_chip())
+    assert "near it are dram__throughput" in advice("dram__troughput", counters_of_chip())
 
 
 def test_launches_of_a_case_add_up():
@@ -118,7 +121,7 @@ def test_metrics_of_a_launch_need_no_counter():
 def test_the_table_agrees_with_a_list_made_elsewhere(samples):
     with (samples / "ncu_metric_support_by_chip.csv").open() as file:
         listed = {row.pop("metric"): row for row in csv.DictReader(file)}
-    known = {name: {chip.name for chip in having} for name, having in counters().items()}
+    known = {name: {chip.name for chip in having} for name, having in counters_of_chip().items()}
     for name, row in listed.items():
         theirs = {title.split("_")[0] for title, kind in row.items() if kind}
         assert theirs == known.get(name, set()), name

@@ -3,8 +3,8 @@
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.profilers import ncu_csv
-from prism_bench.profilers.launches import ProfiledValue
+from prism_bench.profilers import ncu
+from prism_bench.profilers.metrics import ProfiledValue
 
 LONG = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'
@@ -21,7 +21,7 @@ def current(*cells, rules=""):
 
 
 def only(text):
-    (launch,) = ncu_csv.parse(text, "here")
+    (launch,) = ncu.parse(text, "here")
     return launch
 
 
@@ -90,7 +90,7 @@ def test_several_processes_may_number_launches_alike():
         f'{WHERE.replace(chr(34) + "7" + chr(34), p, 1)},"","x__y.sum","","1"' for p in ('"7"', '"8"')
     )
     assert rows
-    assert [7, 8] == [launch.process for launch in ncu_csv.parse(text, "here")]
+    assert [7, 8] == [launch.process for launch in ncu.parse(text, "here")]
 
 
 def test_what_is_not_supported_is_null_with_the_tools_word():
@@ -139,16 +139,16 @@ def test_a_word_is_not_missing():
 )
 def test_what_holds_no_launches_is_an_error(text, complaint):
     with pytest.raises(ResultsError, match=f"here: .*{complaint}"):
-        ncu_csv.parse(text, "here")
+        ncu.parse(text, "here")
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ResultsError, match="none.csv"):
-        ncu_csv.read(tmp_path / "none.csv")
+        ncu.read(tmp_path / "none.csv")
 
 
 def test_a_wide_capture_of_an_h200(samples):
-    launches = ncu_csv.read(samples / "ncu_raw_wide_h200_2025.3.1.csv")
+    launches = ncu.read(samples / "ncu_raw_wide_h200_2025.3.1.csv")
     added = [launch for launch in launches if launch.kernel == "vector_add"]
     assert (12, 3) == (len(launches), len(added))
     assert 134_229_248.0 == added[0].value("dram__bytes_read.sum")
@@ -157,7 +157,7 @@ def test_a_wide_capture_of_an_h200(samples):
 
 
 def test_a_details_page_of_a_t4_agrees_with_its_datasheet(samples):
-    (launch,) = ncu_csv.read(samples / "ncu_details_t4_rules.csv")
+    (launch,) = ncu.read(samples / "ncu_details_t4_rules.csv")
     assert (72, 11) == (len(launch.metrics), len(launch.rules))
     share = launch.value("GPU Speed Of Light Throughput: DRAM Throughput [%]")
     rate = launch.value("Memory Workload Analysis: Memory Throughput [byte/s]")
@@ -165,12 +165,12 @@ def test_a_details_page_of_a_t4_agrees_with_its_datasheet(samples):
 
 
 def test_a_details_page_of_a_b200(samples):
-    (launch,) = ncu_csv.read(samples / "ncu_details_b200_rules_baseunits.csv")
+    (launch,) = ncu.read(samples / "ncu_details_b200_rules_baseunits.csv")
     assert (50, 8, "10.0") == (len(launch.metrics), len(launch.rules), launch.capability)
     assert 406.24e-6 == pytest.approx(launch.value("GPU Speed Of Light Throughput: Duration [ns]"))
 
 
 def test_metrics_alone_from_windows(samples):
-    (launch,) = ncu_csv.read(samples / "ncu_cmdline_rtx5070_windows_2026.2.1.csv")
+    (launch,) = ncu.read(samples / "ncu_cmdline_rtx5070_windows_2026.2.1.csv")
     assert 134_221_568.0 == launch.value("dram__bytes_op_read.sum")
     assert 292.928e-6 == pytest.approx(launch.value("gpu__time_duration.sum"))

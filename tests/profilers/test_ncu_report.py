@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.errors import BackendUnavailable, ResultsError
-from prism_bench.profilers import ncu_report
+from prism_bench.profilers import ncu
 
 
 def metric(value, unit="", kind=2):
@@ -64,13 +64,13 @@ def test_a_counter_that_is_no_number_has_no_value(monkeypatch, report):
         action, "METRICS", {**Action.METRICS, "dram__bytes_read.sum": metric(float("nan"), "Mbyte")}, False
     )
     monkeypatch.setitem(sys.modules, "ncu_report", reader(action))
-    quantity = ncu_report.read(report)[0].metrics["dram__bytes_read.sum"]
+    quantity = ncu.read_report(report)[0].metrics["dram__bytes_read.sum"]
     assert (None, True) == (quantity.value, quantity.is_missing)
 
 
 def test_a_launch_with_its_metrics_in_si(monkeypatch, report):
     monkeypatch.setitem(sys.modules, "ncu_report", reader(Action()))
-    (launch,) = ncu_report.read(report)
+    (launch,) = ncu.read_report(report)
     assert ("softmax", "9.0", (9, 2, 1), (64, 1, 1)) == (launch.kernel, launch.capability, launch.grid, launch.block)
     assert (4096.0, pytest.approx(1.5e-6)) == (
         launch.value("dram__bytes_read.sum"),
@@ -84,22 +84,22 @@ def test_a_launch_with_its_metrics_in_si(monkeypatch, report):
 def test_an_empty_report_is_an_error(monkeypatch, report):
     monkeypatch.setitem(sys.modules, "ncu_report", reader())
     with pytest.raises(ResultsError, match="empty or corrupt"):
-        ncu_report.read(report)
+        ncu.read_report(report)
 
 
 def test_a_corrupt_report_is_an_error_with_nvidias_reader(report):
     pytest.importorskip("ncu_report")
     with pytest.raises(ResultsError, match="one.ncu-rep"):
-        ncu_report.read(report)
+        ncu.read_report(report)
 
 
 def test_without_the_reader_it_says_what_to_do(monkeypatch, report):
     monkeypatch.setitem(sys.modules, "ncu_report", None)
     with pytest.raises(BackendUnavailable, match=r"pip install .*\[ncu\]"):
-        ncu_report.read(report)
+        ncu.read_report(report)
 
 
 def test_a_missing_report_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ncu_report", reader())
     with pytest.raises(ResultsError, match="none.ncu-rep: no such report"):
-        ncu_report.read(tmp_path / "none.ncu-rep")
+        ncu.read_report(tmp_path / "none.ncu-rep")

@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.profilers import ncu_source
+from prism_bench.profilers import ncu
 
 HEADER = ["Line No", "Source", "Address", "Source", "Warp Stall Sampling (All Samples)",
           "Warp Stall Sampling (Not-issued Samples)", "# Samples", "stall_long_sb", "stall_selected", "stall_wait",
@@ -34,16 +34,16 @@ def page(rows=PAGE):
 
 
 def test_instructions_are_counted_once_at_their_line():
-    lines = ncu_source.parse(page(), "p.csv")
+    lines = ncu.parse_source_page(page(), "p.csv")
     assert [("softmax.cu", 12, 1250), ("softmax.cu", 13, 30)] == [(one.file, one.line, one.samples) for one in lines]
 
 
 def test_launches_are_added_up_and_the_hottest_line_is_first():
-    one, two = ncu_source.parse(page(), "p.csv"), ncu_source.parse(page(), "p.csv")
+    one, two = ncu.parse_source_page(page(), "p.csv"), ncu.parse_source_page(page(), "p.csv")
     assert [
         {"file": "softmax.cu", "line": 12, "samples": 2500, "text": "float v = x[i];", "stall": "long scoreboard"},
         {"file": "softmax.cu", "line": 13, "samples": 60, "text": "y[i] = v;", "stall": "wait"},
-    ] == ncu_source.together([one, two])
+    ] == ncu.together([one, two])
 
 
 def test_older_titles_of_the_samples_are_known():
@@ -53,12 +53,12 @@ def test_older_titles_of_the_samples_are_known():
         ]
 
     for title in ("Warp Stall Sampling (All Cycles)", "other"):  # without the first one, '# Samples' serves
-        assert 1250 == ncu_source.parse(page(renamed(title)), "p.csv")[0].samples
+        assert 1250 == ncu.parse_source_page(page(renamed(title)), "p.csv")[0].samples
 
 
 def test_a_source_that_ncu_did_not_find_has_lines_without_text():
     rows = [["" if cell.startswith("  ") else cell for cell in row] for row in PAGE]
-    assert [None, None] == [one.text for one in ncu_source.parse(page(rows), "p.csv")]
+    assert [None, None] == [one.text for one in ncu.parse_source_page(page(rows), "p.csv")]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_a_source_that_ncu_did_not_find_has_lines_without_text():
 )
 def test_what_is_no_page_of_lines_is_refused(text, words):
     with pytest.raises(ResultsError, match=r"^p.csv: ") as refused:
-        ncu_source.parse(text, "p.csv")
+        ncu.parse_source_page(text, "p.csv")
     assert words in str(refused.value)
 
 
 def test_a_page_without_samples_has_no_lines():
-    assert [] == ncu_source.parse(page(PAGE[:6]), "p.csv")
+    assert [] == ncu.parse_source_page(page(PAGE[:6]), "p.csv")

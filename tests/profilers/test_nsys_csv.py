@@ -2,15 +2,15 @@
 
 import pytest
 
-from prism_bench.analysis.bounds.ledger import ledger
+from prism_bench.analysis.bounds.profiles import ledger
 from prism_bench.errors import ResultsError
-from prism_bench.profilers import nsys_csv
+from prism_bench.profilers import nsys
 
 KERNELS = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name"
 
 
 def parsed(text):
-    return nsys_csv.parse(text, "here")
+    return nsys.parse(text, "here")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_trace_of_the_device_becomes_a_ledger():
     trace = "Start (ns),Duration (ns),CorrId,Bytes (MB),Device,Strm,Name"
     rows = ["1000,500,7,,NVIDIA H200 (0),7,f", "1700,100,8,1.5,NVIDIA H200 (0),7,[CUDA memcpy HtoD]"]
     rows += ["2000,25.5,9,,NVIDIA H200 (1),7,g"]
-    found = ledger(nsys_csv.timeline(parsed("\n".join([trace, *rows])), "here"))
+    found = ledger(nsys.timeline(parsed("\n".join([trace, *rows])), "here"))
     assert (2, 1, 1_500_000) == (found.total.kernels, found.total.copies, found.total.copied_bytes)
     assert [0, 1] == list(found.devices)
     assert 200e-9 == pytest.approx(found.devices[0].idle)
@@ -104,4 +104,4 @@ def test_a_trace_of_the_device_becomes_a_ledger():
 
 def test_a_summary_has_no_gaps():
     with pytest.raises(ResultsError, match="a table of kernels has no gaps"):
-        nsys_csv.timeline(parsed(f"{KERNELS}\n62.5,5000,2,2500,2500,1000,4000,9,f"), "here")
+        nsys.timeline(parsed(f"{KERNELS}\n62.5,5000,2,2500,2500,1000,4000,9,f"), "here")

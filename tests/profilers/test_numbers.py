@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.profilers.numbers import decimal_mark, is_number, number, to_si
+from prism_bench.profilers.metrics import decimal_mark, is_number, number, to_si
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.extensions.pipelines.overlap import depths, overlap
+from prism_bench.extensions.pipelines.session import depths, overlap
 from prism_bench.profilers.timeline import COPY, KERNEL, timeline_of
 
 NAMES = {"inside": 0, "k": 1}

@@ -1,7 +1,6 @@
 """compute-sanitizer's words as findings by case."""
 
-from prism_bench.profilers.sanitizer import CHECKS, command, command_to_file, parse
-from prism_bench.profilers.tools import Tool
+from prism_bench.profilers.tools import CHECKS, Tool, command, command_to_file, parse
 
 ENTRIES = {"one[n=1]": ("add_one",), "two[n=1]": ("tiled<4>", "finish"), "two[n=9]": ("tiled<4>", "finish")}
 MEMORY = """========= Invalid __global__ write of size 4 bytes

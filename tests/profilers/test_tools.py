@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.profilers import ncu, nsys, tools
-from prism_bench.profilers.failures import ProfilerFailed
+from prism_bench.profilers.tools import ProfilerFailed
 
 FAKES = Path(__file__).parent / "fakes"
 NCU = tools.Tool("ncu", "/bin/ncu", "2025.3.1")

@@ -212,9 +212,8 @@ def test_the_null_script_is_checked(project):
 
 
 def test_json_of_a_worker_survives_the_way(tmp_path):
-    from prism_bench.pytest_plugin.journal import Journal
-    from prism_bench.pytest_plugin.settings import PluginSettings
-    from prism_bench.pytest_plugin.timed_test import TimedTest
+    from prism_bench.pytest_plugin.journal import Journal, PluginSettings
+    from prism_bench.pytest_plugin.outcome import TimedTest
 
     settings = PluginSettings(tmp_path, tmp_path / "runs", backend="null")
     one, other = Journal(settings), Journal(settings)

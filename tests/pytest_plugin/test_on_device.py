@@ -2,8 +2,8 @@
 
 import pytest
 
-from prism_bench.pytest_plugin.settings import PluginSettings
-from prism_bench.pytest_plugin.timed_test import TimedTest
+from prism_bench.pytest_plugin.journal import PluginSettings
+from prism_bench.pytest_plugin.outcome import TimedTest
 
 pytestmark = pytest.mark.gpu
 COUNT = 1 << 26

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench import display
-from prism_bench.api.callable import Benchmark
+from prism_bench.api.callables import Benchmark
 from prism_bench.errors import UsageError
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord

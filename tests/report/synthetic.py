@@ -3,8 +3,7 @@
 import random
 from dataclasses import dataclass, replace
 
-from prism_bench.measure.limits import measured_limits
-from prism_bench.measure.plausibility import judged
+from prism_bench.measure.plausibility import judged, measured_limits
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.run_analysis import read
 from prism_bench.record.measurement import Energy, Measurement
-from prism_bench.report.cells import BEFORE, times_text
-from prism_bench.report.terminal.case_table import case_table
+from prism_bench.report.headline import BEFORE, times_text
+from prism_bench.report.terminal.record import case_table
 from prism_bench.spec.metric import Budget
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 

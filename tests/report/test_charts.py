@@ -6,12 +6,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from prism_bench.analysis.bounds.roofline import plotted
-from prism_bench.analysis.reading import read
-from prism_bench.analysis.speedup import compared
-from prism_bench.report.labels import place
-from prism_bench.report.roofline_chart import roofline_chart
-from prism_bench.report.svg import INK, tick
+from prism_bench.analysis.bounds.bottleneck import plotted
+from prism_bench.analysis.run_analysis import compared, read
+from prism_bench.report.charts import INK, place, roofline_chart, tick
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 

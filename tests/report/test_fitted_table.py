@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from prism_bench.record import store
-from prism_bench.report.terminal.fitted_table import FittedColumn, fitted
 from prism_bench.report.terminal.profile import profile_rows, profile_table
+from prism_bench.report.terminal.tables import FittedColumn, fitted
 
 PROFILES = Path(__file__).resolve().parents[2] / "reports" / "profiles" / "nvidia-h200"
 WIDTHS = (80, 120, 200)

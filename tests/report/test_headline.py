@@ -3,9 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.gate.promises import Promises
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.gate.budgets import BudgetVerdict, Promises
+from prism_bench.analysis.run_analysis import read
 from prism_bench.report.headline import chips, headline, tiles
 from prism_bench.spec.metric import Budget
 from tests.report.peered import peered_record

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prism_bench.record.run_record import decode, encode
-from prism_bench.report.json_view import view
+from prism_bench.report.plain import view
 from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 

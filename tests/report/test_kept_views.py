@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from prism_bench.analysis import rivals
+from prism_bench.analysis import peers
 from prism_bench.io.documents import json_text
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
-from prism_bench.report.json_view import view
+from prism_bench.report.plain import view
 from tests.built_in import CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +90,7 @@ def test_every_committed_record_is_covered():
 @pytest.mark.parametrize("path", records())
 def test_it_shows_the_same_numbers(path, monkeypatch):
     """The digests are older than the rule that the fastest process of an unstable peer counts: it is off here."""
-    monkeypatch.setattr(rivals, "UNSTABLE", math.inf)
+    monkeypatch.setattr(peers, "UNSTABLE", math.inf)
     kept = json.loads(KEPT.read_text())[path]
     assert kept == digests(path)
 
@@ -98,7 +98,7 @@ def test_it_shows_the_same_numbers(path, monkeypatch):
 def test_the_fastest_process_counts_for_unstable_peers_and_changes_nothing_else(monkeypatch):
     record = few_edges("reports/runs/nvidia-h200/20261123T070904Z-f63d9242.json.gz")
     after = view(record, CATALOGUE)
-    monkeypatch.setattr(rivals, "UNSTABLE", math.inf)
+    monkeypatch.setattr(peers, "UNSTABLE", math.inf)
     before = view(record, CATALOGUE)
     changed = 0
     for old, new in zip(before["cases"], after["cases"], strict=True):
@@ -111,5 +111,5 @@ def test_the_fastest_process_counts_for_unstable_peers_and_changes_nothing_else(
 
 
 if __name__ == "__main__":
-    rivals.UNSTABLE = math.inf
+    peers.UNSTABLE = math.inf
     KEPT.write_text(json.dumps({path: digests(path) for path in records()}, indent=1) + "\n")

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import implementation
+from prism_bench.report.terminal.catalogue import skipped_reasons
 from prism_bench.report.terminal.record import summary_view
-from prism_bench.report.terminal.verification import skipped_reasons
 from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 

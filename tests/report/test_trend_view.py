@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from prism_bench.analysis.trend import trend
-from prism_bench.report.terminal.trend import trend_json, trend_view
+from prism_bench.report.terminal.gate import trend_json, trend_view
 from tests.analysis.trend.histories import SOFTWARE, history, row, series
 
 

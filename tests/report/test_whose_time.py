@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.findings import findings
-from prism_bench.analysis.reading import read
-from prism_bench.extensions.ci.digest.forms import markdown
+from prism_bench.analysis.run_analysis import findings, read
+from prism_bench.extensions.ci.digest import markdown
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import decode, encode
-from prism_bench.report import json_view
+from prism_bench.report import plain
 from prism_bench.report.asv import results
 from prism_bench.report.headline import headline
-from prism_bench.report.machine import backend_text
-from prism_bench.report.terminal.case_table import case_table
+from prism_bench.report.plain import backend_text
+from prism_bench.report.terminal.record import case_table
 from prism_bench.spec.metric import timed_on
 from prism_bench.units import time_text
 from tests.report.site.pages import read as page_of
@@ -38,13 +37,13 @@ def test_titles_and_sentences_name_what_was_timed(backend, name):
     table = case_table(reading)
     assert headline(reading) == f"The one case verified and timed on the {name}."
     assert [column.title.lower() for column in table.columns if column.key == "wall_time"] == [name.lower()]
-    assert json_view.view(record)["timed"] == timed_on(backend) == name
+    assert plain.view(record)["timed"] == timed_on(backend) == name
     assert f"times of the {name}" in backend_text(backend)
 
 
 def test_a_record_of_a_device_has_no_stand_in():
     record = gpu_record()
-    assert (record.stand_in, json_view.view(record)["timed"], backend_text("cuda")) == (None, "kernel", "cuda backend")
+    assert (record.stand_in, plain.view(record)["timed"], backend_text("cuda")) == (None, "kernel", "cuda backend")
     assert record_of(backend="asv").stand_in is None
 
 

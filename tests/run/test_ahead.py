@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.run import ahead
+from prism_bench.run import precompile
 from prism_bench.spec.case import Case, Device
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -17,13 +17,13 @@ TOYS = Path(__file__).parent.parent / "toys"
 def compiled(monkeypatch):
     """The jobs that the compiler was given."""
     jobs = []
-    monkeypatch.setattr(ahead, "build", jobs.append)
+    monkeypatch.setattr(precompile, "build", jobs.append)
     return jobs
 
 
 def test_cases_that_launch_the_same_share_a_library(compiled):
     cases = discover(TOYS).cases(["double"])
-    made = ahead.compile_ahead(cases, Device(compute_capability=80))
+    made = precompile.compile_ahead(cases, Device(compute_capability=80))
     assert (made, ["doubled", "doubled_by_adding"]) == (
         len(compiled), [str(entry) for job in compiled for entry in job.instances],
     )  # fmt: skip
@@ -35,7 +35,7 @@ def test_a_launch_that_raises_is_left_to_its_case(compiled):
         raise ZeroDivisionError
 
     case = discover(TOYS).cases(["triple"])[0]
-    assert 0 == ahead.compile_ahead([Case(replace(case.spec, launch=broken), case.workload, "S0")], Device())
+    assert 0 == precompile.compile_ahead([Case(replace(case.spec, launch=broken), case.workload, "S0")], Device())
     assert not compiled
 
 
@@ -43,5 +43,5 @@ def test_a_compiler_that_is_killed_leaves_the_rest_to_who_launches_it(monkeypatc
     def killed(job):
         raise BrokenProcessPool
 
-    monkeypatch.setattr(ahead, "_compile", killed)
-    assert 2 == ahead.compile_ahead(discover(TOYS).cases(["double"]), Device(compute_capability=80))
+    monkeypatch.setattr(precompile, "_compile", killed)
+    assert 2 == precompile.compile_ahead(discover(TOYS).cases(["double"]), Device(compute_capability=80))

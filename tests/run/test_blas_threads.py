@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
-from prism_bench.run import driver, run
-from prism_bench.run.driver import TaskDriver
-from prism_bench.run.places import BLAS_VARIABLES, HERE, timing
+from prism_bench.run import pool, run
+from prism_bench.run.pool import BLAS_VARIABLES, HERE, TaskDriver, timing
 from prism_bench.run.settings import Settings
 
 SPEC = '''"""y = x, where BLAS has one thread."""
@@ -58,7 +57,7 @@ def test_a_device_keeps_its_protocol():
 
 def test_only_processes_that_time_have_one_thread(monkeypatch, tmp_path):
     places = []
-    monkeypatch.setattr(driver, "work", lambda order, timeout, place, worker: places.append(place) or [])
+    monkeypatch.setattr(pool, "work", lambda order, timeout, place, worker: places.append(place) or [])
     driven = TaskDriver(discover(tmp_path), "null", 1.0)
     for timed in (True, False):
         driven.send({"timed": timed}, 0)

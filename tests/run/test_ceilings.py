@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.measure.cold_proof import COLD_PROOF_BYTES
+from prism_bench.measure.plausibility import COLD_PROOF_BYTES
 from prism_bench.record import store
-from prism_bench.run.catalogue_run import Run
-from prism_bench.run.ceilings import anchor_cases, ceiling_cases
-from prism_bench.run.settings import Settings
+from prism_bench.run.job import Run
+from prism_bench.run.settings import Settings, anchor_cases, ceiling_cases
 from tests.built_in import CATALOGUE
 
 RUNS = Path(__file__).resolve().parents[2] / "reports" / "runs"

@@ -10,13 +10,13 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
-from prism_bench.io.workers import process
+from prism_bench.io import workers
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
-from prism_bench.run.catalogue_run import Run
-from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings, parts_of
+from prism_bench.run.builds import Build, Growth, interleaved, pair_settings, parts_of
+from prism_bench.run.job import Run
 from prism_bench.run.measuring import OUT_OF_MEMORY
-from prism_bench.run.places import measuring
+from prism_bench.run.pool import measuring
 
 pytestmark = pytest.mark.xdist_group("interleaved")  # one worker measures the pair
 
@@ -42,7 +42,7 @@ def played(folder, a=None, b=None, *, processes=1, report=lambda _: None, **more
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Both records of a comparison of three processes a side, every process that it started, and its progress."""
-    started, seen, really = [], [], process.begun
+    started, seen, really = [], [], workers.begun
 
     def begun(order, place, waiting=None):
         assert order["process"] == 0 or waiting, "only what verifies is started for its order"
@@ -51,7 +51,7 @@ def whole(tmp_path_factory):
 
     scripts = {"*": {"seconds": 1e-5, "noise": 0}}, {"*": {"seconds": 3e-5, "noise": 0}}
     with pytest.MonkeyPatch.context() as patch:
-        for module in (process, import_module("prism_bench.run.driver")):
+        for module in (workers, import_module("prism_bench.run.pool")):
             patch.setattr(module, "begun", begun)
         records = played(tmp_path_factory.mktemp("whole"), *scripts, processes=3, report=seen.append)
     return records, started, seen
@@ -107,7 +107,7 @@ def test_what_lacked_memory_next_to_the_other_side_is_verified_again_alone(tmp_p
 
 
 def test_the_worker_that_verifies_ahead_ends_with_an_interrupt(tmp_path, monkeypatch):
-    started, really = [], process.EventWorker.__init__
+    started, really = [], workers.EventWorker.__init__
 
     def init(self, where):
         really(self, where)
@@ -116,7 +116,7 @@ def test_the_worker_that_verifies_ahead_ends_with_an_interrupt(tmp_path, monkeyp
     def interrupt(event):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(process.EventWorker, "__init__", init)
+    monkeypatch.setattr(workers.EventWorker, "__init__", init)
     a, b = played(tmp_path, report=interrupt)
     assert (False, False) == (a.complete, b.complete)
     assert (4, []) == (len(started), [one for one in started if one.is_alive()])
@@ -216,5 +216,5 @@ def test_a_process_of_another_checkout_runs_that_checkouts_package(tmp_path, mon
         (folder / "__init__.py").write_text("")
     worker.write_text('import os\nprint(\'{"facts": {"device": "\' + os.environ["WHO"] + \'"}}\\n{"end": true}\')\n')
     monkeypatch.chdir(Path(__file__).parent.parent.parent)
-    events = list(process.work({}, 20.0, measuring(tmp_path / "tree", {"WHO": "theirs"})))
+    events = list(workers.work({}, 20.0, measuring(tmp_path / "tree", {"WHO": "theirs"})))
     assert [{"facts": {"device": "theirs"}}, {"end": True}] == events

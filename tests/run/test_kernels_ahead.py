@@ -5,16 +5,16 @@ from threading import Event
 
 import pytest
 
-from prism_bench.io.workers import process
+from prism_bench.io import workers
 
-module = import_module("prism_bench.run.kernels_ahead")
+module = import_module("prism_bench.run.precompile")
 WAIT = 20.0  # seconds, which nothing here needs
 
 
 @pytest.fixture
 def compiling(play, monkeypatch):
     """A function that plays a run in several lanes whose kernels are `compiled` meanwhile, and what started."""
-    monkeypatch.setattr("prism_bench.run.lanes.WORTH_A_START", 1)
+    monkeypatch.setattr("prism_bench.run.pool.WORTH_A_START", 1)
     started = []
 
     def played(compiled, **more):
@@ -51,7 +51,7 @@ def test_edges_are_verified_while_kernels_are_compiled_and_the_run_waits_for_the
 
 def test_a_compiler_that_dies_leaves_the_code_to_who_needs_it(compiling):
     def compiled(tasks):
-        raise process.WorkerDied(None, "crashed", "no memory for so many compilers")
+        raise workers.WorkerDied(None, "crashed", "no memory for so many compilers")
         yield
 
     played, _ = compiling

@@ -7,10 +7,9 @@ from threading import enumerate as threads
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.workers import process
+from prism_bench.io import workers
 from prism_bench.run import lanes_for
-from prism_bench.run.lanes import _lacked_memory, longest_first, sharing_cores, worth
-from prism_bench.run.places import HERE
+from prism_bench.run.pool import HERE, _lacked_memory, longest_first, sharing_cores, worth
 
 TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"]
 
@@ -18,7 +17,7 @@ TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing
 @pytest.fixture
 def abreast(play, monkeypatch):
     """A run in three lanes however few the tasks are."""
-    monkeypatch.setattr("prism_bench.run.lanes.WORTH_A_START", 1)
+    monkeypatch.setattr("prism_bench.run.pool.WORTH_A_START", 1)
     return lambda script=None, **more: play(script, lanes=3, **more)
 
 
@@ -40,7 +39,7 @@ def test_long_tasks_come_first_and_short_ones_last_and_the_others_keep_their_ord
 
 
 def test_workers_side_by_side_share_the_cores(monkeypatch):
-    monkeypatch.setattr("prism_bench.run.lanes.usable_cores", lambda: 16)
+    monkeypatch.setattr("prism_bench.run.pool.usable_cores", lambda: 16)
     assert HERE == sharing_cores(HERE, 1)
     threads = [sharing_cores(HERE, lanes).variables["OPENBLAS_NUM_THREADS"] for lanes in (6, 12, 32)]
     assert ["2", "1", "1"] == threads
@@ -97,31 +96,31 @@ def test_a_lane_that_never_starts_leaves_its_task_to_the_others(abreast, monkeyp
 
     def start(place):
         started.append(place)
-        return process.EventWorker(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place)
+        return workers.EventWorker(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place)
 
-    monkeypatch.setattr("prism_bench.io.workers.conversation.EventWorker", start)
+    monkeypatch.setattr("prism_bench.io.workers.EventWorker", start)
     record = abreast()
     assert (True, {"ok"}) == (record.complete, {case.status for case in record.cases})
 
 
 def test_a_process_that_dies_compiling_ahead_ends_no_run(abreast, monkeypatch):
-    really, died = process.work, []
+    really, died = workers.work, []
 
     def work(order, timeout, place, waiting=None):
         if order["ahead"]:
             died.append(order)
-            raise process.WorkerDied(None, "crashed", "no memory for so many compilers")
+            raise workers.WorkerDied(None, "crashed", "no memory for so many compilers")
         yield from really(order, timeout, place, waiting)
 
-    monkeypatch.setattr(import_module("prism_bench.run.kernels_ahead"), "work", work)
+    monkeypatch.setattr(import_module("prism_bench.run.precompile"), "work", work)
     record = abreast(filters=["double"])
     assert (1, True) == (len(died), record.complete)
     assert record.case("double[n=1000]").measurements
 
 
 def test_where_no_lane_starts_the_run_says_so(abreast, monkeypatch):
-    elsewhere = lambda place: process.EventWorker(replace(place, program="prism_bench.nowhere"))  # noqa: E731
-    monkeypatch.setattr("prism_bench.io.workers.conversation.EventWorker", elsewhere)
+    elsewhere = lambda place: workers.EventWorker(replace(place, program="prism_bench.nowhere"))  # noqa: E731
+    monkeypatch.setattr("prism_bench.io.workers.EventWorker", elsewhere)
     with pytest.raises(BackendUnavailable, match="backend null does not start: the process ended"):
         abreast()
 

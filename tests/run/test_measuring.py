@@ -9,10 +9,9 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import ClockGate, Criterion
 from prism_bench.record.measurement import Sample
-from prism_bench.run.measuring import measure_cpu, measure_kernel, measure_metric
+from prism_bench.run.measuring import DeviceWatcher, measure_cpu, measure_kernel, measure_metric
 from prism_bench.run.peers import PeerPlan, measure_peers
 from prism_bench.run.settings import Settings
-from prism_bench.run.watcher import DeviceWatcher
 
 CASE = discover(Path(__file__).parent.parent / "toys").case("double[n=1000]")
 THREE = Criterion(min_samples=3, max_samples=3)

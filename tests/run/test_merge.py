@@ -8,7 +8,7 @@ import pytest
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.record.run_record import decode, encode
 from prism_bench.run import merge
-from prism_bench.run.record_builder import record_order
+from prism_bench.run.settings import record_order
 from tests.report.synthetic import MACHINE, PROTOCOL, SOFTWARE, case_result, record_of
 
 FIRST, SECOND = "GPU-aaaa", "GPU-bbbb"
@@ -235,8 +235,8 @@ def test_what_filtered_runs_have_in_common_is_joined(play):
 
 
 def test_whatever_every_part_measures_is_known_as_a_ceiling():
-    from prism_bench.run.ceilings import ceiling_cases
     from prism_bench.run.session import result_of
+    from prism_bench.run.settings import ceiling_cases
     from tests.built_in import CATALOGUE
 
     rulers = ceiling_cases(CATALOGUE)

@@ -6,8 +6,7 @@ import pytest
 
 from prism_bench.backends.base import HeldBytes
 from prism_bench.backends.null import NullBackend
-from prism_bench.run.peer_memory import HeldMemory
-from prism_bench.run.peers import PeerSpoiled
+from prism_bench.run.peers import HeldMemory, PeerSpoiled
 from tests.run.test_peers import GOOD, taken
 
 

@@ -10,9 +10,10 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.io.installation import pip_install
-from prism_bench.io.workers.process import WorkerDied
+from prism_bench.io.workers import WorkerDied
 from prism_bench.record.measurement import Measurement
-from prism_bench.run.catalogue_run import Run
+from prism_bench.run.job import Run
+from prism_bench.run.measuring import DeviceWatcher
 from prism_bench.run.peers import (
     LONGEST_REASON,
     PeerPlan,
@@ -22,9 +23,8 @@ from prism_bench.run.peers import (
     peers_far_behind,
     peers_without_time,
 )
-from prism_bench.run.record_builder import combined
 from prism_bench.run.session import result_of
-from prism_bench.run.watcher import DeviceWatcher
+from prism_bench.run.settings import combined
 from prism_bench.run.worker import PeerSteps
 from prism_bench.spec.peer import LIBRARIES, PeerFacts
 from prism_bench.spec.tolerance import normwise
@@ -68,7 +68,7 @@ BAD = {
 )
 def test_a_bad_peer_costs_its_cell_and_nothing_else(cells, monkeypatch, fault, lanes):
     behaviour, reason = BAD[fault]
-    monkeypatch.setattr("prism_bench.run.lanes.WORTH_A_START", 1)
+    monkeypatch.setattr("prism_bench.run.pool.WORTH_A_START", 1)
     found, result = cells({"bad": behaviour}, peer_timeout=2.0, lanes=lanes)
     assert "ok" == result.status
     assert well(found["kernel"]) and well(found["peer:before"]) and well(found["peer:later"])

@@ -7,11 +7,11 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
-from prism_bench.io.workers.process import WorkerDied
-from prism_bench.run import catalogue_run, peers_ahead
-from prism_bench.run.catalogue_run import Run
-from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks, compile_peers, task_parts
+from prism_bench.io.workers import WorkerDied
+from prism_bench.run import job, precompile
+from prism_bench.run.job import Run
 from prism_bench.run.peers_worker import compile_peer
+from prism_bench.run.precompile import PeerCompilation, ahead_tasks, compile_peers, task_parts
 from prism_bench.run.settings import Settings
 from prism_bench.spec.case import Case
 from tests.run.conftest import TOYS
@@ -63,8 +63,8 @@ def test_as_many_processes_as_there_are_cores_or_work_for(monkeypatch, cores, ta
         yield {"task": tasks[1], "results": []}
         yield {"begin": tasks[1]}
 
-    monkeypatch.setattr(peers_ahead, "side_by_side", lanes)
-    monkeypatch.setattr(peers_ahead, "usable_cores", lambda: cores)
+    monkeypatch.setattr(precompile, "side_by_side", lanes)
+    monkeypatch.setattr(precompile, "usable_cores", lambda: cores)
     names = [f"compiled {number}" for number in range(tasks)]
     first, death, second = compile_peers({}, names)
     assert (names[0], "timed out", names[1]) == (first, death.status, second)
@@ -87,8 +87,8 @@ def driven(monkeypatch):
             seen.append((event.done, event.total, event.task))
             at_work.set()
 
-        monkeypatch.setattr(peers_ahead, "compile_peers", compile_peers)
-        monkeypatch.setattr(catalogue_run, "ahead_tasks", lambda cases: [f"compiled {case.task}" for case in cases])
+        monkeypatch.setattr(precompile, "compile_peers", compile_peers)
+        monkeypatch.setattr(job, "ahead_tasks", lambda cases: [f"compiled {case.task}" for case in cases])
         monkeypatch.setattr(Run, "_work", work)
         Run(CATALOGUE, backend, Settings(**settings), report).measure([CASE], timed)
         return compiled, seen
@@ -103,7 +103,7 @@ def test_a_run_waits_for_the_compilation_before_it_times_and_reports_how_far_it_
 
 def test_choices_of_inductor_are_forgotten_when_all_that_is_not_timed_is_done(driven, monkeypatch):
     done = []
-    monkeypatch.setattr(catalogue_run, "forget_choices", lambda: done.append("forgotten"))
+    monkeypatch.setattr(job, "forget_choices", lambda: done.append("forgotten"))
     driven(work=lambda self, process, tasks, timed, *rest, **named: done.append("timed" if timed else "untimed"))
     assert "forgotten" == done[done.index("timed") - 1]
     assert 1 == done.count("forgotten")
@@ -117,8 +117,8 @@ def test_who_times_no_peers_compiles_none(driven, given):
 def test_a_peer_that_takes_too_long_is_left_out_of_the_run_and_one_that_crashes_is_not(monkeypatch):
     late = WorkerDied(f"torch_compiled {CASE.task}", "timed out", "no answer within 120 s")
     crashed = WorkerDied(f"torch_autotuned {CASE.task}", "crashed", "the process ended (killed by signal 9)")
-    monkeypatch.setattr(peers_ahead, "compile_peers", lambda order, tasks: iter([late, crashed]))
-    monkeypatch.setattr(catalogue_run, "ahead_tasks", lambda cases: ["torch_compiled x"])
+    monkeypatch.setattr(precompile, "compile_peers", lambda order, tasks: iter([late, crashed]))
+    monkeypatch.setattr(job, "ahead_tasks", lambda cases: ["torch_compiled x"])
     monkeypatch.setattr(Run, "_work", lambda self, *arguments, **named: None)
     run = Run(CATALOGUE, "cuda", Settings())
     run.measure([CASE])
@@ -135,7 +135,7 @@ def test_an_error_meanwhile_ends_the_compilation(monkeypatch):
             yield task
             told.wait()
 
-    monkeypatch.setattr(peers_ahead, "compile_peers", compile_peers)
+    monkeypatch.setattr(precompile, "compile_peers", compile_peers)
     with pytest.raises(KeyboardInterrupt), PeerCompilation({}, ["compiled a", "compiled b", "compiled c"]):
         raise KeyboardInterrupt
     told.set()

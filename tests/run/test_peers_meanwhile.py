@@ -10,7 +10,7 @@ from prism_bench.catalogue import discover
 from prism_bench.run import Settings
 from tests.run.conftest import TOYS
 
-module = import_module("prism_bench.run.catalogue_run")
+module = import_module("prism_bench.run.job")
 WAIT = 20.0  # seconds, which nothing here needs
 
 
@@ -20,7 +20,7 @@ def compiling(monkeypatch):
     monkeypatch.setattr(module, "ahead_tasks", lambda cases: [case.name for case in cases])
 
     def prepared(made):
-        monkeypatch.setattr("prism_bench.run.peers_ahead.compile_peers", lambda order, tasks: made(tasks))
+        monkeypatch.setattr("prism_bench.run.precompile.compile_peers", lambda order, tasks: made(tasks))
         seen, catalogue = [], discover(TOYS)
         return module.Run(catalogue, "null", Settings(), seen.append), catalogue.cases(["triple"], ("S0",)), seen
 

@@ -11,9 +11,8 @@ from prism_bench.catalogue import discover
 from prism_bench.io.files import default_folder
 from prism_bench.record import identity
 from prism_bench.record.run_record import encode
-from prism_bench.run.catalogue_run import Run
-from prism_bench.run.record_builder import RecordBuilder, RunClock, RunSpan, catalogue_name
-from prism_bench.run.settings import Settings
+from prism_bench.run.job import Run
+from prism_bench.run.settings import RecordBuilder, RunClock, RunSpan, Settings, catalogue_name
 from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 from prism_bench.workflows.profiling import record_of_profiles
 from tests.run.test_task_run import PLACE, Workers
@@ -57,7 +56,7 @@ def test_a_run_of_cases(toys):
 
 
 def test_a_run_of_tasks(toys, monkeypatch):
-    monkeypatch.setattr("prism_bench.run.driver.work", Workers())
+    monkeypatch.setattr("prism_bench.run.pool.work", Workers())
     plan = TaskPlan(toys, "null", ("image:graph",), PLACE, processes=2)
     record = measure_sides(plan, [ComparisonSide("a")])["a"]
     assert STORED % (OF_TASKS, "true", "[]") == stored(record)

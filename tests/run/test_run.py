@@ -10,10 +10,10 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
-from prism_bench.io.workers import process
+from prism_bench.io import workers
 from prism_bench.measure import shuffled
 from prism_bench.record import store
-from prism_bench.run.places import HERE
+from prism_bench.run.pool import HERE
 
 NOISY = """
 import os
@@ -196,16 +196,16 @@ def test_what_was_measured_is_kept_where_an_error_ends_the_run_that_nobody_fores
 
 
 def test_a_process_that_is_lost_between_two_tasks_costs_neither(play, monkeypatch):
-    really, lost = process.work, []
+    really, lost = workers.work, []
 
     def work(order, timeout, place, waiting=None):
         for event in really(order, timeout, place):
             yield event
             if order["timed"] and "results" in event and not lost:
                 lost.append(order["tasks"][0])
-                raise process.WorkerDied(lost[0], "crashed", "gone")
+                raise workers.WorkerDied(lost[0], "crashed", "gone")
 
-    monkeypatch.setattr(import_module("prism_bench.run.driver"), "work", work)
+    monkeypatch.setattr(import_module("prism_bench.run.pool"), "work", work)
     record = play(filters=["double"], processes=1)
     assert lost
     assert {"ok"} == {case.status for case in record.cases}
@@ -245,8 +245,8 @@ def test_a_process_gone_before_it_read_a_long_order_is_noticed():
     order = {"tasks": ["x" * 1000] * 2000}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", "/bin/false")
-        with pytest.raises(process.WorkerDied, match="exit status 1"):
-            list(process.work(order, 5.0, HERE))
+        with pytest.raises(workers.WorkerDied, match="exit status 1"):
+            list(workers.work(order, 5.0, HERE))
 
 
 def test_a_backend_that_no_longer_opens_ends_the_run_and_keeps_what_was_measured(play, monkeypatch):

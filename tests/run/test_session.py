@@ -10,9 +10,9 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
+from prism_bench.run.measuring import DeviceWatcher
 from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings, Watching, from_plain, to_plain
-from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.spec.case import Case
 from prism_bench.spec.workload import Workload
 

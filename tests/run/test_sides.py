@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
-from prism_bench.run.sides import Choice, of_itself, opened, words_of
+from prism_bench.run.builds import Choice, of_itself, opened, words_of
 
 TOYS = Path(__file__).parent.parent / "toys"
 

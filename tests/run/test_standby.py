@@ -7,14 +7,12 @@ import pytest
 
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
-from prism_bench.io.workers.process import EventWorker, WorkerDied, work
-from prism_bench.run.catalogue_run import Run
-from prism_bench.run.lanes import Lanes
-from prism_bench.run.places import HERE
+from prism_bench.io.workers import EventWorker, WorkerDied, work
+from prism_bench.run.job import Run
+from prism_bench.run.pool import HERE, Lanes, Standby, libraries_of
 from prism_bench.run.settings import Settings
-from prism_bench.run.standby import Standby, libraries_of
 from prism_bench.spec.case import Case
-from prism_bench.workflows.trials import Bench
+from prism_bench.workflows.tuning_session import Bench
 from tests.run.conftest import TOYS
 
 CATALOGUE = discover(TOYS)

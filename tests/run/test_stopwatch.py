@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.run.stopwatch import Stopwatch, phase, running
+from prism_bench.run.measuring import Stopwatch, phase, running
 
 
 @pytest.fixture

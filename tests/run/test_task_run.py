@@ -3,12 +3,11 @@
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.workers.handle import WorkerEnvironment
-from prism_bench.io.workers.process import WorkerDied
+from prism_bench.io.workers import WorkerDied, WorkerEnvironment
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, encode_case
-from prism_bench.run import driver
-from prism_bench.run.places import timing
+from prism_bench.run import pool
+from prism_bench.run.pool import timing
 from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 from tests.built_in import CATALOGUE
 
@@ -46,7 +45,7 @@ class Workers:
 def workers(monkeypatch):
     def make(*given):
         found = Workers(*given)
-        monkeypatch.setattr(driver, "work", found)
+        monkeypatch.setattr(pool, "work", found)
         return found
 
     return make

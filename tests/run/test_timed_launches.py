@@ -10,13 +10,13 @@ import pytest
 
 from prism_bench import elementwise
 from prism_bench.backends import Runnable
-from prism_bench.backends.guard import HostGuard
+from prism_bench.backends.base import HostGuard
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.record.measurement import Sample
 from prism_bench.record.run_record import decode, encode
-from prism_bench.report.verification import checks_of
+from prism_bench.report.plain import checks_of
 from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
 
 CASE = discover(Path(__file__).parent.parent / "toys").case("double[n=1000]")

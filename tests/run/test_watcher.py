@@ -10,7 +10,7 @@ from prism_bench.errors import MeasurementInvalid
 from prism_bench.monitor import Rules
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.record.measurement import Evidence, Measurement
-from prism_bench.run.watcher import DeviceWatcher
+from prism_bench.run.measuring import DeviceWatcher
 
 WELL = Evidence(0.3, 6, spans={"sm_clock": (1.9e9, 1.98e9, 1.98e9)})
 HOT = replace(WELL, reasons={"hw thermal": 1.0})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.run.worktree import (
+from prism_bench.run.builds import (
     base_commit,
     checked_out,
     default_branch,

@@ -16,7 +16,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import Criterion
 from prism_bench.record import store
 from prism_bench.run import Settings
-from prism_bench.run.interleave import pair_settings
+from prism_bench.run.builds import pair_settings
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from prism_bench.extensions.persistent import FORMS
-from prism_bench.extensions.persistent.record import EMPTY, newest, read_latencies
+from prism_bench.extensions.persistent.records import EMPTY, newest, read_latencies
 
 HOUSE = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.report.terminal.cases import cases_json
+from prism_bench.report.terminal.catalogue import cases_json
 from prism_bench.spec.peer import LIBRARIES, Library
 from tests.built_in import CATALOGUE
 

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.errors import SpecError
 from prism_bench.io.installation import pip_install
 from prism_bench.record.run_record import decode_case, encode_case
-from prism_bench.spec import byname
+from prism_bench.spec import arguments
 from prism_bench.spec.case import Case
 from prism_bench.spec.peer import LIBRARIES, Library, Peer, PeerFacts, as_peer
 from tests.built_in import CATALOGUE
@@ -31,7 +31,7 @@ def test_peers_of_the_catalogue_ask_for_one_library_and_for_names_of_their_case(
 
 
 def _unknown(case: Case, peer: Peer) -> set[str]:
-    return {*byname.wanted(peer.call)} - {*case.axes, *(array.name for array in case.spec.inputs), peer.library.name}
+    return {*arguments.wanted(peer.call)} - {*case.axes, *(array.name for array in case.spec.inputs), peer.library.name}
 
 
 def test_a_plain_function_is_a_peer_that_is_timed_as_it_is() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prism_bench.spec.precision import PRECISIONS, widened
+from prism_bench.spec.tolerance import PRECISIONS, widened
 
 VALUES = np.random.default_rng(0).normal(size=4000) * np.exp2(np.random.default_rng(1).integers(-12, 8, 4000))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.extensions.ci.asv_runs.handover import AsvProject, entered_run
+from prism_bench.extensions.ci.asv_runs import AsvProject, entered_run
 from prism_bench.record import store
 from tests.suites.planted import plant
 

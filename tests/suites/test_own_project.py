@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from prism_bench.backends.null import SCRIPT
-from prism_bench.extensions.init.new_project import new_project
+from prism_bench.extensions.init.project import new_project
 from tests.wheel import HOUSE
 
 SECONDS = {"fmaf": 1e-6, "sinf": 2e-6}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from prism_bench.catalogue import discover
 from prism_bench.record import identity
-from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
-from prism_bench.workflows.tuning.launched import launched as launched_hash
+from prism_bench.workflows.tuning.choice import KeptChoices, path_for, write_kept
+from prism_bench.workflows.tuning.choice import launched as launched_hash
 from suites.measured import launched
 from tests.workflows.tuning.choices import choice
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.profilers.metrics import ProfiledLaunch
 from prism_bench.workflows.profile_worker import attributed, cut_short, launched, progress, read_events
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from prism_bench.analysis.compare.estimate import OUTGROWN, Spread
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.workflows.bisecting import MeasuredNode, SearchLimits, bisected, observations
-from prism_bench.workflows.history_nodes import CaseCode, folded
+from prism_bench.workflows.bisecting import CaseCode, MeasuredNode, SearchLimits, bisected, folded, observations
 
 LIMITS = SearchLimits()
 

@@ -8,9 +8,9 @@ import pytest
 
 from prism_bench.errors import UsageError
 from prism_bench.spec.case import Device
-from prism_bench.workflows import history_code
+from prism_bench.workflows import bisecting
+from prism_bench.workflows.bisecting import HistoryCode
 from prism_bench.workflows.case_code import CodeReader
-from prism_bench.workflows.history_code import HistoryCode
 
 TOYS = Path(__file__).parents[1] / "toys"
 CASE = "triple[n=1000]"
@@ -26,7 +26,7 @@ def compiled(monkeypatch):
         calls.append([text.split("y[i] = ")[1][:4] for text in texts.values()])
         return {job: "error: 9" if "9.0f" in text else None for job, text in texts.items()}
 
-    monkeypatch.setattr(history_code, "compiled_jobs", compile_together)
+    monkeypatch.setattr(bisecting, "compiled_jobs", compile_together)
     return calls
 
 
@@ -66,7 +66,7 @@ def test_sources_that_are_new_are_compiled_together_and_once(tmp_path, compiled)
 
 
 def test_few_checkouts_are_kept_at_once(tmp_path, compiled, monkeypatch):
-    monkeypatch.setattr(history_code, "usable_cores", lambda: 1)
+    monkeypatch.setattr(bisecting, "usable_cores", lambda: 1)
     _, opened = codes(tmp_path, [f"{number}.1f" for number in range(10, 30)])
     assert [8, 8, 4] == [len(call) for call in compiled]
     assert 8 == opened.most

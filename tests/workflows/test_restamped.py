@@ -1,6 +1,6 @@
 """Stored choices brought up to date: kept with the new hash where the launch is the same at their commit."""
 
-from prism_bench.workflows.restamped import judged
+from prism_bench.workflows.tuning_session import judged
 from tests.workflows.tuning.choices import choice
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.compilation import bindings, nvrtc_version
-from prism_bench.compilation.tools import tool
+from prism_bench.compilation import compilers, nvrtc_version
+from prism_bench.compilation.listing import tool
 from prism_bench.errors import BackendUnavailable
-from prism_bench.run.interleave import Build
-from prism_bench.run.places import measuring
+from prism_bench.run.builds import Build
+from prism_bench.run.pool import measuring
 from prism_bench.spec.case import Device
-from prism_bench.workflows import selecting
+from prism_bench.workflows import pairs
 from prism_bench.workflows.case_code import identity_on
-from prism_bench.workflows.selecting import other_environment, other_package, restricted, selected, with_broken
+from prism_bench.workflows.pairs import other_environment, other_package, restricted, selected, with_broken
 
 TOYS = Path(__file__).parents[1] / "toys"
 
@@ -144,8 +144,8 @@ def test_other_variables_and_another_package_are_reasons_to_measure_all(two, tmp
 @pytest.mark.parametrize(("launched", "count"), [(False, 2), (True, 4)])
 def test_code_of_the_control_is_compiled_ahead_where_it_is_launched(two, monkeypatch, launched, count):
     need_nvrtc()
-    seen, really = [], selecting.compiled_jobs
-    monkeypatch.setattr(selecting, "compiled_jobs", lambda jobs: seen.extend(jobs) or really(seen))
+    seen, really = [], pairs.compiled_jobs
+    monkeypatch.setattr(pairs, "compiled_jobs", lambda jobs: seen.extend(jobs) or really(seen))
     selected(two(), Device(), "machine code", launched=launched)
     assert not seen, "nothing differs, so that nothing is measured"
     found = selected(two("triple.cu", "3.0f", "5.0f"), Device(), "machine code", launched=launched)
@@ -155,10 +155,10 @@ def test_code_of_the_control_is_compiled_ahead_where_it_is_launched(two, monkeyp
 
 def test_code_is_known_by_its_source_where_there_is_no_compiler(monkeypatch):
     def missing():
-        raise BackendUnavailable(bindings.missing())
+        raise BackendUnavailable(compilers.missing())
 
     assert "source text" == identity_on("emulator")
-    monkeypatch.setattr(bindings, "load", missing)
+    monkeypatch.setattr(compilers, "load", missing)
     assert "source text" == identity_on("cuda")
 
 

@@ -11,7 +11,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.run.settings import Settings
 from prism_bench.run.worker import _cases
 from prism_bench.spec.case import edges_task
-from prism_bench.workflows.trials import Bench, Trials, timed_in_turn
+from prism_bench.workflows.tuning_session import Bench, Trials, timed_in_turn
 
 TUNABLE = discover(Path(__file__).parents[1] / "tunable")
 CASE = TUNABLE.case("tripled[n=1000]")

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from prism_bench.api.online import OnlineRunnable
-from prism_bench.api.products import Matmul
-from prism_bench.run.ahead import compile_ahead
+from prism_bench.api.kernels import Matmul, OnlineRunnable
+from prism_bench.run.precompile import compile_ahead
 from prism_bench.run.verification import complaint, passed, verify
-from prism_bench.workflows.trials import Bench, Trials
-from prism_bench.workflows.tuning.online import OnlineTuner
+from prism_bench.workflows.tuning.search import OnlineTuner
+from prism_bench.workflows.tuning_session import Bench, Trials
 from tests.built_in import CATALOGUE
 
 pytestmark = pytest.mark.gpu

@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.errors import PrismBenchError
 from prism_bench.record import store
-from prism_bench.workflows.why_of import why_of
+from prism_bench.workflows.profiling import why_of
 from tests.report.site.pages import nights
 from tests.report.synthetic import case_result, record_of
 

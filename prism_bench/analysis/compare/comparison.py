@@ -1,49 +1,106 @@
-"""Comparison of two records, case by case: what became slower or faster, and whether that can be trusted.
+"""Comparison of two records, case by case: what became slower or faster, and what nobody can say."""
 
-Cases whose machine code and launches are identical on both sides are a control (`control`): what they have in common is
-the machine's shift, by which every case is divided, and by what they differ beyond their errors every error is widened.
-A case of the control is the same unless it differs from the others; then its environment decides. Under other software
-(driver, toolkit) it is slower or faster, as any case; under the same one its times are doubtful, since its code cannot
-have changed them.
-"""
-
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import get_args
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from prism_bench import display
-from prism_bench.analysis.boards.known import KnownBoards
-from prism_bench.analysis.build_identity import new_compilers
-from prism_bench.analysis.compare.across import crossed, shifts_of
+from prism_bench.analysis.boards import KnownBoards
+from prism_bench.analysis.build_identity import BuildChange, code_change, new_compilers
 from prism_bench.analysis.compare.comparable import (
     LAUNCHED,
     Surroundings,
     device_of,
+    is_other_unit,
     other_host,
     require_comparable,
     software_changes,
 )
-from prism_bench.analysis.compare.compared_case import UNMEASURED, ComparedCase, ComparedVerdict, ratio_intervals
-from prism_bench.analysis.compare.control import Control, control_findings, with_changed
 from prism_bench.analysis.compare.earlier_runs import Known
 from prism_bench.analysis.compare.estimate import larger
-from prism_bench.analysis.compare.noise import Noise
-from prism_bench.analysis.compare.selection import Selection
-from prism_bench.analysis.compare.verdict import (
-    CHANGED,
-    RULES,
-    Judgement,
-    Pair,
-    VerdictRules,
-    judged,
-    pair_of,
-)
-from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
-from prism_bench.analysis.rivals import clock_of
-from prism_bench.measure.limits import valid
-from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.analysis.compare.noise import Control, Noise, control_findings, crossed, shifts_of, with_changed
+from prism_bench.analysis.compare.selection import SelectedCase, Selection, clock_shift, shortcut_doubts
+from prism_bench.analysis.compare.verdict import CHANGED, RULES, Judgement, Pair, VerdictRules, judged, pair_of
+from prism_bench.analysis.peers import clock_of
+from prism_bench.analysis.run_analysis import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
+from prism_bench.measure.plausibility import valid
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord
 from prism_bench.spec.metric import ELSEWHERE, MEASURED
-from prism_bench.units import share_text, time_text
+from prism_bench.units import count_text, ratio_text, share_text, time_text
+
+# One case of a comparison: what was measured on both sides, and the verdict on it.
+
+ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
+UNMEASURED: ComparedVerdict = "same machine code"
+
+
+@dataclass(frozen=True, repr=False)
+class ComparedCase:
+    """One case on both sides.
+
+    `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
+    `identical`, and is `not compared` where a side has no valid times, and `same machine code` where the case was not
+    measured for that reason. `seconds` are the paired medians of A and B, of which the ratio is made: the geometric
+    means of the processes' medians, as they were measured. `codes` is what each record knows of its machine code and
+    launches.
+    """
+
+    case: str
+    metric: str
+    verdict: ComparedVerdict
+    reason: str | None = None
+    judgement: Judgement | None = None
+    seconds: tuple[float | None, float | None] = (None, None)
+    identical: bool = False
+    gravity: Gravity = "note"
+    codes: tuple[JsonTable, JsonTable] = field(default_factory=lambda: ({}, {}))
+
+    @property
+    def build_change(self) -> BuildChange | None:
+        """Why the machine code differs: another compiler, another source; None where it does not, or is not known."""
+        return code_change(*self.codes)
+
+    @property
+    def machine(self) -> float | None:
+        """By how much the machine took longer in B: the times differ by the ratio times it; None where it is 1.000."""
+        ratio = self.judgement.shift.ratio if self.judgement else 1.0
+        return ratio if f"{ratio:.3f}" != "1.000" else None
+
+    @property
+    def machine_words(self) -> str:
+        """`the machine's 0.922x divided out`; empty where the times have the judgement's ratio."""
+        return f"the machine's {self.machine:.3f}x divided out" if self.machine else ""
+
+    def __repr__(self) -> str:
+        """Return one line: `<ComparedCase softmax[rows=32,cols=1000] slower: 5.00 us against 4.00 us, 1.25x>`."""
+        before, after = self.seconds
+        times = f": {time_text(after)} against {time_text(before)}" if before and after else ""
+        ratio = f", {ratio_text(self.judgement.estimate.ratio)}" if self.judgement else ""
+        why = self.reason if not self.judgement else self.machine_words
+        reason = f" ({why})" if why else ""
+        return f"<ComparedCase {self.case} {self.verdict}{times}{ratio}{reason}>"
+
+    def _repr_html_(self) -> str:
+        """Return the line over the interval of the ratio; where there is none, with the reason."""
+        heading = repr(self).removeprefix("<ComparedCase ").removesuffix(">")
+        return display.view(heading, display.intervals(ratio_intervals([self])))
+
+
+def ratio_intervals(cases: Iterable[ComparedCase]) -> list[display.Interval]:
+    """Return the ratio of each judged case with its interval, for a picture."""
+    estimates = [(case.case, case.judgement.estimate) for case in cases if case.judgement]
+    return [display.Interval(name, about.ratio, *about.interval(), ratio_text(about.ratio))
+            for name, about in estimates]  # fmt: skip
+
+
+# Comparison of two records, case by case: what became slower or faster, and whether that can be trusted.
+#
+# Cases whose machine code and launches are identical on both sides are a control (`control`): what they have in common
+# is the machine's shift, by which every case is divided, and by what they differ beyond their errors every error is
+# widened. A case of the control is the same unless it differs from the others; then its environment decides. Under
+# other software (driver, toolkit) it is slower or faster, as any case; under the same one its times are doubtful, since
+# its code cannot have changed them.
 
 _Cases = tuple[CaseResult, CaseResult]
 _Row = tuple[ComparedCase, _Cases]
@@ -312,3 +369,64 @@ def _finding(one: ComparedCase, judgement: Judgement, names: tuple[str, str]) ->
     known = (one.machine_words, one.reason, one.build_change and one.build_change.words)
     message += "".join(f"; {words}" for words in known if words)
     return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)
+
+
+# A comparison with the cases that were not measured: those of the same machine code, and those that do not build.
+
+Records = tuple[RunRecord, RunRecord]
+_USUAL = "cold_time"
+
+
+def with_selection(comparison: RecordComparison, selection: Selection, records: Records) -> RecordComparison:
+    """Return the comparison of what was measured, with all other cases and with the doubts about them."""
+    judged = {one.case for one in comparison.cases}
+    rows = _Rows(comparison.names, comparison.cases[0].metric if comparison.cases else _USUAL)
+    rest = [row for one in selection.cases if one.case not in judged for row in rows.of(one)]
+    cases = (*comparison.cases, *rest)
+    unmeasured = sum(one.verdict == UNMEASURED for one in cases)
+    doubts = tuple(
+        f"{doubt}: {count_text(unmeasured, 'case')} without a measurement may "
+        "take another time, too; --all-cases measures all"
+        for doubt in (_doubts(comparison, records) if unmeasured else ())
+    )
+    return replace(comparison, cases=cases, selection=selection, doubts=doubts)
+
+
+def unmeasured(names: tuple[str, str], selection: Selection, notes: tuple[str, ...]) -> RecordComparison:
+    """Return the comparison of two builds of which no case was measured, because none has changed."""
+    rows = [row for one in selection.cases for row in _Rows(names, _USUAL).of(one)]
+    return RecordComparison(names, tuple(rows), Control(), notes, selection=selection)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Makes the rows of cases without times: the names of the sides, and the metric of the other rows."""
+
+    names: tuple[str, str]
+    metric: str
+
+    def of(self, one: SelectedCase) -> Iterator[ComparedCase]:
+        """Yield the row of a case; none of one that was to be measured and has no result."""
+        if one.role == "does not build":
+            reason = f"{self.names[one.broken == 'b']} does not build: {one.problem}"
+            gravity = "bad" if one.broken == "b" else "note"
+            yield ComparedCase(one.case, self.metric, "not compared", reason, gravity=gravity)
+        elif one.role in ("same machine code", "control"):
+            yield ComparedCase(one.case, self.metric, UNMEASURED)
+
+
+def _doubts(comparison: RecordComparison, records: Records) -> list[str]:
+    around = [changes for changes in [software_changes(*records)] if changes]
+    kernels = {case.kernel for case in records[1].cases}
+    if any(is_other_unit(*records, kernel) for kernel in kernels):
+        around.append("another unit of the device")
+    return shortcut_doubts(clock_shift(_control(comparison, records)), around)
+
+
+def _control(comparison: RecordComparison, records: Records) -> Iterator[tuple[Measurement, Measurement]]:
+    """Yield the measurements of the cases of identical machine code."""
+    for one in comparison.cases:
+        sides = [record.case(one.case) for record in records] if one.identical else []
+        pair = [found for case in sides if case and (found := valid(case, one.metric))]
+        if len(pair) == 2:
+            yield pair[0], pair[1]

@@ -17,11 +17,9 @@ from math import ceil, exp, fsum, log
 from statistics import fmean, median
 
 from prism_bench.analysis.compare.comparable import LAUNCHED, SOFTWARE
-from prism_bench.analysis.compare.estimate import Spread, quantile
-from prism_bench.analysis.compare.medians import SAMPLED, Medians, cycles, medians
-from prism_bench.analysis.compare.placements import WITNESSES
-from prism_bench.analysis.rivals import clock_of
-from prism_bench.measure.limits import valid
+from prism_bench.analysis.compare.estimate import SAMPLED, WITNESSES, Medians, Spread, cycles, medians, quantile
+from prism_bench.analysis.peers import clock_of
+from prism_bench.measure.plausibility import valid
 from prism_bench.record.measurement import Measurement, merged
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import is_host_time

@@ -37,9 +37,23 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_bench.analysis.compare.estimate import Estimate, Spread, estimate, pooled, quantile, reach, smallest_change
-from prism_bench.analysis.compare.medians import Medians, cycles, medians
-from prism_bench.analysis.compare.placements import NEEDED, WITNESSES, level_floor, stale_floor, supported
+from prism_bench.analysis.compare.estimate import (
+    NEEDED,
+    WITNESSES,
+    Estimate,
+    Medians,
+    Spread,
+    cycles,
+    estimate,
+    level_floor,
+    medians,
+    pooled,
+    quantile,
+    reach,
+    smallest_change,
+    stale_floor,
+    supported,
+)
 from prism_bench.record.measurement import Measurement
 from prism_bench.units import count_text, share_text
 

@@ -13,12 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from prism_bench.analysis.trend.causes import breakpoints
-from prism_bench.analysis.trend.kept_windows import WindowCache
-from prism_bench.analysis.trend.series import CaseSeries, Course
-from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, Key, Step
-from prism_bench.analysis.trend.tested import Floors, TestedWindow, WindowTest, worse
-from prism_bench.analysis.trend.walk import CONFIRMED
-from prism_bench.analysis.trend.windows import windows_of
+from prism_bench.analysis.trend.detection import CONFIRMED, Floors, TestedWindow, WindowCache, WindowTest, worse
+from prism_bench.analysis.trend.series import CAUSES, Breakpoint, CaseSeries, Cause, Course, Key, Step, windows_of
 from prism_bench.record.store import History
 
 __all__ = [

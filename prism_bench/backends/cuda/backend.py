@@ -1,27 +1,28 @@
-"""The backend itself: one device, one stream, one harness."""
+"""The CUDA backend: one device, one stream, one harness; its own stream or a library's."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
-from prism_bench.backends.cuda.called import CudaCalled
-from prism_bench.backends.cuda.chip import FP32_LANES, DeviceBounds
-from prism_bench.backends.cuda.device import CudaDevice, describe, open_cupy, software
-from prism_bench.backends.cuda.flow import CudaFlow
-from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.device import FP32_LANES, CudaDevice, DeviceBounds, describe, open_cupy, software
+from prism_bench.backends.cuda.harness import CudaFlow, Harness
 from prism_bench.backends.cuda.inspection import Inspector
-from prism_bench.backends.cuda.peers.peer import CallableTimers, CudaPeer
-from prism_bench.backends.cuda.peers.torch_case import peer_names
-from prism_bench.backends.cuda.runnable import CudaRunnable
+from prism_bench.backends.cuda.peers.peer import CallableTimers, CudaPeer, torch_stream
+from prism_bench.backends.cuda.peers.torch_forms import peer_names
+from prism_bench.backends.cuda.runnable import CudaCalled, CudaRunnable
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.files import writable_cache
-from prism_bench.monitor.board import board_facts
+from prism_bench.monitor.nvml import board_facts
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.peer import ArrayPackage
 from prism_bench.units import bytes_text
+
+# The backend itself: one device, one stream, one harness.
 
 _ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37))  # by cudaDeviceAttr
 
@@ -140,3 +141,50 @@ class CudaBackend(Backend):
         runtime, index = self.xp.cuda.runtime, self.xp.cuda.Device().id
         known = runtime.getDeviceProperties(index).get(property_name, 0)
         return known or runtime.deviceGetAttribute(number, index)
+
+
+# The backend for somebody else's callable: the libraries' current streams are ours meanwhile, then theirs again.
+
+# CuPy 14 destroys a stream it was only lent when it forgets it; so it must not forget. A process has few streams.
+_ADOPTED: dict = {}
+
+
+@contextmanager
+def borrowed_backend(stream: Any = None) -> Iterator[tuple[CudaBackend, str]]:
+    """Open a backend on `stream` (CuPy's, PyTorch's or a new one), current in CuPy and, if loaded, in PyTorch.
+
+    Gives the backend and the library whose graphs can capture the callable: `torch` where it is loaded.
+    """
+    cupy = open_cupy()
+    chosen = _as_cupy(cupy, stream) if stream is not None else cupy.cuda.Stream(non_blocking=True)
+    with ExitStack() as stack:
+        stack.enter_context(chosen)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.cuda.synchronize()
+            stack.enter_context(torch.cuda.stream(torch_stream(chosen)))
+        cupy.cuda.runtime.deviceSynchronize()
+        yield CudaBackend(cupy, chosen), "torch" if torch is not None else "cupy"
+        chosen.synchronize()
+
+
+def _as_cupy(cupy: ModuleType, stream: Any) -> Any:
+    """Return the stream as CuPy's, whichever library made it."""
+    if hasattr(stream, "ptr"):
+        return stream
+    if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, where ExternalStream is deprecated
+        handle = stream.cuda_stream
+        if handle not in _ADOPTED:
+            _ADOPTED[handle] = cupy.cuda.Stream.from_external(_Foreign(handle))
+        return _ADOPTED[handle]
+    return cupy.cuda.ExternalStream(stream.cuda_stream)
+
+
+@dataclass(frozen=True)
+class _Foreign:
+    """A stream's handle by the CUDA stream protocol, which not every PyTorch speaks itself."""
+
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle

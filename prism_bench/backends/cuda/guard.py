@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from prism_bench.backends.base import POOL, ROOM, SHARE, OutputGuard, StrayElement
 from prism_bench.backends.cuda.device import CudaDevice
-from prism_bench.backends.guard import POOL, ROOM, SHARE, OutputGuard, StrayElement
 from prism_bench.compilation import compile_source
 
 _SOURCE = Path(__file__).with_name("guard.cu")

@@ -1,21 +1,26 @@
-"""The honest clock's machinery on one stream: cold caches, a held stream, event pairs, SM clocks."""
+"""The honest clock's machinery on one stream: cold caches, a held stream, events, lanes and graphs."""
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from prism_bench.backends.cuda.clock import bound
-from prism_bench.backends.cuda.device import CudaDevice
-from prism_bench.backends.cuda.driver import PersistingCache
+from prism_bench.backends.base import Flow
+from prism_bench.backends.cuda.device import CudaDevice, PersistingCache, bound, captured_nodes
+from prism_bench.backends.cuda.peers.library_state import set_up_torch
 from prism_bench.compilation import compile_source
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measure.clock_guard import keep, refuse_replaced
+from prism_bench.measure.call_checks import keep, refuse_replaced
 from prism_bench.record.measurement import Sample
+from prism_bench.spec.peer import Library
+
+# The honest clock's machinery on one stream: cold caches, a held stream, event pairs, SM clocks.
 
 HOLD_LIMIT = 0.5
 _SOURCE = Path(__file__).with_name("harness.cu")
@@ -218,3 +223,116 @@ class Harness:
 
 
 keep("prism_bench.backends.cuda.harness.Harness", Harness)
+
+
+# Work on a stream as one CUDA graph.
+
+
+def captured(
+    stream: Any, call: Callable[[], object], times: int = 1, counts: list[int | None] | None = None
+) -> Callable[[], None]:
+    """Return a function that replays what `times` calls of `call` enqueue on the CuPy stream.
+
+    How many nodes the graph had before and after each call is added to `counts`.
+    A call that raises ends the capture too: a stream left in it would record what comes next and run none of it.
+    """
+    stream.synchronize()
+    stream.begin_capture()
+    try:
+        nodes = nodes_of_calls(stream.ptr, call, times)
+    finally:
+        graph = stream.end_capture()
+    if counts is not None:
+        counts += nodes
+    refuse_idle_calls(nodes)
+    graph.upload(stream)
+    return lambda: graph.launch(stream)
+
+
+def nodes_of_calls(stream: int, call: Callable[[], object], times: int) -> list[int | None]:
+    """Call `call` so many times while `stream` is captured; return how many nodes the graph had before and after each.
+
+    The count is None if the driver does not report it.
+    """
+    nodes = [captured_nodes(stream)]
+    for _ in range(times):
+        call()
+        nodes.append(captured_nodes(stream))
+    return nodes
+
+
+def work_items(nodes: Sequence[int | None]) -> int | None:
+    """Return how many nodes a call adds to a graph; None where the driver does not report it, or calls differ."""
+    known = [count for count in nodes if count is not None]
+    added = {after - before for before, after in zip(known, known[1:], strict=False)}
+    return added.pop() if len(added) == 1 else None
+
+
+def refuse_idle_calls(nodes: Sequence[int | None]) -> None:
+    """Raise MeasurementInvalid where a call enqueued nothing into the graph: a replay would not do its work."""
+    known = [count for count in nodes if count is not None]
+    calls = len(nodes) - 1
+    idle = sum(before == after for before, after in zip(known, known[1:], strict=False))
+    if idle:
+        raise MeasurementInvalid(f"the call enqueues nothing in {idle} of {calls} calls while a CUDA graph is captured")
+
+
+# Lanes of work on the device: streams, events between them, and one graph of it all.
+
+
+class CudaFlow(Flow):
+    """Lane 0 is the backend's own stream; others are made when they are first used."""
+
+    def __init__(self, cupy: ModuleType, stream: Any) -> None:
+        self._cupy, self._streams = cupy, {0: stream}
+
+    def lane(self, number: int) -> Any:
+        return self._stream(number)
+
+    def point(self) -> Any:
+        return self._cupy.cuda.Event(disable_timing=True)
+
+    def reached(self, point: Any, lane: int) -> None:
+        point.record(self._stream(lane))
+
+    def wait(self, lane: int, point: Any) -> None:
+        self._stream(lane).wait_event(point)
+
+    def synchronize(self) -> None:
+        self._streams[0].synchronize()
+
+    def captured(self, call: Callable[[], object]) -> Callable[[], None]:
+        """All lanes that `call` uses must begin by waiting for a point of lane 0, and lane 0 for all of them."""
+        return captured(self._streams[0], call)
+
+    def host_array(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """In pinned memory."""
+        count = int(np.prod(shape, dtype=np.int64))
+        memory = self._cupy.cuda.alloc_pinned_memory(max(1, count * np.dtype(dtype).itemsize))
+        return np.frombuffer(memory, dtype, count).reshape(shape)
+
+    def _stream(self, number: int) -> Any:
+        if number not in self._streams:
+            self._streams[number] = self._cupy.cuda.Stream(non_blocking=True)
+        return self._streams[number]
+
+
+# Device arrays as arrays of other libraries, and the libraries set up for the timed stream; no copies are made.
+
+
+def adopted_arrays(library: Library, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return CuPy's arrays as arrays of the package whose arrays the library's calls take."""
+    if library.arrays == "cupy":
+        return arrays
+    if library.arrays == "jax":
+        jax = import_module("jax")
+        return {name: jax.dlpack.from_dlpack(array) for name, array in arrays.items()}
+    torch = import_module("torch")
+    return {name: torch.as_tensor(array, device="cuda") for name, array in arrays.items()}
+
+
+def library_module(library: Library, harness: Harness) -> ModuleType:
+    """Return the library's module; PyTorch works on the timed stream from here on."""
+    if library.arrays == "torch":
+        set_up_torch(import_module("torch"), harness.stream.ptr)
+    return import_module(library.module)

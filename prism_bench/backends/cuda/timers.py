@@ -7,7 +7,7 @@ from typing import Any
 
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.measure.clock_guard import keep
+from prism_bench.measure.call_checks import keep
 from prism_bench.record.measurement import Sample
 
 GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish

@@ -10,10 +10,10 @@ from prism_bench.compilation.languages.building import (
     BuiltKernel,
     build,
     build_request,
+    code_facts,
     request_of,
     source_hash,
 )
-from prism_bench.compilation.languages.code_facts import code_facts
 from prism_bench.compilation.languages.language import Language, MachineCode, language, names
 
 __all__ = [

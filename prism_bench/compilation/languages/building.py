@@ -1,31 +1,172 @@
-"""The way to machine code for every language: a request, its cache, and the kernels that were built."""
+"""Machine code from every language: a request, its cache, and the child process that compiles."""
 
 import hashlib
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+import os
+import subprocess
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from prism_bench.compilation import compile_source, compiler_of, sass_hash
 from prism_bench.compilation import source_hash as cuda_hash
-from prism_bench.compilation.code import Resources, code_bytes
-from prism_bench.compilation.elf import check_card
-from prism_bench.compilation.languages.compiler_process import ask
+from prism_bench.compilation.cubin import Resources, check_card, code_bytes
 from prism_bench.compilation.languages.language import language
-from prism_bench.compilation.languages.messages import CompiledAnswer, CompileQuestion
-from prism_bench.compilation.python_source import python_hash, python_texts
-from prism_bench.compilation.toolchain import is_prebuilt, toolchain_of
-from prism_bench.compilation.tools import measured_resources
-from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.compilation.listing import measured_resources
+from prism_bench.compilation.program import is_prebuilt, toolchain_of
+from prism_bench.compilation.sources import python_hash, python_texts
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
+from prism_bench.io.channels import Frame, FrameError
 from prism_bench.io.documents import json_text
 from prism_bench.io.files import cache_errors, cache_folder, family_folder, write_atomically
+from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.launch import Instance, LaunchCard
+
+# Messages between a process that needs machine code and the child process that runs a language's compiler.
+
+
+class CompileQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Compile an instance of a function of the file for an architecture, `90`."""
+
+    file: str
+    instance: Instance
+    architecture: str
+
+
+class EmulateQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Run a launch in the language's interpreter: arguments are the frame's arrays, those in `scalars` as numbers."""
+
+    file: str
+    instance: Instance
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    scalars: tuple[int, ...]
+
+
+class CompiledAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The card of the machine code in the frame's array, what it takes, and the compiler's seconds."""
+
+    card: LaunchCard
+    resources: Resources
+    seconds: float
+    log: str
+
+
+class EmulatedAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The launch is done: the frame's arrays are its arguments."""
+
+
+LanguageQuestion = CompileQuestion | EmulateQuestion
+LanguageAnswer = CompiledAnswer | EmulatedAnswer | Refusal
+QUESTIONS: msgspec.json.Decoder[LanguageQuestion] = msgspec.json.Decoder(LanguageQuestion)
+ANSWERS: msgspec.json.Decoder[LanguageAnswer] = msgspec.json.Decoder(LanguageAnswer)
+
+
+# The parent's side of the child processes that compilers run in: questions, answers, a time limit.
+#
+# A process of this program has one child for each language that it compiles: a compiler takes a second to import, and a
+# tenth of one for the next kernel.
+
+LIMIT_SECONDS = 300.0  # for one kernel, and for a compiler's first import
+_LARGEST = 1 << 30  # bytes of a cubin, or of an interpreter's arrays
+_END_SECONDS = 5.0
+_ONE_AT_A_TIME = threading.RLock()
+_SERVING: dict[tuple[int, str, bool], "_CompilerProcess"] = {}  # by the process that asks, which may be a fork
+_Expected = TypeVar("_Expected", bound=LanguageAnswer)
+
+
+def ask(
+    suffix: str, question: LanguageQuestion, expected: type[_Expected], arrays: Sequence[np.ndarray] = (), *,
+    limit: float = LIMIT_SECONDS,
+) -> Frame[_Expected]:  # fmt: skip
+    """Return the answer of the language's child process; the error that it answers with is raised.
+
+    CompilationFailed where the child dies, or takes longer than `limit` seconds; another takes its place.
+    """
+    with _ONE_AT_A_TIME:
+        process = _serving(suffix, isinstance(question, EmulateQuestion))
+        try:
+            return process.ask(question, expected, (arrays, limit))
+        except TimeoutError:
+            process.end()
+            raise CompilationFailed(
+                f"{question.file}: {question.instance}: {language(suffix).title} took longer than {limit:.0f} s"
+            ) from None
+        except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
+            words = process.worker.last_words()
+            process.end()
+            raise CompilationFailed(f"{question.file}: {question.instance}: {words}") from None
+        except KeyboardInterrupt:
+            process.end()  # an answer that comes later would be taken for the next question's
+            raise
+
+
+def ask_interpreter(suffix: str, question: EmulateQuestion, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the arguments of a launch after the language's interpreter has run it, in a child process."""
+    return ask(suffix, question, EmulatedAnswer, arrays).arrays
+
+
+def _serving(suffix: str, interprets: bool) -> "_CompilerProcess":
+    key = os.getpid(), suffix, interprets
+    if key not in _SERVING or not _SERVING[key].lives:
+        _SERVING[key] = _CompilerProcess(suffix, interprets)
+    return _SERVING[key]
+
+
+class _CompilerProcess:
+    """A running child of one language: its compiler, or its interpreter."""
+
+    def __init__(self, suffix: str, interprets: bool) -> None:
+        spoken = language(suffix)
+        variables = {**spoken.variables, **(spoken.interpreter_variables if interprets else {})}
+        where = WorkerEnvironment(f"{__package__}.child", variables=variables)
+        self.worker = FrameWorker(where, [suffix], stdout=subprocess.STDOUT)
+        self._end = weakref.finalize(self, _end, self.worker)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it has not been ended."""
+        return self._end.alive
+
+    def ask(
+        self, question: LanguageQuestion, expected: type[_Expected], sent: tuple[Sequence[np.ndarray], float]
+    ) -> Frame[_Expected]:
+        """Return the answer to a question with its arrays and its limit in seconds."""
+        arrays, limit = sent
+        self.worker.channel.send(question, arrays)
+        frame = self.worker.channel.receive(ANSWERS, limit, _LARGEST)
+        if isinstance(frame.message, Refusal):
+            raise frame.message.error()
+        if not isinstance(frame.message, expected):
+            raise FrameError(f"{type(frame.message).__name__} does not answer {type(question).__name__}")
+        return Frame(frame.message, frame.arrays)
+
+    def end(self) -> None:
+        """End it now, whatever it is doing."""
+        self.worker.kill()
+        self._end()
+
+
+def _end(worker: FrameWorker) -> None:
+    """Close the child's channel, which ends it, and wait for that; kill it where it does not end."""
+    worker.channel.close()
+    if worker.wait(_END_SECONDS) is None:
+        worker.kill()
+        worker.wait()
+    worker.release()
+
+
+# The way to machine code for every language: a request, its cache, and the kernels that were built.
 
 PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards
 
@@ -225,3 +366,35 @@ def _to_cache(path: Path, cubin: bytes, made: CompiledAnswer) -> None:
     with cache_errors(path.parent):
         write_atomically(path, cubin)
         write_atomically(path.with_suffix(".json"), json_text(json.loads(msgspec.json.encode(made))).encode())
+
+
+# What a run record keeps of a case's machine code: who made it, of what, and what it takes.
+
+
+def code_facts(built: BuiltCode, request: BuildRequest) -> dict[str, Any]:
+    """Return language, compiler, source and machine code of what was built, its size, and what its entries take."""
+    used = [kernel.resources for kernel in built.kernels.values()]
+    return {
+        "sass": built.sass,
+        "language": built.language,
+        "compiler": built.compiler,
+        "source": source_identity(request),
+        "architecture": f"sm_{request.architecture}",
+        "entries": [str(instance) for instance in built.kernels],
+        "registers": max((one.registers for one in used), default=0),
+        "spill_bytes": sum(one.spill_stores + one.spill_loads for one in used),
+        "shared_bytes": max((one.shared_bytes for one in used), default=0),
+        "code_bytes": built.code_bytes,
+        "compile_seconds": float(f"{built.seconds:.3g}"),
+    }
+
+
+def source_identity(request: BuildRequest) -> str | None:
+    """Return a hash of what the compiler gets: the source, its entries, its options.
+
+    None where options name folders of headers: what these hold is not known.
+    """
+    if toolchain_of(request.options).folders:
+        return None
+    parts = [source_hash(request.source), *map(str, request.instances), *request.options]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

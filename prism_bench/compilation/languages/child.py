@@ -14,10 +14,8 @@ from zlib import crc32
 import numpy as np
 
 from prism_bench.catalogue.importer import catalogue_package, execute, module_name
-from prism_bench.compilation.elf import check_card
-from prism_bench.compilation.languages.guarded import GuardedArrays
-from prism_bench.compilation.languages.language import InterpretedLaunch, Language, language
-from prism_bench.compilation.languages.messages import (
+from prism_bench.compilation.cubin import check_card
+from prism_bench.compilation.languages.building import (
     QUESTIONS,
     CompiledAnswer,
     CompileQuestion,
@@ -26,14 +24,14 @@ from prism_bench.compilation.languages.messages import (
     LanguageAnswer,
     LanguageQuestion,
 )
-from prism_bench.compilation.tools import measured_resources
+from prism_bench.compilation.languages.interpreting import GuardedArrays
+from prism_bench.compilation.languages.language import InterpretedLaunch, Language, language
+from prism_bench.compilation.listing import measured_resources
 from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
+from prism_bench.io.channels import Frame, FrameChannel
 from prism_bench.io.files import family_folder
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.frames import Frame
-from prism_bench.io.workers.refusal import Refusal
-from prism_bench.spec.byname import line_in
+from prism_bench.io.workers import Refusal, end_with
+from prism_bench.spec.arguments import line_in
 
 _Reply = tuple[LanguageAnswer, Sequence[np.ndarray]]
 

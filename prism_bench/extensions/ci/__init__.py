@@ -16,5 +16,5 @@ EXTENSION = Extension(
         "digest": "commands.digest", "comment": "commands.comment", "nightly": "commands.nightly",
         "history": "commands.history",
     },
-    offers={"alerts": "alerts.tell:AlertDelivery", "raw samples": "raw_samples:kept_raw"},
+    offers={"alerts": "alerts:AlertDelivery", "raw samples": "raw_samples:kept_raw"},
 )  # fmt: skip

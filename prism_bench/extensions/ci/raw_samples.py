@@ -1,9 +1,7 @@
-"""Raw samples of records that are not in the checkout any more: which may go, and where the others are read from.
+"""Raw samples of records that are no longer in the checkout, and processes that only log."""
 
-Shards hold what a trend and a verdict need of a record. Its raw samples are in the record, which the project's history
-(`prism-bench history`) may keep on a branch, in a folder or in a bucket.
-"""
-
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -11,10 +9,14 @@ from pathlib import Path
 
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.ci.keeping import HistoryTarget, history_target
-from prism_bench.extensions.ci.keeping.names import RECORDS
-from prism_bench.extensions.ci.keeping.targets import sound_contents
+from prism_bench.extensions.ci.keeping.storage import RECORDS, sound_contents
 from prism_bench.io.files import cache_folder, path_part, write_atomically
 from prism_bench.record.store.shards import ShardFolder
+
+# Raw samples of records that are not in the checkout any more: which may go, and where the others are read from.
+#
+# Shards hold what a trend and a verdict need of a record. Its raw samples are in the record, which the project's
+# history (`prism-bench history`) may keep on a branch, in a folder or in a bucket.
 
 _AT_ONCE = 64  # copies that are read at once
 _NOWHERE = "its raw samples are nowhere else: 'prism-bench history keep' keeps them"
@@ -92,3 +94,21 @@ def _name(path: Path) -> str:
 def kept_raw(address: str | None) -> KeptRaw:
     """Return the records of the history at the address; without one of that which the project configures."""
     return KeptRaw(lambda: history_target(address))
+
+
+# Processes of our own that exchange no messages: what they print goes to files, which others read as they grow.
+
+
+def logged_process(
+    program: str, words: Sequence[str], variables: Mapping[str, str], files: tuple[Path, Path]
+) -> "subprocess.Popen[bytes]":
+    """Start the module with the words; `files` get its standard output and standard error, `variables` is all it has.
+
+    It leads its own process group, so that a terminal's Ctrl-C reaches only its parent. Its standard input is a pipe
+    that nobody writes to: where it ends, the parent has ended.
+    """
+    with files[0].open("wb") as output, files[1].open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", program, *words], stdin=subprocess.PIPE, stdout=output, stderr=log, env=variables,
+            process_group=0,
+        )  # fmt: skip

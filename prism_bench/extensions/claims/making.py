@@ -1,46 +1,155 @@
-"""Making of a claim: what its records give, with the files, launches, machine code and inputs of both sides."""
+"""Making of a claim from records, builds or kernels."""
 
+import base64
+import re
 import subprocess
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from prism_bench.analysis import peers
+from prism_bench.backends import open_backend
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation import sass_hash
 from prism_bench.compilation.languages import BuiltCode, build, build_request
-from prism_bench.compilation.languages.code_facts import source_identity
-from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.extensions.claims.derived import (
+from prism_bench.compilation.languages.building import source_identity
+from prism_bench.compilation.program import cuda_files
+from prism_bench.compilation.sources import python_files
+from prism_bench.errors import PrismBenchError, ResultsError, UsageError, unknown
+from prism_bench.extensions.claims.document import (
+    FORMAT,
     HIDDEN,
     INPUT_HASHES,
     OWN,
-    ClaimContest,
-    baseline_name,
-    derived,
-    missing_of,
-    timed,
-    trimmed,
-)
-from prism_bench.extensions.claims.document import (
-    FORMAT,
     PEER,
     SCHEMA,
     Claim,
+    ClaimContest,
     ClaimedCode,
     ClaimedLaunch,
     ClaimInputs,
     ClaimSide,
     PackedFile,
+    baseline_name,
+    derived,
+    missing_of,
     sealed,
     sha256,
+    timed,
+    trimmed,
 )
-from prism_bench.extensions.claims.packing import files_of, hashes, packed
+from prism_bench.io.files import default_folder
+from prism_bench.record import store
+from prism_bench.record.formats import read_foreign
 from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
+from prism_bench.run import Progress, Settings, Watching, run
+from prism_bench.run.builds import WORKING_TREE, Build, Choice, Sides, interleaved, opened, pair_settings
+from prism_bench.run.settings import ceiling_cases
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.launch import Launch, LaunchCard, Zero
+from prism_bench.spec.workload import LABELS
+from prism_bench.units import count_text
+
+# Files of a case as a claim keeps them: by path below a catalogue's folder, and back as a catalogue.
+
+_TEXT, _ZLIB = "text", "zlib+base64"
+_LARGEST_FILE = 16 << 20  # bytes, unpacked: a cubin holds its PTX as text, and shrinks to a fifth
+_PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/){1,6}[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+MOST_FILES = 500
+
+
+def files_of(case: Case, folder: Path) -> dict[str, bytes]:
+    """Return spec, sources, headers and shared Python of a case by path below the catalogue `folder`, the spec first.
+
+    A UsageError for a case with a file beyond its catalogue, which no claim can hold.
+    """
+    spec = case.spec
+    python = [spec.file, *(path for path in (spec.source_path, *_neighbours(case)) if path and path.suffix == ".py")]
+    device = [path for path in (spec.source_path, *_neighbours(case)) if path and path.suffix != ".py"]
+    reached = [one for path in python if path for one in python_files(path)]
+    reached += [one for path in device for one in cuda_files(path)]
+    reached += [spec.source_file.parent / card.cubin for card in spec.cards if card.cubin]
+    return {_name(path, folder, case): path.read_bytes() for path in dict.fromkeys(reached)}
+
+
+def _neighbours(case: Case) -> list[Path]:
+    """Return the source next to the spec of a form in another language, which the spec has to have, too."""
+    file = case.spec.file
+    beside = [file.with_suffix(".cu"), file.parent / "generated" / f"{file.stem}.cu"] if file else []
+    return [path for path in beside if path.is_file()]
+
+
+def _name(path: Path, folder: Path, case: Case) -> str:
+    for root in (folder.resolve(), default_folder().resolve()):
+        if path.resolve().is_relative_to(root):
+            return path.resolve().relative_to(root).as_posix()
+    raise UsageError(f"{case.name}: {path} is not below its catalogue {folder}; a claim holds files of a catalogue")
+
+
+def packed(content: bytes) -> PackedFile:
+    """Return a file as text where it is UTF-8, else compressed by zlib and in base64."""
+    try:
+        return PackedFile(_TEXT, content.decode())
+    except UnicodeDecodeError:
+        return PackedFile(_ZLIB, base64.b64encode(zlib.compress(content, 9)).decode())
+
+
+def unpacked(file: PackedFile, place: str) -> bytes:
+    """Return the content of a packed file; a ResultsError where it has none."""
+    if file.encoding == _TEXT:
+        return file.content.encode("utf-8", "surrogatepass")
+    if file.encoding != _ZLIB:
+        raise ResultsError(f"{place}: encoding is {file.encoding!r:.40}, not {_TEXT} or {_ZLIB}")
+    try:
+        inflated = zlib.decompressobj()
+        content = inflated.decompress(base64.b64decode(file.content, validate=True), _LARGEST_FILE)
+    except (ValueError, zlib.error) as error:
+        raise ResultsError(f"{place}: not {_ZLIB} ({error})") from None
+    if not inflated.eof or inflated.unused_data:
+        raise ResultsError(f"{place}: not one stream of at most {_LARGEST_FILE:,} bytes")
+    return content
+
+
+def require_path(path: str, place: str) -> None:
+    """Raise a ResultsError unless the path is plain and below a folder."""
+    if not _PATH.fullmatch(path) or ".." in PurePosixPath(path).parts:
+        raise ResultsError(f"{place}: {path!r:.80} is no path below a catalogue")
+
+
+def contents_of(side: ClaimSide, files: Mapping[str, PackedFile]) -> dict[str, bytes]:
+    """Return the content of each file of a side by its path; the claim was checked before."""
+    return {path: unpacked(files[key], path) for path, key in side.files.items()}
+
+
+def catalogue_at(folder: Path, contents: Mapping[str, bytes]) -> Catalogue:
+    """Write the files into a folder and return the catalogue that they are."""
+    for path, content in contents.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return discover(folder)
+
+
+def case_in(catalogue: Catalogue, side: ClaimSide) -> Case:
+    """Return the case of a side in the catalogue of its files; a ResultsError names why there is none."""
+    try:
+        return catalogue.anywhere(side.case).configured(side.choice)
+    except PrismBenchError as error:
+        problems = "; ".join(problem.message for problem in catalogue.problems)
+        raise ResultsError(f"{side.case}: its files do not make this case: {problems or error}") from None
+
+
+def hashes(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the SHA-256 of each content."""
+    return {path: sha256(content) for path, content in contents.items()}
+
+
+# Making of a claim: what its records give, with the files, launches, machine code and inputs of both sides.
 
 LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed
 _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device
@@ -244,3 +353,248 @@ def hashes_of_inputs(case: Case) -> dict[str, str]:
         return {}
     arrays = {name: np.ascontiguousarray(array.on(np)) for name, array in case.inputs(0).items()}
     return {name: sha256(f"{one.dtype}{one.shape}".encode() + one.tobytes()) for name, one in sorted(arrays.items())}
+
+
+# Measuring of both sides of a claim, in turn: two builds, or a kernel and its peers in one run.
+
+PROCESSES = 5  # of each side: Student's t of 8 degrees of freedom
+
+
+@dataclass(frozen=True)
+class ClaimEffort:
+    """How both sides are measured: the backend, fresh processes of each, seeds of verification, and the progress.
+
+    `ceilings` are results of ceiling benchmarks that were measured on this machine just before.
+    """
+
+    backend: str
+    processes: int = PROCESSES
+    seeds: tuple[int, ...] = (0, 1)
+    report: Callable[[Progress], object] = lambda event: None
+    ceilings: tuple[CaseResult, ...] = ()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of a run with peers."""
+        return Settings(
+            processes=self.processes, peer_processes=self.processes, peer_repeated_within=None, seeds=self.seeds,
+            cpu_baseline=False, watching=Watching(energy=False),
+        )  # fmt: skip
+
+
+def measured_builds(builds: tuple[Build, Build], effort: ClaimEffort) -> tuple[RunRecord, RunRecord]:
+    """Return the records of two builds, whose processes took turns."""
+    return interleaved(builds, effort.backend, pair_settings(effort.settings), effort.report)
+
+
+def measured_peers(catalogue: Catalogue, case: Case, effort: ClaimEffort) -> RunRecord:
+    """Return the record of a case and all of its peers; on a device it has the ceilings of the machine."""
+    return run(catalogue, effort.backend, [case], effort.settings, effort.report)
+
+
+def with_ceilings(record: RunRecord, effort: ClaimEffort) -> RunRecord:
+    """Return the record with the ceilings of the machine, which are measured now where they are not known."""
+    if any(case.ceiling and case.ceiling != "launch" for case in record.cases):
+        return record
+    known = {case.name for case in record.cases}
+    more = [case for case in effort.ceilings or measured_ceilings(effort) if case.name not in known]
+    return replace(record, cases=(*record.cases, *more))
+
+
+def measured_ceilings(effort: ClaimEffort) -> tuple[CaseResult, ...]:
+    """Return the results of the bundled catalogue's ceiling benchmarks, each in one process; on a device only."""
+    if effort.backend != "cuda":
+        return ()
+    bundled = discover()
+    settings = replace(effort.settings, processes=1, peers=False)
+    found = run(bundled, effort.backend, ceiling_cases(bundled), settings, effort.report)
+    return tuple(case for case in found.cases if case.ceiling)
+
+
+# Where a claim comes from: a record, two records, two builds or a kernel and its peers that are measured now.
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class ClaimRequest:
+    """Which claim is made.
+
+    `case` is a name, a workload or a label; `against` the baseline where a record has several, its fastest peer by
+    default. The `catalogue` has the code.
+    """
+
+    catalogue: Catalogue
+    case: str | None = None
+    against: str | None = None
+    metric: str | None = None
+
+
+def of_record(path: Path, request: ClaimRequest) -> Claim:
+    """Return the claim about a case of one record, against a peer or another form of the same record."""
+    return _of_one(_record(path), request)
+
+
+def of_records(baseline: Path, kernel: Path, request: ClaimRequest) -> Claim:
+    """Return the claim that the second record's case is faster than the first one's, as `compare` keeps them."""
+    records = _record(baseline), _record(kernel)
+    case = _chosen(records[1].cases, request.case)
+    metric = request.metric or case.main_metric
+    own = [one for one in records[0].cases if one.workload == case.workload and one.measurements]
+    named = [one for one in own if request.against in (one.kernel, baseline_name(one, "kernel"))]
+    same = named or [one for one in own if one.name == case.name] or own
+    if len(same) != 1:
+        raise UsageError(f"{baseline}: {count_text(len(same), 'case')} at the workload of {case.name}; it takes one")
+    contest = ClaimContest(metric, records, (1, case.name, "kernel"), (0, same[0].name, "kernel"))
+    is_one_name = baseline_name(case, "kernel") == baseline_name(same[0], "kernel")
+    return _claim(contest, request, (case, same[0]), _origins((kernel, baseline), records) if is_one_name else ("", ""))
+
+
+def _origins(paths: tuple[Path, Path], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
+    """Return where the kernel's and the baseline's record are from: their commits, else their files."""
+    baseline, kernel = (str(record.commit or "")[:8] for record in records)
+    if kernel and baseline and kernel != baseline:
+        return kernel, baseline
+    first, second = (Path(*path.parts[-2:]).as_posix() for path in paths)
+    return first, second
+
+
+def _record(path: Path) -> RunRecord:
+    """Return a run record, or the one that another tool's results make; a ResultsError for anything else."""
+    try:
+        return store.read(path)
+    except ResultsError:
+        if path.suffix not in (".json", ".csv"):
+            raise
+    found = read_foreign(path).records
+    if len(found) != 1:
+        raise UsageError(f"{path}: results of {count_text(len(found), 'device')}; a claim is about one")
+    return found[0]
+
+
+def _claim(
+    contest: ClaimContest, request: ClaimRequest, cases: tuple[CaseResult, CaseResult], where: tuple[str, str]
+) -> Claim:
+    """Return the claim with the code of both cases; with none where another tool measured them."""
+    if any(record.imported for record in contest.records):
+        unknown_code = [NoSource(place) for place in where]
+        return claim_of(replace(contest, foreign=True), unknown_code, contest.records[0].backend)
+    sources = [_source(one, request.catalogue) for one in cases]
+    return claim_of(contest, [replace(one, where=place) for one, place in zip(sources, where, strict=True)])
+
+
+def of_kernel(word: str, request: ClaimRequest, effort: ClaimEffort) -> Claim:
+    """Return the claim about a kernel and its peers, measured now."""
+    kernel, colon, variant = word.partition(":")
+    kernel = request.catalogue.kernel(kernel).name + colon + variant
+    cases = [case for case in request.catalogue.cases([kernel], LABELS) if case.kernel == kernel]
+    case = _named(cases, request.case)
+    if not open_backend(effort.backend).peers(case):
+        raise UsageError(f"{case.name}: {effort.backend} times no peer of it; name two kernels or two records")
+    record = measured_peers(request.catalogue, case, effort)
+    return _of_one(record, replace(request, case=case.name))
+
+
+def of_builds(words: tuple[str, str], request: ClaimRequest, effort: ClaimEffort) -> Claim:
+    """Return the claim that the second of two builds, or of two forms of a kernel, is faster; measured now."""
+    with opened(words, Choice(request.catalogue, labels=LABELS)) as sides:
+        cases = sides.builds[1].cases
+        wanted = _named(cases, request.case)
+        baseline = sides.builds[0].cases[cases.index(wanted)]
+        if words[0] == words[1] or (sides.across == "variants" and baseline.name == wanted.name):
+            raise UsageError(f"both sides are {wanted.name}; name two forms of a kernel, two commits or two folders")
+        builds = (
+            replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(wanted,)),
+        )  # fmt: skip
+        first, second = measured_builds(builds, effort)
+        records = first, with_ceilings(second, effort)
+        metric = request.metric or _chosen(second.cases, wanted.name).main_metric
+        contest = ClaimContest(metric, records, (1, wanted.name, "kernel"), (0, baseline.name, "kernel"))
+        a, b = _places(sides, words, records)
+        return claim_of(contest, [
+            SideSource(wanted, builds[1].catalogue.folder, b), SideSource(baseline, builds[0].catalogue.folder, a),
+        ])  # fmt: skip
+
+
+def _places(sides: Sides, words: tuple[str, str], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
+    """Return the commits or folders of two builds; nothing for forms of a kernel, whose names have them."""
+    if sides.across != "builds":
+        return "", ""
+    # A reader has neither these folders nor what HEAD is here.
+    commits = [str(record.commit or word)[:8] for record, word in zip(records, words, strict=True)]
+    paths = [Path(word).resolve() for word in words]
+    a, b = (
+        path.name if path.is_dir() else word if word == WORKING_TREE else commit
+        for path, word, commit in zip(paths, words, commits, strict=True)
+    )
+    if a == b:
+        a, b = ("/".join(path.parts[-2:]) if path.is_dir() else name for path, name in zip(paths, (a, b), strict=True))
+    return a, b
+
+
+def _of_one(record: RunRecord, request: ClaimRequest) -> Claim:
+    return of_result(record, _chosen(record.cases, request.case), request)
+
+
+def of_result(record: RunRecord, case: CaseResult, request: ClaimRequest) -> Claim:
+    """Return the claim about that case of a record, against a peer or another form of the same record."""
+    metric, against = request.metric or case.main_metric, request.against
+    others = [one for one in record.cases if _is_form(one, case) and baseline_name(one, "kernel") == against]
+    kernel = 0, case.name, "kernel"
+    if others:
+        contest = ClaimContest(metric, (record,), kernel, (0, others[0].name, "kernel"))
+        return _claim(contest, request, (case, others[0]), ("", ""))
+    forms = [baseline_name(one, "kernel") for one in record.cases if _is_form(one, case)]
+    contest = ClaimContest(metric, (record,), kernel, (0, case.name, f"{PEER}{_peer(case, against, forms)}"))
+    return claim_of(contest, [_source(case, request.catalogue)] * 2)
+
+
+def _is_form(one: CaseResult, case: CaseResult) -> bool:
+    return one.workload == case.workload and one.name != case.name and bool(one.measurements)
+
+
+def _peer(case: CaseResult, against: str | None, forms: Sequence[str]) -> str:
+    """Return the peer that is the baseline: the given one, else the fastest; errors also name the other `forms`."""
+    timed = [one.name for one in peers.rivals_counted(peers.peers(case))]
+    if against is None and timed:
+        return timed[0]
+    if against not in timed:
+        if not timed and not forms:
+            raise UsageError(f"{case.name}: no peer has a time; name two kernels or two records")
+        if against is None:
+            raise UsageError(f"{case.name}: no peer has a time; --against names the baseline: {', '.join(forms)}")
+        raise unknown("peer with a time, or other form of the kernel,", against, [*timed, *forms])
+    return against
+
+
+def _source(result: CaseResult, catalogue: Catalogue) -> SideSource:
+    """Return the code of a record's case in the catalogue, as it was tuned."""
+    try:
+        case = catalogue.anywhere(result.name)
+        other = {name: value for name, value in result.configuration.items() if case.configuration.get(name) != value}
+        return SideSource(case.configured(other), catalogue.folder)
+    except PrismBenchError as error:
+        raise UsageError(f"{result.name}: the catalogue {catalogue.folder} does not have it ({error})") from None
+
+
+def _chosen(results: Sequence[CaseResult], wanted: str | None) -> CaseResult:
+    without = next((one for one in results if one.name == wanted and not one.measurements), None)
+    if without:
+        raise ResultsError(f"{without.name}: {without.status}: {without.reason or 'the record gives no reason'}")
+    cases = [one for one in results if one.measurements and not one.ceiling]
+    found = [one for one in cases if wanted in (None, one.name, one.workload_text, one.label)]
+    return _only(found, [one.name for one in cases], wanted)
+
+
+def _named(cases: Sequence[Case], wanted: str | None) -> Case:
+    found = [one for one in cases if wanted in (None, one.name, str(one.workload), one.label)]
+    return _only(found, [one.name for one in cases], wanted)
+
+
+def _only(found: Sequence[_Found], names: Sequence[str], wanted: str | None) -> _Found:
+    if len(found) == 1:
+        return found[0]
+    if not found and wanted is not None:
+        raise unknown("case", wanted, names)
+    few = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    raise UsageError(f"--case: {count_text(len(found), 'case')} chosen and a claim is about one; name it: {few}")

@@ -1,37 +1,388 @@
-"""Replay of a claim: whether its own code, verified and measured here, gives its ratio again.
+"""Replay of a claim: its own code, verified and measured here, against the claimed ratio."""
 
-Nothing of a claim runs before its bytes, hashes and figures were checked (`checks`). Its Python runs only where the
-catalogue here has the same file, or its source is trusted; device code that is not here is compiled and run on the
-emulator in the jail of `prism-bench judge`, and measured only where its source is trusted.
-"""
-
+import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import hypot
+from typing import Literal
+
+import msgspec
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import BackendUnavailable, ResultsError
-from prism_bench.extensions.claims.answers import ReplayAnswer, answer, scaled
-from prism_bench.extensions.claims.derived import ClaimContest, ceilings_of, limits_of, ratio_of
-from prism_bench.extensions.claims.document import Claim, ClaimRatio
-from prism_bench.extensions.claims.measuring import (
+from prism_bench.compilation.cubin import toolchain
+from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError
+from prism_bench.extensions.claims.checks import RecompiledCode, compiled_here, compiled_in_jail
+from prism_bench.extensions.claims.document import (
+    BOARD_SECONDS,
+    PEER,
+    Claim,
+    ClaimContest,
+    ClaimRatio,
+    ClaimSide,
+    baseline_name,
+    ceilings_of,
+    interval_text,
+    limits_of,
+    ratio_of,
+    six,
+)
+from prism_bench.extensions.claims.making import (
     PROCESSES,
     ClaimEffort,
+    case_in,
+    catalogue_at,
+    contents_of,
+    device_in,
+    files_of,
+    hashes,
+    hashes_of_inputs,
+    launches_of,
     measured_builds,
     measured_peers,
+    unpacked,
     with_ceilings,
 )
-from prism_bench.extensions.claims.packing import case_in, catalogue_at, contents_of
-from prism_bench.extensions.claims.replay_checks import ReplaySide, SideChecks
-from prism_bench.extensions.claims.replay_document import FORMAT, SCHEMA, Replay, ReplayCheck
-from prism_bench.io.files import temporary_folder
+from prism_bench.io.files import default_folder, temporary_folder
+from prism_bench.measure.plausibility import LaunchWork, Limits, is_fp32
+from prism_bench.measure.plausibility import judge as plausible
 from prism_bench.record import identity
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run import PROTOCOL, Progress
-from prism_bench.run.interleave import Build
+from prism_bench.run.builds import Build
+from prism_bench.run.verification import complaint, passed, verify
+from prism_bench.spec.case import Case, Device
+from prism_bench.units import count_text, time_text
+
+# What a replay answers: a claimed ratio next to the one measured here, each with its interval.
+
+AnswerWord = Literal["reproduced", "not reproduced", "partly reproduced", "cannot be decided here"]
+EXIT_CODES: dict[AnswerWord, int] = {
+    "reproduced": 0, "not reproduced": 1, "partly reproduced": 1, "cannot be decided here": 3,
+}  # fmt: skip
+_WIDEST = 4.0  # times the lower end of a measured interval: a wider one meets about any claim
+
+
+class ReplayAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The answer and why."""
+
+    word: AnswerWord
+    because: str
+
+
+def answer(claimed: ClaimRatio, here: ClaimRatio | None, expected: ClaimRatio | None = None) -> ReplayAnswer:
+    """Compare the intervals: one that meets the other reproduces it, one on the same side of 1 does so partly.
+
+    On another kind of device `expected` is to be met. It may be so wide that it holds both sides of 1, where a ratio on
+    another side than the claimed one neither reproduces the claim nor refutes it.
+    """
+    if here is None:
+        return ReplayAnswer("cannot be decided here", "nothing was measured")
+    if claimed.low is None or claimed.high is None:
+        return ReplayAnswer("cannot be decided here", "the claim has no interval to compare with")
+    if here.low is None or here.high is None:
+        return ReplayAnswer("cannot be decided here", "too few processes were measured here for an interval")
+    there, measured = f"{interval_text(claimed)} is claimed", f"{interval_text(here)} was measured"
+    both = f"{there}, {f'{interval_text(expected)} expected here, ' if expected else ''}{measured}"
+    if meet(expected or claimed, here):
+        if here.high > _WIDEST * here.low:
+            return ReplayAnswer("cannot be decided here", f"{both}, which is too wide to decide it")
+        if _side(claimed) and not _side(here):
+            return ReplayAnswer("cannot be decided here", f"{both}, which also holds no difference at all")
+        if expected and _side(claimed) != _side(here):
+            return ReplayAnswer("cannot be decided here", f"{both}, on another side of 1 than the claim")
+        return ReplayAnswer("reproduced", f"the intervals meet: {both}")
+    if _side(claimed) and _side(claimed) == _side(here):
+        return ReplayAnswer("partly reproduced", f"the side is right and the size is another: {both}")
+    return ReplayAnswer("not reproduced", both)
+
+
+def meet(one: ClaimRatio, other: ClaimRatio) -> bool:
+    """Return whether the two intervals have a value in common; False where one of them is unknown."""
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.low <= other.high and other.low <= one.high
+
+
+def _side(ratio: ClaimRatio) -> int:
+    """Return 1 where the whole interval is above 1, -1 where it is below, 0 where it holds 1."""
+    assert ratio.low is not None and ratio.high is not None
+    return 1 if ratio.low > 1 else -1 if ratio.high < 1 else 0
+
+
+def scaled(claimed: ClaimRatio, there: Mapping[str, float], here: Mapping[str, float]) -> tuple[ClaimRatio, str] | None:
+    """Return what to expect on a device with other ceilings, and in words why; None where no ceilings are shared.
+
+    A time scales by the ceiling that bounds it, and which ceiling bounds which side is unknown. So the interval is
+    widened by the ratio between the largest and the smallest factor among the ceilings that both devices measured.
+    """
+    shared = sorted(set(there) & set(here))
+    rates = [name for name in shared if name != "launch"]
+    if not rates or claimed.low is None or claimed.high is None:
+        return None
+    factors = {name: there[name] / here[name] for name in rates}
+    if "launch" in shared:
+        factors["launch"] = here["launch"] / there["launch"]
+    width = max(factors.values()) / min(factors.values())
+    words = (
+        f"scaled by {count_text(len(factors), 'ceiling')}: times here are "
+        f"{min(factors.values()):.2f} to {max(factors.values()):.2f} "
+        f"of those there, so the interval is {width:.2f} times as wide on either side"
+    )
+    return msgspec.structs.replace(claimed, low=six(claimed.low / width), high=six(claimed.high * width)), words
+
+
+# The document of a replay: the claim, the answer, both ratios, and everything that was looked at.
+
+FORMAT, SCHEMA = "prism-bench replay", 1
+CheckResult = Literal["same", "right", "other", "wrong", "open"]
+
+
+class ReplayCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing that was looked at, what came of it, and in words."""
+
+    what: str
+    result: CheckResult
+    words: str = ""
+
+
+class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A replay of the claim with this digest and sentence.
+
+    `expected` is the claimed ratio, with the wider interval that another kind of device has; `here` the one that was
+    measured, None where nothing was. `board` is the UUID of the GPU that measured, empty where that is unknown.
+    """
+
+    format: str
+    schema: int
+    claim: str
+    sentence: str
+    answer: ReplayAnswer
+    expected: ClaimRatio
+    here: ClaimRatio | None
+    backend: str
+    device: str
+    created: str
+    software: dict[str, str]
+    checks: tuple[ReplayCheck, ...]
+    board: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """What the command ends with: 0 reproduced, 1 not or partly, 3 where it cannot be decided here."""
+        return EXIT_CODES[self.answer.word]
+
+
+# What a replay looks at before it measures: whose files they are, launches, inputs, machine code, and outputs.
+
+Compiling = Callable[[Case, Device], RecompiledCode | None]
+_PLACES = ("kernel", "baseline")
+_SYSTEM_HEADER = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*<", re.MULTILINE)
+# Everything else may run on the host: Python also imports extension modules and bytecode.
+_DEVICE_CODE = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cubin", ".fatbin")
+
+
+@dataclass(frozen=True)
+class ReplaySide:
+    """A side of a claim as a case of the catalogue that its own files are."""
+
+    side: ClaimSide
+    catalogue: Catalogue
+    case: Case
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is a library call, which has no code in the claim."""
+        return self.side.subject.startswith(PEER)
+
+
+@dataclass
+class SideChecks:
+    """Checks of the two sides of a claim; `found` is what came of them, in order."""
+
+    claim: Claim
+    records: tuple[RunRecord, ...]
+    found: list[ReplayCheck] = field(default_factory=list[ReplayCheck])
+
+    def strange(self, own: Catalogue, *, on_host: bool = False) -> list[str]:
+        """Return the claim's files that neither `own` nor the bundled catalogue has; with `on_host` no device code."""
+        roots = dict.fromkeys((own.folder, default_folder()))
+        return [
+            path
+            for side in self.claim.sides
+            for path, content in contents_of(side, self.claim.files).items()
+            if not any((root / path).is_file() and (root / path).read_bytes() == content for root in roots)
+            and not (on_host and path.endswith(_DEVICE_CODE))
+        ]
+
+    def require_files(self, sides: Sequence[ReplaySide]) -> None:
+        """Raise a ResultsError where a side has other files than its spec reaches, or ran in another configuration."""
+        for place, one in zip(_PLACES, sides, strict=True):
+            reached, stated = hashes(files_of(one.case, one.catalogue.folder)), one.side.files
+            if reached != stated:
+                path = next(path for path in {**reached, **stated} if reached.get(path) != stated.get(path))
+                lacks = "is reached by its spec and not there" if path in reached else "is not reached by its spec"
+                raise ResultsError(f"{place}.files: {path:.80} {lacks}")
+            if one.side.spec != (spec := next(iter(reached))):
+                raise ResultsError(f"{place}.spec is {one.side.spec!r:.80}; that of its case is {spec!r:.80}")
+            ran = self.records[one.side.record].case(one.side.case)
+            if ran and ran.configuration != dict(one.case.configuration):
+                raise ResultsError(f"{place}.choice: its files are configured otherwise than what was timed")
+        self.found.append(ReplayCheck("files", "same", "as the specs reach them"))
+
+    def require_launches(self, sides: Sequence[ReplaySide]) -> None:
+        """Raise a ResultsError where the files launch something else than the claim states."""
+        for place, one in zip(_PLACES, sides, strict=True):
+            device = device_in(self.records[one.side.record])
+            if not one.is_peer and launches_of(one.case, device) != one.side.launches:
+                raise ResultsError(f"{place}.launches: its files launch something else than it states")
+        self.found.append(ReplayCheck("launches", "same"))
+
+    def require_inputs(self, case: Case) -> None:
+        """Raise a ResultsError where seed 0 gives other inputs than the claim states."""
+        stated = self.claim.inputs.sha256
+        if not stated:
+            self.found.append(ReplayCheck("inputs", "open", "known by spec and seed alone"))
+            return
+        found = hashes_of_inputs(case)
+        if found != stated:
+            name = next(name for name in {**stated, **found} if stated.get(name) != found.get(name))
+            raise ResultsError(f"inputs.sha256.{name}: seed 0 gives other values here")
+        self.found.append(ReplayCheck("inputs", "same", f"seed 0: {', '.join(stated)}"))
+
+    def compare_code(self, one: ReplaySide, compiled: Compiling = compiled_here) -> None:
+        """Compile a side's sources and compare the instructions with those of its cubins.
+
+        A ResultsError where the compiler of a cubin makes other ones of these sources: the cubin is from others.
+        """
+        what = f"machine code of {one.side.name}"
+        if not one.side.code:
+            self.found.append(ReplayCheck(what, "open", "the claim has none"))
+            return
+        first = one.side.code[0]
+        try:
+            made = compiled(one.case, device_in(self.records[one.side.record]))
+        except PrismBenchError as error:
+            self.found.append(ReplayCheck(what, "open", str(error)))
+            return
+        if made is None:
+            self.found.append(ReplayCheck(what, "open", "its sources are not compiled here"))
+        elif made.hashes != {code.sass for code in one.side.code}:
+            self._require_other_compiler(one, made)
+            self.found.append(ReplayCheck(what, "other", f"{first.compiler} there, {made.compiler} here"))
+        else:
+            _require_entries(one, made)
+            self.found.append(ReplayCheck(what, "same", f"sm_{first.architecture}, {first.sass}"))
+
+    def _require_other_compiler(self, one: ReplaySide, made: RecompiledCode) -> None:
+        """Raise a ResultsError where nothing but the sources can explain other instructions.
+
+        Headers of the toolkit have versions that no cubin names, so sources that include some prove nothing.
+        """
+        contents = contents_of(one.side, self.claim.files)
+        if any(_SYSTEM_HEADER.search(content) for path, content in contents.items() if path.endswith(_DEVICE_CODE)):
+            return
+        there = {toolchain(unpacked(self.claim.files[code.cubin], "cubin")) for code in one.side.code}
+        is_same = {code.compiler for code in one.side.code} == {made.compiler}
+        if is_same and there == made.toolchains != {b""}:
+            raise ResultsError(
+                f"{one.side.name}: {made.compiler} makes other instructions of its sources than it claims"
+            )
+
+    def other_peer(self, contest: ClaimContest) -> str | None:
+        """Return in words what the baseline is here where it is another version or form of the claim's; None if not."""
+        side = self.claim.baseline
+        if not side.subject.startswith(PEER):
+            return None
+        there, here = self.records[side.record].case(side.case), contest.case(contest.baseline)
+        name = baseline_name(here, side.subject)
+        is_same = there is not None and name == baseline_name(there, side.subject)
+        words = f"its baseline is {side.name}; here it is {name}"
+        self.found.append(ReplayCheck("baseline", "same" if is_same else "other", name if is_same else words))
+        return None if is_same else words
+
+    def impossible_time(self, sides: Sequence[ReplaySide], contest: ClaimContest, limits: Limits) -> str | None:
+        """Return why a claimed time cannot be true on this kind of device, by limits measured here; None if it can.
+
+        What a launch moves and computes is that of the files, which a forged record does not change. Boards and hosts
+        of one kind differ in their launch overhead, so a time is below it only where they cannot differ by so much.
+        """
+        floor, between = limits.lowest.get(self.claim.metric, 0.0), 3 * hypot(BOARD_SECONDS, BOARD_SECONDS)
+        overhead = f"an empty kernel takes {time_text(floor)} here, and hosts differ by less than {time_text(between)}"
+        rates = replace(limits, floors={})
+        for one, here in zip(sides, (contest.kernel, contest.baseline), strict=True):
+            sizes, result = one.case.sizes, contest.case(here)
+            written = sum(sizes.nbytes(array.name) for array in one.case.spec.outputs)
+            flops = sizes.flops if not one.is_peer and is_fp32(result) else None
+            work = LaunchWork(sizes.bytes_moved, flops, written)
+            is_below = one.side.seconds < floor - between
+            refusal = overhead if is_below else plausible(self.claim.metric, one.side.seconds, work, rates).refusal
+            if refusal:
+                words = f"{one.side.name} cannot take {time_text(one.side.seconds)} on this kind of device: {refusal}"
+                self.found.append(ReplayCheck("claimed times", "wrong", words))
+                return words
+        if limits.floors or limits.ceilings or limits.peaks:
+            self.found.append(ReplayCheck("claimed times", "right", "possible by the limits that were measured here"))
+        return None
+
+    def wrong_outputs(self, backend: Backend, one: ReplaySide) -> str | None:
+        """Verify small cases of a side's kernel, on a seed that is drawn now as well; return what is wrong, or None."""
+        what, right = f"outputs of {one.side.name}", 0
+        for case in _small_cases(one):
+            try:
+                entries = verify(backend, case, (0, secrets.randbelow(1 << 31) + 2))
+            except (BackendUnavailable, CompilationFailed) as error:  # what is not emulated is not wrong
+                if str(error) not in [one.words for one in self.found]:
+                    self.found.append(ReplayCheck(f"outputs of {case.name}", "open", str(error)))
+                continue
+            except PrismBenchError as error:
+                self.found.append(ReplayCheck(what, "wrong", str(error)))
+                return str(error)
+            if not passed(entries):
+                words = complaint(case, backend.name, entries)
+                self.found.append(ReplayCheck(what, "wrong", words))
+                return words
+            right += 1
+        words = f"{right} small cases on the {backend.name}, on a seed that was drawn now as well"
+        self.found.append(ReplayCheck(what, "right" if right else "open", words))
+        return None
+
+    def wrong_in_jail(self, one: ReplaySide) -> str | None:
+        """Compare the machine code and do the same in a jail; where none can be made, that stays open."""
+        try:
+            from prism_bench.extensions.judge.jail_client import JailCell, JailedEmulator
+
+            with JailCell(one.catalogue.folder, modes=("fast", "race")) as cell:
+                self.compare_code(one, lambda case, device: compiled_in_jail(case, device, cell))
+                return self.wrong_outputs(JailedEmulator(cell), one)
+        except (ImportError, BackendUnavailable) as error:
+            self.found.append(ReplayCheck(f"outputs of {one.side.name}", "open", f"no jail: {error}"))
+            return None
+
+
+def _require_entries(one: ReplaySide, made: RecompiledCode) -> None:
+    """Raise a ResultsError where a claim states other entries than the same instructions have."""
+    stated = {text: entry.get("symbol") for code in one.side.code for text, entry in code.entries.items()}
+    if stated != made.symbols:
+        text = next(text for text in {**made.symbols, **stated} if made.symbols.get(text) != stated.get(text))
+        raise ResultsError(f"{one.side.name}: its sources and its claim differ in the entry {text:.80}")
+
+
+def _small_cases(one: ReplaySide) -> list[Case]:
+    """Return what a CPU can run in reasonable time: S0, edges and golden data of the same kernel or variant."""
+    kernel = one.case.kernel
+    cases = [*one.catalogue.cases((), ("S0",)), *one.catalogue.edges()]
+    return [case for case in cases if case.kernel == kernel]
+
+
+# Replay of a claim: whether its own code, verified and measured here, gives its ratio again.
+#
+# Nothing of a claim runs before its bytes, hashes and figures were checked (`checks`). Its Python runs only where the
+# catalogue here has the same file, or its source is trusted; device code that is not here is compiled and run on the
+# emulator in the jail of `prism-bench judge`, and measured only where its source is trusted.
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,268 @@
-"""Dispatch of a fleet's work: the next groups to each board that is free, and those of a lost worker to another one."""
+"""Dispatch of a fleet's work: what each board is, and which kernels go to it."""
 
+import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from prism_bench.errors import BackendUnavailable, CacheUnavailable
-from prism_bench.extensions.fleet.board import FleetBoard
-from prism_bench.extensions.fleet.fleet import LOOK_SECONDS, Fleet, JobMessage, failure, is_loss
-from prism_bench.extensions.fleet.placement import CaseGroup, Schedule
-from prism_bench.io import interrupts
-from prism_bench.io.saving import warn
+from prism_bench import __version__
+from prism_bench.errors import BackendUnavailable, CacheUnavailable, UsageError
+from prism_bench.extensions.fleet.fleet import (
+    LOOK_SECONDS,
+    BoardClaim,
+    Fleet,
+    FleetBoard,
+    JobChannel,
+    JobMessage,
+    SeenWorker,
+    claims,
+    differing,
+    failure,
+    is_loss,
+    of_one_kind,
+    require_equal,
+    set_alike,
+)
+from prism_bench.io import files
+from prism_bench.io.files import default_folder, warn
+from prism_bench.io.workers import START_SECONDS, WorkerDied, died_at_start, work
+from prism_bench.record import identity
+from prism_bench.record.run_record import RunRecord
+from prism_bench.run.forecast import CaseCosts
+from prism_bench.run.pool import HERE, MeasuringOrder
+from prism_bench.run.settings import Settings, to_plain
+from prism_bench.spec.case import Case, Device
+
+# Placement of kernels on boards: where they were measured last time, else where least is to be done.
+
+
+@dataclass(frozen=True)
+class CaseGroup:
+    """Cases that one board measures: a kernel with its variants, peers and the forms that it replaces.
+
+    `seconds` is what a run of them is expected to take, `tasks` are the tasks of the cases. Groups
+    that are `early` are measured before all others.
+    """
+
+    kernels: tuple[str, ...]
+    tasks: tuple[str, ...]
+    seconds: float
+    early: bool = False
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """The sort key: the longest first, so that short ones are left to make boards end together."""
+        return not self.early, -self.seconds, self.kernels
+
+
+def grouped(cases: Sequence[Case], seconds: Mapping[str, float]) -> list[CaseGroup]:
+    """Return the groups of the cases in the order of their first case; `seconds` are those of each case by name."""
+    home = {case.spec.name: case.spec.name for case in cases}
+    for case in cases:
+        later = (case.spec.before or "").partition(":")[0]
+        if later in home:
+            _join(home, case.spec.name, later)
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        found.setdefault(_root(home, case.spec.name), []).append(case)
+    return [
+        CaseGroup(
+            tuple(dict.fromkeys(case.spec.name for case in group)),
+            tuple(case.task for case in group),
+            sum(seconds.get(case.name, 0.0) for case in group),
+        )
+        for group in found.values()
+    ]
+
+
+def ceiling_groups(ceilings: Sequence[Case], seconds: Mapping[str, float]) -> list[CaseGroup]:
+    """Return the ceiling benchmarks as one group, which one board measures before all else; none without any.
+
+    Times of one board decide which of them is the quickest.
+    """
+    if not ceilings:
+        return []
+    kernels, tasks = dict.fromkeys(case.spec.name for case in ceilings), tuple(case.task for case in ceilings)
+    return [CaseGroup(tuple(kernels), tasks, sum(seconds.get(case.name, 0.0) for case in ceilings), early=True)]
+
+
+def _root(home: Mapping[str, str], kernel: str) -> str:
+    while home[kernel] != kernel:
+        kernel = home[kernel]
+    return kernel
+
+
+def _join(home: dict[str, str], one: str, other: str) -> None:
+    home[_root(home, one)] = _root(home, other)
+
+
+def last_boards(records: Iterable[RunRecord], kernels: Collection[str]) -> dict[str, str]:
+    """Return by kernel the UUID of the board that measured it last; `records` are the newest first.
+
+    Records after those in which all `kernels` were found are not read: each takes a second, and all boards wait.
+    """
+    found: dict[str, str] = {}
+    left = set(kernels)
+    for record in records:
+        whole = {"uuid": record.machine.get("uuid"), "kernels": [case.kernel for case in record.cases]}
+        for part in record.parts or (whole,):
+            for kernel in part["kernels"] if part["uuid"] else ():
+                found.setdefault(kernel, part["uuid"])
+        left -= found.keys()
+        if not left:
+            break
+    return found
+
+
+LEAST_SECONDS = 20.0  # of free groups in a job: shorter ones would mostly start processes
+# What each job takes anew of compilation and verification, whose processes start and end: four jobs of two H200s took
+# 29 s more for both than one job of one did (2026-11-27, commit 618862b2). With peers, whose library every process
+# imports while others compile, twelve jobs of H200s took 662 s to verify what takes 318 s in eight processes that run
+# already (commit c4471d02).
+JOB_SECONDS, PEER_SECONDS = 9.0, 20.0
+
+
+@dataclass(frozen=True)
+class JobOverhead:
+    """Seconds next to the groups: `start` of each job, `anchors` of a board's first one without the ceilings' group."""
+
+    start: float = 0.0
+    anchors: float = 0.0
+
+
+def job_seconds(peers: bool) -> float:
+    """Return what each job takes anew before anything is timed, with or without peers."""
+    return JOB_SECONDS + (PEER_SECONDS if peers else 0.0)
+
+
+def job_overhead(costs: CaseCosts, anchors: Sequence[Case], processes: int, *, peers: bool = False) -> JobOverhead:
+    """Return the overhead of jobs by costs without peers: boards measure neither edges nor peers of the anchors.
+
+    `peers` is whether jobs measure those of the other cases.
+    """
+    seconds = replace(costs, edges={}).by_case(anchors, processes)
+    return JobOverhead(job_seconds(peers) + processes * costs.start, sum(seconds.values()))
+
+
+def costed_groups(
+    cases: Sequence[Case], ceilings: Sequence[Case], costs: CaseCosts, processes: int, *, peers: bool = False
+) -> list[CaseGroup]:
+    """Return the groups of the cases and that of the ceilings, each with what it takes by the costs.
+
+    A case takes its share of what was compiled and verified, less what every job took anew, with its `peers` or not.
+    """
+    costs = _without_starts(costs, job_seconds(peers))
+    seconds = costs.by_case([*cases, *ceilings], processes)
+    compiling = costs.compiling / max(1, len(costs.timed))
+    total = {name: one + compiling for name, one in seconds.items()}
+    return [*ceiling_groups(ceilings, total), *grouped(cases, total)]
+
+
+def _without_starts(costs: CaseCosts, seconds: float) -> CaseCosts:
+    """Return the costs without the seconds that each job took anew of verification and compilation."""
+    verifying = costs.shared * (sum(costs.untimed.values()) + sum(costs.edges.values()))
+    whole = verifying + costs.compiling
+    left = max(0.0, 1.0 - costs.jobs * seconds / whole) if whole else 0.0
+    return replace(costs, compiling=left * costs.compiling, shared=left * costs.shared)
+
+
+class Schedule:
+    """What is still to be measured: groups that belong to a board, and groups that any board may take.
+
+    A board takes its own groups first, the longest first, then its part of the free ones. `expected` are the seconds of
+    the job that each board took last, its `overhead` included.
+    """
+
+    def __init__(
+        self, groups: Iterable[CaseGroup], boards: Sequence[str], last: Mapping[str, str],
+        overhead: JobOverhead = JobOverhead(),
+    ) -> None:  # fmt: skip
+        """Place the groups whose kernels `last` places on one of these boards there; the others are free."""
+        self._own: dict[str, list[CaseGroup]] = {board: [] for board in boards}
+        self._free: list[CaseGroup] = []
+        self.overhead, self.expected = overhead, dict[str, float]()
+        for group in sorted(groups, key=lambda one: one.order):
+            known = [last[kernel] for kernel in group.kernels if last.get(kernel) in self._own]
+            (self._own[known[0]] if known else self._free).append(group)
+
+    @property
+    def left(self) -> float:
+        """The seconds of everything that no board has taken yet, on one board."""
+        return _seconds([*self._free, *(one for own in self._own.values() for one in own)])
+
+    def __bool__(self) -> bool:
+        return bool(self._free or any(self._own.values()))
+
+    def add(self, groups: Iterable[CaseGroup]) -> None:
+        """Let any board take these groups: the board that had them was lost."""
+        self._free = sorted([*self._free, *groups], key=lambda one: one.order)
+
+    def drop(self, board: str) -> None:
+        """Let any board take the groups of a board that measures no more."""
+        self.add(self._own.pop(board, []))
+
+    def take(self, board: str, seconds: float, others: Mapping[str, float]) -> list[CaseGroup]:
+        """Return the board's next groups, of about so many seconds; none where nothing is left for it.
+
+        `others` are the other boards, and the seconds until each of them is free. What is left is divided among all, so
+        that they end at about the same time; the board's part of it is divided into equal jobs.
+        """
+        own, early = self._own.get(board, []), [group for group in self._free[:1] if group.early]
+        loads = [left + self._load(other) for other, left in others.items()]
+        anchors = 0.0 if any(group.early for group in early + own[:1]) else self._anchors(board)
+        part = max(_seconds(own), level(_seconds(self._free), [_seconds(own) + anchors, *loads]) - anchors)
+        goal = part / max(1, round(part / seconds)) if seconds else 0.0
+        goal = max(goal, min(seconds, LEAST_SECONDS))
+        taken = early
+        del self._free[: len(early)]
+        for groups in (own, self._free):
+            taken += _first(groups, goal - _seconds(taken), needed=not taken)
+        if taken:
+            self.expected[board] = self.overhead.start + anchors + _seconds(taken)
+        return taken
+
+    def _anchors(self, board: str) -> float:
+        return 0.0 if board in self.expected else self.overhead.anchors
+
+    def _load(self, board: str) -> float:
+        return _seconds(self._own.get(board, [])) + self._anchors(board)
+
+
+def level(seconds: float, loads: Iterable[float]) -> float:
+    """Return when all boards are done that share so many seconds, where each has a load already."""
+    found, total = 0.0, seconds
+    for count, load in enumerate(sorted(loads), 1):
+        if count > 1 and load >= found:
+            break
+        total += load
+        found = total / count
+    return found
+
+
+def _seconds(groups: Iterable[CaseGroup]) -> float:
+    return sum(group.seconds for group in groups)
+
+
+def _first(groups: list[CaseGroup], seconds: float, needed: bool) -> list[CaseGroup]:
+    """Remove and return the first groups of a list that fit in the seconds; where one is `needed`, the first anyway.
+
+    One more is taken where that ends nearer to the seconds, so that no job is left for a short one alone.
+    """
+    taken: list[CaseGroup] = []
+    left = seconds
+    for group in list(groups):
+        if group.seconds <= left or (needed and not taken):
+            groups.remove(group)
+            taken.append(group)
+            left -= group.seconds
+    if groups and groups[-1].seconds < 2 * left:
+        taken.append(groups.pop())
+    return taken
+
+
+# Dispatch of a fleet's work: the next groups to each board that is free, and those of a lost worker to another one.
 
 RESULT_SECONDS = 60.0  # for the result of a job that has ended
 MOST_LOSSES = 3  # of workers that were at the same group: it is to blame, then
@@ -128,7 +380,7 @@ class Dispatcher:
         BackendUnavailable where workers are lost before there are results.
         """
         try:
-            with interrupts.allowed():
+            with files.allowed():
                 self.run()
         except KeyboardInterrupt:
             self._drain()
@@ -249,3 +501,129 @@ class Dispatcher:
         self._gone = [one for one in self._gone if one.key != board.key]
         self.boards.append(board)
         self.states[board.key] = BoardState(board.title)
+
+
+# Description of a board: what its backend reports, and the versions that must be equal on all boards.
+
+CALL = f"{__name__}:described"
+PACKAGE = Path(__file__).parents[2]
+_OWN = ("uuid", "software", "board")  # of the facts: what may differ from board to board, and what is listed apart
+
+
+def place_of(catalogue: Path) -> str | None:
+    """Return how workers find the catalogue: None for that of the package, which may be elsewhere on another host."""
+    return None if catalogue.resolve() == default_folder().resolve() else str(catalogue.resolve())
+
+
+def folder_of(place: str | None) -> Path:
+    """Return the catalogue's folder on this worker; a UsageError where it has none."""
+    folder = default_folder() if place is None else Path(place)
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: this worker of the fleet has no such catalogue; give it a folder that all share")
+    return folder
+
+
+def digest(folder: Path) -> str:
+    """Return a hash of every file of the catalogue or package, by path and content."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            found.update(f"{path.relative_to(folder)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:12]
+
+
+def described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
+    """Return the facts of the worker's board, read by a child that opens the backend and measures nothing."""
+    folder = folder_of(request["catalogue"])
+    order: MeasuringOrder = {
+        "backend": request["backend"], "catalogue": str(folder.resolve()), "settings": to_plain(Settings()),
+        "process": 1, "timed": False, "tasks": [],
+    }  # fmt: skip
+    found: dict[str, Any] = {}
+    try:
+        for event in work(order, START_SECONDS, HERE):
+            found |= event
+    except WorkerDied as death:
+        raise died_at_start(death, request["backend"]) from None
+    facts = found["facts"]
+    return {
+        "facts": facts, "device": found["device"], "host": identity.machine(facts)["host"],
+        "software": identity.software(facts.get("software", {})), "files": _own_files(folder),
+    }  # fmt: skip
+
+
+def describe(fleet: Fleet, claims: Sequence[BoardClaim], backend: str, catalogue: Path) -> list[FleetBoard]:
+    """Return the boards of the claims, described side by side; the error of the first that cannot be."""
+    request = {"backend": backend, "catalogue": place_of(catalogue)}
+    answers = fleet.answers(claims, CALL, request)
+    return [_board(claim, answer) for claim, answer in zip(claims, answers, strict=True)]
+
+
+def _board(claim: BoardClaim, answer: Mapping[str, Any] | BaseException) -> FleetBoard:
+    worker = f"worker {claim.worker.host} ({claim.worker.address})"
+    if isinstance(answer, BackendUnavailable | UsageError):
+        raise type(answer)(f"{worker}: {answer}")
+    if is_loss(answer):
+        raise BackendUnavailable(f"{worker} was lost while it opened its backend; start it again")
+    if isinstance(answer, BaseException):  # it has another version of this package
+        raise BackendUnavailable(f"{worker} does not describe itself: {type(answer).__name__}: {answer}")
+    facts = answer["facts"]
+    machine = {f"machine.{name}": str(value) for name, value in facts.items() if name not in _OWN}
+    host = {f"host.{name}": str(value) for name, value in answer["host"].items()}
+    software = {name: str(value) for name, value in answer["software"].items()}
+    versions = {**software, **answer["files"], **host, **machine}
+    device = Device(**answer["device"])
+    return FleetBoard(claim, facts, answer["host"], answer["software"], device, versions)
+
+
+def boards_of(fleet: Fleet, backend: str, catalogue: Path) -> tuple[list[FleetBoard], list[str]]:
+    """Return the boards that measure, all of one kind and alike, and remarks on workers that measure nothing."""
+    fleet.wait()
+    found, remarks = claims(fleet.seen(sorted(fleet.addresses())), needs_gpu=backend == "cuda")
+    boards, others = of_one_kind(describe(fleet, found, backend, catalogue))
+    require_equal(boards)
+    _require_files_of_here(boards, catalogue)
+    boards, different = set_alike(boards)
+    return boards, remarks + others + different
+
+
+def _own_files(catalogue: Path) -> dict[str, str]:
+    return {"prism-bench": __version__, "prism-bench's code": digest(PACKAGE), "catalogue": digest(catalogue)}
+
+
+def _require_files_of_here(boards: Sequence[FleetBoard], catalogue: Path) -> None:
+    """Raise a UsageError where the boards, which are alike, have other files than this process."""
+    here, there = _own_files(catalogue), boards[0].versions
+    lines = [
+        f"{name}: {here[name]} here; {there.get(name)} on all workers" for name in here if here[name] != there[name]
+    ]
+    if lines:
+        raise UsageError(
+            "the workers of the fleet have other files than this command, whose record would name the wrong ones:\n  "
+            + "\n  ".join(lines)
+        )
+
+
+def replacements(
+    fleet: Fleet, new: Iterable[str], gone: Sequence[FleetBoard], backend: str, catalogue: Path
+) -> list[FleetBoard]:
+    """Return the boards of lost workers on which new ones have started; one that differs is left out with a remark."""
+    left, found = list(gone), list[FleetBoard]()
+    try:
+        for worker in fleet.seen(sorted(new)):
+            board = next((one for one in left if _fits(one.claim, worker)), None)
+            if board is None:
+                continue
+            left.remove(board)
+            (again,) = describe(fleet, [replace(board.claim, worker=worker)], backend, catalogue)
+            require_equal([board, again])
+            if again.settings != board.settings:
+                raise UsageError(f"{board.title}: {differing(again.settings, board.settings)} when it was lost")
+            found.append(replace(again, name=board.key))
+    except (BackendUnavailable, UsageError) as error:  # it may be gone again: the next look finds it, or does not
+        warn(f"a worker that came back is not used: {error}")
+    return found
+
+
+def _fits(claim: BoardClaim, worker: SeenWorker) -> bool:
+    return claim.worker.host == worker.host and (claim.gpu is None or claim.gpu in worker.gpus)

@@ -12,27 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.cli import options
-from prism_bench.cli.options.progress import line_seconds
-from prism_bench.io import interrupts
+from prism_bench.cli.measuring import line_seconds
+from prism_bench.io import files
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from prism_bench.catalogue import Catalogue
-    from prism_bench.cli.options.announcement import DescribedBackend, EarlierRecords
-    from prism_bench.cli.options.places import PairPlan
-    from prism_bench.extensions.fleet.board import FleetBoard
+    from prism_bench.cli.measuring import DescribedBackend, EarlierRecords, PairPlan
     from prism_bench.extensions.fleet.catalogue_run import FleetProgress
     from prism_bench.extensions.fleet.dispatch import BoardState
-    from prism_bench.extensions.fleet.fleet import Fleet
-    from prism_bench.io.saving import Saver
+    from prism_bench.extensions.fleet.fleet import Fleet, FleetBoard
+    from prism_bench.io.files import Saver
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run import Settings
     from prism_bench.spec.case import Case
     from prism_bench.workflows.pairs import Records
-    from prism_bench.workflows.trials import Bench
-    from prism_bench.workflows.tuning_session import TuningPlan, TuningResult
+    from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
 
 
 FIRST_SECONDS = 2.0  # of plain lines: so that whoever starts it sees that it works
@@ -43,14 +40,14 @@ def opened_fleet(
     fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
 ) -> "Iterator[tuple[Fleet, list[FleetBoard]]]":
     """Yield the fleet that the words name and its boards; print what they are, and which workers measure nothing."""
-    from prism_bench.extensions.fleet.describe import boards_of
+    from prism_bench.extensions.fleet.cluster import parse
+    from prism_bench.extensions.fleet.dispatch import boards_of
     from prism_bench.extensions.fleet.fleet import opened
-    from prism_bench.extensions.fleet.spec import parse
 
     say, spec = options.remark if quiet else options.line, parse(fleet, workers)
     options.remark(f"fleet {fleet}: waits for its workers")
     with ExitStack() as stack:
-        with interrupts.allowed():  # jobs of Slurm may wait for hours
+        with files.allowed():  # jobs of Slurm may wait for hours
             found = stack.enter_context(opened(spec, needs_gpu=backend == "cuda"))
             boards, remarks = boards_of(found, backend, catalogue)
         kind = boards[0].facts.get("device")
@@ -103,7 +100,7 @@ class FleetPlace:
         save: "Callable[[TuningResult], object]",
     ) -> "TuningResult":  # fmt: skip
         """Tune the cases; `noise` is the folder of noise floors, `save` gets interim results."""
-        from prism_bench.extensions.fleet.tuning import TuningWork, tune_on
+        from prism_bench.extensions.fleet.pairs import TuningWork, tune_on
 
         work = TuningWork(bench, plan, cases, noise, save)
         with fleet_progress() as report:
@@ -117,7 +114,7 @@ def opened_place(
     fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
 ) -> Iterator[FleetPlace]:
     """Yield the fleet that the words name, once it measures with `backend`; print what its boards are."""
-    from prism_bench.extensions.fleet.board import BoardBackend
+    from prism_bench.extensions.fleet.fleet import BoardBackend
 
     with opened_fleet(fleet, workers, backend, catalogue, quiet=quiet) as (workplace, boards):
         yield FleetPlace(workplace, boards, BoardBackend(backend, boards[0]))

@@ -20,18 +20,56 @@ from typing import TYPE_CHECKING
 from prism_bench.extension import Extension, SitePage
 
 if TYPE_CHECKING:
-    from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName, names
-    from prism_bench.extensions.fusion.functions import activation, divergence, log_likelihood, psi
-    from prism_bench.extensions.fusion.program import ByHand, FusionProgram, Input, ProgramForm
+    from prism_bench.extensions.fusion.expression import (
+        Function,
+        FunctionChoice,
+        SharedName,
+        activation,
+        divergence,
+        log_likelihood,
+        names,
+        psi,
+    )
+    from prism_bench.extensions.fusion.program import (
+        ByHand,
+        ColumnSums,
+        FusionProgram,
+        Input,
+        Map,
+        Nearest,
+        Product,
+        ProgramForm,
+        Reduce,
+        RowDots,
+        Within,
+    )
     from prism_bench.extensions.fusion.specification import fuse
-    from prism_bench.extensions.fusion.stages import ColumnSums, Map, Nearest, Product, Reduce, RowDots, Within
 
 _HOMES = {  # fetched on first use: every command lists the extensions, and few need NumPy
-    "expression": ("Function", "FunctionChoice", "SharedName", "names"),
-    "functions": ("activation", "divergence", "log_likelihood", "psi"),
-    "program": ("ByHand", "FusionProgram", "Input", "ProgramForm"),
+    "expression": (
+        "Function",
+        "FunctionChoice",
+        "SharedName",
+        "activation",
+        "divergence",
+        "log_likelihood",
+        "names",
+        "psi",
+    ),
+    "program": (
+        "ByHand",
+        "ColumnSums",
+        "FusionProgram",
+        "Input",
+        "Map",
+        "Nearest",
+        "Product",
+        "ProgramForm",
+        "Reduce",
+        "RowDots",
+        "Within",
+    ),
     "specification": ("fuse",),
-    "stages": ("ColumnSums", "Map", "Nearest", "Product", "Reduce", "RowDots", "Within"),
 }
 _HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 
@@ -51,8 +89,10 @@ def __getattr__(name: str) -> object:
 EXTENSION = Extension(
     "fusion",
     commands={
-        "fuse": "commands.fuse", "precision": "commands.precision", "fusion": "commands.fusion",
+        "fuse": "commands.fuse",
+        "precision": "commands.precision",
+        "fusion": "commands.fusion",
         "overlap": "commands.overlap",
     },
-    pages=(SitePage("fusion", "Fusion", "report.page:page", "guides/fusion.html"),),
+    pages=(SitePage("fusion", "Fusion", "report.charts:page", "guides/fusion.html"),),
 )

@@ -1,10 +1,15 @@
-"""Expressions over named arrays, written with Python's operators."""
+"""Expressions over named arrays: built with Python's operators, evaluated, and written as CUDA C++."""
 
-from collections.abc import Collection, Iterator, Mapping
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from importlib import import_module
+from inspect import Parameter, Signature
+from typing import Any, Literal
 
 from prism_bench.errors import SpecError
+
+# Expressions over named arrays, written with Python's operators.
 
 Sign = Literal["+", "-", "*", "/"]
 
@@ -259,3 +264,179 @@ def _absolute_terms(expression: Binary, positive: Collection[str]) -> Binary:
         plain = isinstance(expression.right, Number | Name)
         return left / (absolute(expression.right, positive) if plain else Absolute(expression.right))
     return Binary("+" if expression.sign == "-" else expression.sign, left, absolute(expression.right, positive))
+
+
+# The Python that the specs of a catalogue share, read by name where a fused kernel's spec needs it.
+
+
+@dataclass(frozen=True)
+class Includes:
+    """The folders `include` and `peers` of a catalogue; `package` is what the catalogue's specs are loaded into."""
+
+    package: str
+
+    def value(self, module: str, name: str) -> Any:
+        """Return `name` of a module below include/: `arrays.map_arrays` is include/arrays/map_arrays.py."""
+        return getattr(import_module(f"{self.package}.include.{module}"), name)
+
+    def peer(self, module: str, name: str) -> Any:
+        """Return `name` of peers/<module>.py."""
+        return getattr(import_module(f"{self.package}.peers.{module}"), name)
+
+
+# Expressions as functions of values by name: arrays of NumPy or CuPy in float64, and numbers.
+#
+# What an expression calls of the catalogue's shared Python is looked up once, when the function is made.
+
+Values = Mapping[str, Any]
+Evaluator = Callable[[Values], Any]
+
+_OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+
+
+def evaluator(expression: Expression, includes: Includes) -> Evaluator:
+    """Return the function of values, which hold `xp` and `special` where functions ask for these."""
+    if isinstance(expression, Name):
+        return operator.itemgetter(expression.name)
+    if isinstance(expression, Number):
+        constant = expression.value
+        return lambda values: constant
+    if isinstance(expression, OfChosen):
+        return _of_chosen(expression)
+    if isinstance(expression, Absolute):
+        inner = evaluator(expression.argument, includes)
+        return lambda values: values["xp"].abs(inner(values))
+    if isinstance(expression, Binary):
+        operation = _OPERATIONS[expression.sign]
+        left, right = evaluator(expression.left, includes), evaluator(expression.right, includes)
+        return lambda values: operation(left(values), right(values))
+    if isinstance(expression, FunctionCall):
+        return _call(expression, includes)
+    raise SpecError(f"{expression!r} has no value")
+
+
+def _of_chosen(expression: OfChosen) -> Evaluator:
+    parameter = expression.choice.parameter
+    numbers = {name: getattr(one, expression.number) for name, one in expression.choice.functions.items()}
+    return lambda values: numbers[values[parameter]]
+
+
+def _call(call: FunctionCall, includes: Includes) -> Evaluator:
+    arguments = [evaluator(one, includes) for one in call.arguments]
+    if isinstance(call.function, Function):
+        return _applied(call.function, arguments, includes)
+    choice: FunctionChoice = call.function
+    applied = {name: _applied(one, arguments, includes) for name, one in choice.functions.items()}
+    return lambda values: applied[values[choice.parameter]](values)
+
+
+def _applied(function: Function, arguments: list[Evaluator], includes: Includes) -> Evaluator:
+    value, asks = includes.value(function.value.module, function.value.name), function.value.asks
+    return lambda values: value(*(one(values) for one in arguments), *(values[name] for name in asks))
+
+
+# Functions of the device headers that programs may call, each with its float64 form in kernels/include.
+
+divergence = Function(
+    "divergence",
+    "GaussianDivergence<{T}>{{}}",
+    "entropy/gaussian.cuh",
+    SharedName("entropy.gaussian", "divergence"),
+    arity=4,
+    flops=7,
+)
+log_likelihood = Function(
+    "log_likelihood", "LogLikelihood<{T}>{{}}", "entropy/gaussian.cuh",
+    SharedName("entropy.gaussian", "log_likelihood"), size=SharedName("entropy.gaussian", "likelihood_size"),
+    arity=2, flops=6,
+)  # fmt: skip
+
+
+psi = Function(  # of a whole number
+    "psi", "digamma_of", "neighbours/ksg.cuh", SharedName("neighbours.neighbours", "psi", ("special",)),
+    size=SharedName("neighbours.neighbours", "psi_size", ("special",)), flops=30,
+)  # fmt: skip
+
+
+def _activation(name: str, cuda: str, flops: int, stretch: float = 1.0, at_zero: float = 0.0) -> Function:
+    value = SharedName("layers.activations", name, ("xp", "special"))
+    return Function(
+        name, f"{cuda}{{{{}}}}", "layers/activations.cuh", value, stretch=stretch, at_zero=at_zero, flops=flops
+    )
+
+
+identity = _activation("identity", "Identity", 0)
+relu = _activation("relu", "Relu", 1)
+sigmoid = _activation("sigmoid", "Sigmoid", 4, stretch=0.25, at_zero=0.5)
+tanh = _activation("tanh", "Tanh", 5)
+gelu = _activation("gelu", "Gelu", 9, stretch=1.13)
+activation = FunctionChoice("activation", {one.name: one for one in (gelu, identity, relu, sigmoid, tanh)})
+
+
+# Expressions as CUDA C++.
+
+_RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def cuda(expression: Expression, number: str = "T") -> str:
+    """Return CUDA C++ of that number type."""
+    if isinstance(expression, Name):
+        return expression.name
+    if isinstance(expression, Number):
+        return f"{number}({expression.value!r})"
+    if isinstance(expression, FunctionCall):
+        return f"{_callee(expression.function, number)}({', '.join(cuda(one, number) for one in expression.arguments)})"
+    if not isinstance(expression, Binary):
+        raise TypeError(f"{expression!r} has no CUDA form")
+    rank = _RANK[expression.sign]
+    left, right = cuda(expression.left, number), cuda(expression.right, number)
+    left = f"({left})" if _rank(expression.left) < rank else left
+    right = f"({right})" if _rank(expression.right) <= rank else right
+    return f"{left} {expression.sign} {right}"
+
+
+def _callee(function: Function | FunctionChoice, number: str) -> str:
+    return f"{class_of(function)}{{}}" if isinstance(function, FunctionChoice) else function.cuda.format(T=number)
+
+
+def class_of(choice: FunctionChoice) -> str:
+    """Return the template parameter that a choice is made by: `activation` -> Activation."""
+    return choice.parameter.title().replace("_", "")
+
+
+def _rank(expression: Expression) -> int:
+    return _RANK[expression.sign] if isinstance(expression, Binary) else 3
+
+
+def terms(text: str) -> Iterator[str]:
+    """Yield the text cut before each + and - that is in no bracket."""
+    depth, begin = 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0 and text[at : at + 3] in (" + ", " - "):
+            yield text[begin:at]
+            begin = at + 1
+    yield text[begin:]
+
+
+# Functions that ask by name, made in memory: a spec's functions say by their parameters' names what they need.
+
+
+class Asking:
+    """A function of keywords `names`, which passes their values to `function` in that order."""
+
+    def __init__(self, names: Iterable[str], function: Callable[..., Any]) -> None:
+        self._names, self._function = tuple(dict.fromkeys(names)), function
+        self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in self._names])
+
+    def __call__(self, **values: Any) -> Any:
+        return self._function(*(values[name] for name in self._names))
+
+
+class AskingForAll(Asking):
+    """A function of keywords `names`, which passes them to `function` as one mapping."""
+
+    def __call__(self, **values: Any) -> Any:
+        return self._function(values)

@@ -1,17 +1,52 @@
-"""Which stages go into one launch, and how: the program with its maps written into what reads them.
+"""Plan of a fused launch: which stages go into it, what it refuses, and the code that is generated."""
 
-A launch walks its arrays once. What the last block to finish knows (sums) may go into further numbers, but not back
-into arrays: all other blocks have ended by then.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import Any, Protocol
 
 from prism_bench.errors import SpecError, unknown
-from prism_bench.extensions.fusion.expression import Expression, FunctionChoice, Name, choices_in, names_in, replaced
-from prism_bench.extensions.fusion.program import FusionProgram, Input
-from prism_bench.extensions.fusion.shapes import Axes, axes_of, in_order, operands
-from prism_bench.extensions.fusion.stages import Anchor, ColumnSums, Map, Nearest, Reduce, Scan, Stage, Tiled
+from prism_bench.extensions.fusion.expression import (
+    Asking,
+    Expression,
+    FunctionChoice,
+    Includes,
+    Name,
+    choices_in,
+    class_of,
+    cuda,
+    flops,
+    functions_in,
+    names_in,
+    replaced,
+    substituted,
+)
+from prism_bench.extensions.fusion.program import (
+    Anchor,
+    Axes,
+    ColumnSums,
+    FusionProgram,
+    Input,
+    Map,
+    Nearest,
+    Product,
+    Reduce,
+    RowDots,
+    Scan,
+    Stage,
+    Tiled,
+    Within,
+    axes_of,
+    in_order,
+    operands,
+)
+from prism_bench.spec.arguments import Scalar, Scratch
+
+# Which stages go into one launch, and how: the program with its maps written into what reads them.
+#
+# A launch walks its arrays once. What the last block to finish knows (sums) may go into further numbers, but not back
+# into arrays: all other blocks have ended by then.
 
 
 @dataclass(frozen=True)
@@ -132,3 +167,321 @@ def _place(stage: Stage, axes: Axes) -> str:
     if axes.get(stage.into) != axes[stage.name]:
         raise SpecError(f"stage '{stage.name}' goes into '{stage.into}', which is no input of its shape")
     return stage.into
+
+
+# What one launch cannot do, refused with the reason.
+#
+# A launch walks its arrays once. What the last block to finish knows (sums) may go into further numbers, but not back
+# into arrays: all other blocks have ended by then.
+
+
+def cannot_fuse(stage: str, reason: str) -> SpecError:
+    """Return the error for a stage or an output that no launch of this program can hold."""
+    return SpecError(f"'{stage}' cannot be fused: {reason}")
+
+
+def refuse(plan: FusionPlan) -> None:
+    """Raise a SpecError with the reason where no one launch does what is planned."""
+    _refuse_barriers(plan)
+    _refuse_second_matrix(plan)
+    _refuse_operands(plan)
+    _refuse_scans(plan)
+    _refuse_by_kind(plan)
+    _refuse_overwriting(plan)
+    if plan.stages_are_the_programs:
+        unused = [one.name for one in plan.program.inputs if one.name not in plan.named()]
+        if unused:
+            raise SpecError(f"input '{unused[0]}' is read by no stage")
+
+
+def _refuse_barriers(plan: FusionPlan) -> None:
+    late = {one.name for one in plan.reduces}
+    reads = [(name, late & set(names_in(one))) for name, one in plan.outputs.items() if plan.axes[name]]
+    reads += [(one.name, late & set(operands(one))) for one in plan.anchors]
+    for name, held in reads:
+        if held:
+            raise cannot_fuse(
+                name, f"it goes over an axis with '{min(held)}', which is known only when the last block has finished; "
+                "all others would have to wait for it (a grid barrier). Make it a separate program"
+            )  # fmt: skip
+
+
+def _refuse_second_matrix(plan: FusionPlan) -> None:
+    tiled = [one for one in plan.anchors if isinstance(one, Tiled)]
+    for first, stage in pairwise(tiled):
+        raise cannot_fuse(
+            stage.name, f"it walks a matrix, as '{first.name}' does, in its own tiles, and one launch walks one "
+            "matrix. Make it a separate program"
+        )  # fmt: skip
+
+
+def _refuse_operands(plan: FusionPlan) -> None:
+    given = {one.name: one for one in plan.program.inputs}
+    for stage in plan.anchors:
+        for name in _in_memory(stage):
+            if name not in given:
+                raise cannot_fuse(
+                    stage.name, f"every block reads all of '{name}', so it must be in memory before the launch; "
+                    "make it an input"
+                )  # fmt: skip
+    for name in names_in(*plan.expressions):
+        if name in given and len(given[name].axes) == 2:
+            raise cannot_fuse(
+                name,
+                f"maps go along one axis, not over '{given[name].shape}'; matrices are for the stages that walk them",
+            )
+
+
+def _in_memory(stage: Anchor) -> tuple[str, ...]:
+    """Return the operands that a stage reads as a whole."""
+    if isinstance(stage, Reduce):
+        return ()
+    if isinstance(stage, Scan):
+        return stage.points
+    return (stage.matrix,) if isinstance(stage, ColumnSums) else operands(stage)
+
+
+def _refuse_by_kind(plan: FusionPlan) -> None:
+    tiled = plan.tiled
+    if tiled is None:
+        return
+    if isinstance(tiled, Product):
+        if plan.reduces or len(plan.outputs) > 1:
+            raise cannot_fuse(tiled.name, "a product stores each tile once and adds nothing up; it has one output")
+        epilogue(plan, tiled)
+    for stage in plan.reduces:
+        if isinstance(tiled, ColumnSums):
+            raise cannot_fuse(stage.name, f"the blocks of '{tiled.name}' end with their tiles of columns")
+        if tiled.name not in names_in(stage.expression):
+            raise cannot_fuse(stage.name, f"it does not reduce what comes of '{tiled.name}'")
+    along = plan.axes[tiled.name]
+    for name in plan.outputs:
+        if plan.axes[name] not in ((), along):
+            raise cannot_fuse(name, f"it is along {' '.join(plan.axes[name])}, '{tiled.name}' along {' '.join(along)}")
+    if isinstance(tiled, RowDots) and len(plan.reduces) > 1 and plan.chosen:
+        raise cannot_fuse(plan.chosen.name, "one parameter would choose two reductions")
+
+
+def _refuse_scans(plan: FusionPlan) -> None:
+    """Refuse what a scan over all pairs of points cannot go with: it gives numbers of each point."""
+    if not plan.scans:
+        return
+    first, nearest = plan.scans[0], [one for one in plan.scans if isinstance(one, Nearest)]
+    if plan.tiled:
+        raise cannot_fuse(first.name, f"it goes over all pairs of points, '{plan.tiled.name}' over a matrix")
+    for other in nearest[1:]:
+        raise cannot_fuse(other.name, f"a kernel looks for one k-th neighbour, and '{nearest[0].name}' does")
+    if len(plan.clouds) > 3:
+        raise cannot_fuse(first.name, f"points come from three arrays at most, not from {', '.join(plan.clouds)}")
+    if plan.choices or plan.chosen:
+        raise cannot_fuse(first.name, "parameters choose functions and reductions for RowDots and Product alone")
+    known = {one.name for one in (*plan.program.inputs, *nearest)}
+    for one in plan.scans:
+        if isinstance(one, Within) and one.radius not in known:
+            raise cannot_fuse(one.name, f"its radius '{one.radius}' is neither an input nor a neighbour's distance")
+    _refuse_other_axes(plan, plan.axes[first.name])
+
+
+def _refuse_other_axes(plan: FusionPlan, along: tuple[str, ...]) -> None:
+    for name in names_in(*plan.expressions):
+        if plan.axes[name] not in ((), along):
+            raise cannot_fuse(name, f"it is along {' '.join(plan.axes[name])}, the points along {' '.join(along)}")
+
+
+def epilogue(plan: FusionPlan, stage: Product) -> tuple[Expression, str | None]:
+    """Return the epilogue of a product in `sums` (product plus bias), and the name of the bias, which headers add."""
+    product, (expression,) = stage.name, plan.outputs.values()
+    vectors = [name for name in names_in(expression) if len(plan.axes[name]) == 1]
+    pairs = [pair for bias in vectors[:1] for pair in (Name(product) + Name(bias), Name(bias) + Name(product))]
+    bare = substituted(expression, dict.fromkeys(pairs, Name("sums")))
+    if set(vectors) & set(names_in(bare)) or (vectors and product in names_in(bare)):
+        raise cannot_fuse(
+            next(iter(plan.outputs)), f"an epilogue is a function of {product} + one vector, and of scalars; this one "
+            f"holds {', '.join(vectors)} in another way"
+        )  # fmt: skip
+    return replaced(bare, {product: Name("sums")}), next(iter(vectors), None)
+
+
+def _refuse_overwriting(plan: FusionPlan) -> None:
+    elsewhere = {name for stage in plan.anchors for name in operands(stage)} if plan.tiled or plan.scans else set()
+    for name in plan.overwritten:
+        if name in elsewhere or (not plan.tiled and len(plan.outputs) > 1):
+            reason = "it is overwritten while other blocks still read it; give it an output that is no input"
+            raise cannot_fuse(name, reason)
+
+
+# How many operations a plan takes, as the `flops` of a spec.
+
+Counts = dict[tuple[str, ...], int]  # operations by the axes that they are done along
+
+
+def operations(plan: FusionPlan) -> Asking:
+    """Return the function of axes: a function call or an operator counts, a product's step counts two."""
+    counts: Counts = {}
+    for anchor in plan.anchors:
+        for axes, count in _of_stage(plan, anchor):
+            counts[axes] = counts.get(axes, 0) + count
+    for name, one in plan.outputs.items():
+        counts[plan.axes[name]] = counts.get(plan.axes[name], 0) + flops(one)
+    terms = {axes: count for axes, count in counts.items() if axes and count}
+    names = tuple(dict.fromkeys(axis for axes in terms for axis in axes))
+
+    def counted(*extents: int) -> int:
+        known = dict(zip(names, extents, strict=True))
+        return sum(count * prod(known[axis] for axis in axes) for axes, count in terms.items())
+
+    return Asking(names, counted)
+
+
+def _of_stage(plan: FusionPlan, stage: Anchor) -> list[tuple[tuple[str, ...], int]]:
+    """Return operations by axes; a scan takes two a coordinate, and a comparison with the k nearest or each radius."""
+    axes = plan.axes
+    if isinstance(stage, Reduce):
+        return [(_axes(plan, stage.expression), flops(stage.expression) + (2 if stage.how == "squares" else 1))]
+    if isinstance(stage, Product):
+        return [((*axes[stage.left], axes[stage.right][1]), 2)]
+    if isinstance(stage, ColumnSums | RowDots):
+        return [(axes[stage.matrix], 2), (axes[stage.matrix][:1], sum(flops(one) for one in stage.expressions))]
+    along = axes[stage.name]
+    compared = 1 if isinstance(stage, Nearest) else len(stage.points)
+    return [*(((*along, *axes[name]), 2) for name in stage.points), ((*along, *along), compared)]
+
+
+def _axes(plan: FusionPlan, expression: Expression) -> tuple[str, ...]:
+    return next(plan.axes[name] for name in names_in(expression) if plan.axes[name])
+
+
+# What is generated of one launch: its CUDA C++, and what the host has to know to launch it.
+
+WIDTH = 120
+
+
+@dataclass(frozen=True)
+class EntryCall:
+    """A launch of `entry`, with {} for template arguments, for the type or precision `number`.
+
+    `arguments` are the names to pass where they are not the spec's in order.
+    """
+
+    number: str
+    entry: str
+    arguments: tuple[str, ...] | None = None
+
+
+class HostSide(Protocol):
+    """What the host has to know of one kind of launch."""
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        """The names of the scratch arrays, each with what its shape follows from."""
+        ...
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        """The sizes that are passed last."""
+        ...
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        """Return the scratch arrays for that type."""
+        ...
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Any]:
+        """Return the `launch` of a spec."""
+        ...
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        """Return the `derived` sizes of a spec."""
+        ...
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """`kernels` is CUDA C++, `entry` the entry with {} for the template arguments that the launch fills in."""
+
+    headers: tuple[str, ...]
+    kernels: str
+    entry: str
+    host: HostSide
+
+
+def grid_workspace(blocks: str, count: int) -> Mapping[str, str]:
+    """Return the names of the workspace of `count` sums over the grid, none for none."""
+    return {"by_block": f"{count} {blocks}", "arrived": "1"} if count else {}
+
+
+def grid_scratch(blocks: str, count: int) -> tuple[Scratch, ...]:
+    """Return the workspace of `count` sums over the grid."""
+    return Scratch("by_block", f"{count} {blocks}" if count > 1 else blocks, "float64"), Scratch(
+        "arrived", "1", "uint32"
+    )
+
+
+def packed(opening: str, parts: Sequence[str], closing: str) -> str:
+    """Return opening + parts + closing in lines of at most 120 characters; more lines begin below the first part."""
+    parts = [f"{part}," for part in parts[:-1]] + list(parts[-1:])
+    lines, indent = [opening], " " * len(opening.rpartition("\n")[2])
+    for position, part in enumerate(parts):
+        last = closing if position == len(parts) - 1 else ""
+        fits = len(lines[-1].rpartition("\n")[2]) + len(part) + len(last) + 1 <= WIDTH
+        first = lines[-1] in (opening, indent)
+        if fits or first:
+            lines[-1] += part if first else f" {part}"
+        else:
+            lines.append(indent + part)
+    return "\n".join(lines) + closing
+
+
+def folded(opening: str, terms: Iterable[str], closing: str) -> str:
+    """Return opening + terms + closing, with a further line before a term that no longer fits."""
+    indent = " " * (len(opening) - len(opening.lstrip()) + 4)
+    lines = [opening]
+    for position, term in enumerate(terms):
+        fits = len(lines[-1]) + len(term) + len(closing) + 1 <= WIDTH
+        if position and not fits:
+            lines.append(indent + term)
+        else:
+            lines[-1] += f" {term}" if position else term
+    return "\n".join(lines) + closing
+
+
+def signature(
+    opening: str, plan: FusionPlan, number: str, after: Sequence[str], types: Mapping[str, str] | None = None
+) -> str:
+    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of what is no plain pointer."""
+    types = types or {}
+    read = {one.name: f"{'' if one.name in plan.overwritten else 'const '}{number}*" for one in plan.inputs}
+    written = {name: f"{number}*" for name in plan.outputs if name not in plan.overwritten}
+    given = [f"{types.get(name, pointer)} {name}" for name, pointer in (*read.items(), *written.items())]
+    return packed(opening, [*given, *after], ") {")
+
+
+def function(name: str, taken: str, captured: str, expression: str) -> str:
+    """Return a lambda called `name`."""
+    return f"    const auto {name} = [{captured}]({taken}) {{\n        return {expression};\n    }};"
+
+
+def elements(plan: FusionPlan, names: Iterable[str], index: str, number: str = "T") -> list[str]:
+    """Return statements that read vectors at `index` into local names (a_at for a)."""
+    return [f"const {number} {name}_at = {name}[{index}];" for name in names if len(plan.axes[name]) == 1]
+
+
+def at_place(expression: Expression, plan: FusionPlan, stage: Tiled, number: str = "T") -> str:
+    """Return CUDA of an expression whose vectors are in `<name>_at`, and the sums of `stage` in its local name."""
+    vectors = {name: Name(f"{name}_at") for name in names_in(expression) if len(plan.axes[name]) == 1}
+    return cuda(replaced(expression, vectors | {stage.name: Name(plan.local(stage))}), number)
+
+
+def template_of(plan: FusionPlan, *first: str) -> str:
+    """Return `template <...>` with the classes that parameters choose."""
+    chosen = [f"class {class_of(choice)}" for choice in plan.choices]
+    return f"template <{', '.join([*first, *chosen])}>"
+
+
+def headers_of(plan: FusionPlan) -> tuple[str, ...]:
+    """Return the headers of all functions that the plan calls."""
+    found: list[str] = []
+    for called in functions_in(*plan.expressions):
+        found += [
+            one.header for one in (called.functions.values() if isinstance(called, FunctionChoice) else (called,))
+        ]
+    return tuple(dict.fromkeys(found))

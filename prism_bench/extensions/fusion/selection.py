@@ -16,13 +16,12 @@ import numpy as np
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Runnable
 from prism_bench.errors import BackendUnavailable, CompilationFailed, MeasurementInvalid, UsageError, unknown
-from prism_bench.extensions.fusion.program import FusionProgram
-from prism_bench.extensions.fusion.stages import Product
+from prism_bench.extensions.fusion.program import FusionProgram, Product
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray, given
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.precision import PRECISIONS
+from prism_bench.spec.tolerance import PRECISIONS
 
 CLOCK = "cold_time"
 SEEDS = (0, 1)

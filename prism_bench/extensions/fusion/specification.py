@@ -1,31 +1,473 @@
-"""The spec of a fused kernel, made of its program: arguments, launch, reference, tolerance, variants."""
+"""The source and the spec of a fused kernel, made of its program: arguments, launch, references and tolerances."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import SpecError
-from prism_bench.extensions.fusion import separate
-from prism_bench.extensions.fusion.asking import Asking
-from prism_bench.extensions.fusion.expression import SharedName
-from prism_bench.extensions.fusion.includes import Includes
-from prism_bench.extensions.fusion.kernel_code import EntryCall
-from prism_bench.extensions.fusion.plan import FusionPlan
-from prism_bench.extensions.fusion.products import tensor_entry
-from prism_bench.extensions.fusion.program import ByHand, FusionProgram, Input
-from prism_bench.extensions.fusion.references import reference, sizes
-from prism_bench.extensions.fusion.source import FusedForm, FusedProgram, fused_program
-from prism_bench.extensions.fusion.stages import AS_BITS, Product
-from prism_bench.extensions.fusion.work import operations
+from prism_bench.extensions.fusion import stage_code
+from prism_bench.extensions.fusion.expression import (
+    Absolute,
+    Asking,
+    AskingForAll,
+    Evaluator,
+    Expression,
+    Function,
+    FunctionChoice,
+    Includes,
+    Name,
+    SharedName,
+    Values,
+    absolute,
+    calls_in,
+    choices_in,
+    cuda,
+    evaluator,
+    names_in,
+    replaced,
+    substituted,
+    walk,
+)
+from prism_bench.extensions.fusion.plan import EntryCall, FusionPlan, KernelCode, operations, packed, planned, refuse
+from prism_bench.extensions.fusion.program import (
+    AS_BITS,
+    Anchor,
+    Axes,
+    ByHand,
+    ColumnSums,
+    FusionProgram,
+    Input,
+    Map,
+    Nearest,
+    Product,
+    Reduce,
+    RowDots,
+    Scan,
+    Stage,
+    Within,
+    axes_of,
+    extents,
+    in_order,
+    operands,
+)
+from prism_bench.extensions.fusion.stage_code import tensor_entry
 from prism_bench.io.files import GENERATED
-from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar
+from prism_bench.spec.arguments import Array, In, InOut, Out, Scalar, Scratch
 from prism_bench.spec.inputs import Fill
-from prism_bench.spec.kernel import Chain, KernelSpec, Rule, Variant
+from prism_bench.spec.kernel import Chain, KernelSpec, Launch, Rule, Variant
 from prism_bench.spec.metric import Budget
 from prism_bench.spec.peer import Peer, as_peer
 from prism_bench.spec.tolerance import Tolerance, normwise, product, reduction
+
+# The form of a program that fuses nothing: every stage, and every function before a sum, in a separate launch.
+#
+# What one launch hands on to the next is in memory meanwhile. The fused kernel is compared with this form.
+
+VARIANT = "separate"
+
+
+@dataclass(frozen=True)
+class SeparateLaunch:
+    """The launch of one stage: its kernel, and the names that it is passed."""
+
+    stage: str
+    code: KernelCode
+    passed: tuple[str, ...]
+
+    def launch(self, number: str, includes: Includes) -> Callable[..., Launch]:
+        """Return the `launch` of the stage for that type."""
+        return self.code.host.launch(EntryCall(number, self.code.entry, self.passed), includes)
+
+
+@dataclass(frozen=True)
+class SeparateForm:
+    """The launches of all stages, and the arrays `between` them with their axes (none for one number)."""
+
+    launches: tuple[SeparateLaunch, ...]
+    between: Mapping[str, tuple[str, ...]]
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        """The sizes of all launches, each once: those of 64 bits have other names than those of 32."""
+        sizes = (size for one in self.launches for size in one.code.host.sizes)
+        return tuple(dict.fromkeys(replace(size, name=size_name(size)) for size in sizes))
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        """Return the workspace of all launches, each array once."""
+        return tuple(dict.fromkeys(a for one in self.launches for a in one.code.host.scratch(number, includes)))
+
+    def between_launches(self, number: str) -> tuple[Scratch, ...]:
+        """Return the arrays that launches hand on to later ones."""
+        return tuple(Scratch(name, " ".join(axes) or "1", number) for name, axes in self.between.items())
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        """Return the derived sizes of all launches; those of 64 bits follow from the axes."""
+        wide = [size.name for size in self.sizes if size.name.startswith("wide_")]
+        found: dict[str, Callable[..., int]] = {name: Asking((name.removeprefix("wide_"),), int) for name in wide}
+        for one in self.launches:
+            found |= one.code.host.derived(number, includes)
+        return found
+
+    def launch(self, number: str, includes: Includes) -> Callable[..., tuple[Launch, ...]]:
+        """Return the host plan: the launches one after the other."""
+        together = includes.value("launches.host_plan", "together")
+        return together(*(launch.launch(number, includes) for launch in self.launches))
+
+
+def separated(program: FusionProgram, name: str) -> SeparateForm | None:
+    """Return the program's launches, or None where stages come in one launch alone.
+
+    So do stages whose launches would have different workspaces of one name.
+    """
+    stages = tuple(_alone(program.stages))
+    if len(stages) < 2 or not all(_can_be_alone(one, program) for one in stages):
+        return None
+    ordered = in_order(program, stages)
+    axes = axes_of(program, ordered)
+    found = SeparateForm(
+        tuple(_launch(program, one, axes, f"{name}_alone_{one.name}") for one in ordered),
+        {one.name: axes[one.name] for one in ordered if one.name not in program.outputs},
+    )
+    return found if _workspaces_agree(found) else None
+
+
+def _alone(stages: Sequence[Stage]) -> Iterator[Stage]:
+    """Yield the stages, with a map before each sum of more than a name."""
+    for stage in stages:
+        inner = stage.expressions[0] if isinstance(stage, ColumnSums | Reduce) else None
+        if inner is None or isinstance(inner, Name):
+            yield stage
+            continue
+        terms = Map(f"{stage.name}_terms", inner)
+        yield terms
+        if isinstance(stage, ColumnSums):
+            yield replace(stage, weights=Name(terms.name))
+        elif isinstance(stage, Reduce):
+            yield replace(stage, expression=Name(terms.name))
+
+
+def _can_be_alone(stage: Stage, program: FusionProgram) -> bool:
+    """Return whether a stage is of a kind that has separate launches, and needs no more of the host than arrays."""
+    plain = isinstance(stage, Map | ColumnSums) or (isinstance(stage, Reduce) and not stage.chosen)
+    return plain and not set(operands(stage)) & set(extents(program, ()))
+
+
+def _workspaces_agree(found: SeparateForm) -> bool:
+    """Return whether workspace of one name has one shape in all launches."""
+    arrays = {array for one in found.launches for array in one.code.host.workspace.items()}
+    return len(arrays) == len({name for name, _ in arrays})
+
+
+def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> SeparateLaunch:
+    """Return the launch of a program of that stage alone, whose inputs are what others have left in memory."""
+    read = [name for name in operands(stage) if axes[name]]
+    into = stage.into if isinstance(stage, Map) else None
+    given = [one.name for one in program.inputs if one.name in {*read, into}]
+    given += [name for name in dict.fromkeys(read) if name not in given]
+    if not given and isinstance(stage, Map):
+        return _of_numbers(program, stage, entry)
+    alone = replace(
+        program, inputs=tuple(Input(name, " ".join(axes[name])) for name in given), stages=(stage,),
+        outputs=(stage.name,), forms={}, by_hand=None,
+    )  # fmt: skip
+    plan = planned(alone)
+    tiled = plan.tiled
+    code = (
+        stage_code.columns_write(plan, tiled, entry)
+        if isinstance(tiled, ColumnSums)
+        else stage_code.sums_write(plan, entry)
+    )
+    outputs = [name for name in plan.outputs if name not in plan.overwritten]
+    inputs, sizes = [one.name for one in plan.inputs], map(size_name, code.host.sizes)
+    return SeparateLaunch(stage.name, code, (*inputs, *outputs, *code.host.workspace, *plan.scalars, *sizes))
+
+
+def size_name(size: Scalar) -> str:
+    """Return what a size is called in the form's arguments: one of 64 bits is not the one of 32."""
+    return f"wide_{size.name}" if size.dtype == "int64" else size.name
+
+
+@dataclass(frozen=True)
+class OneThreadHost:
+    """One thread, which needs nothing but what it is passed."""
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return ()
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return {}
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return ()
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        entry = call.entry.format(includes.value("arrays.map_arrays", "NUMBERS")[call.number])
+        return Asking((), lambda: Launch(1, 1, entry=entry, arguments=call.arguments))
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        return {}
+
+
+def _of_numbers(program: FusionProgram, stage: Map, entry: str) -> SeparateLaunch:
+    """Return the launch of one thread, for what follows from sums."""
+    read = names_in(stage.expression)
+    scalars = [name for name in read if name in program.scalars]
+    sums_read = [name for name in read if name not in scalars]
+    taken = [*(f"const T* {name}" for name in sums_read), f"T* {stage.name}", *(f"T {name}" for name in scalars)]
+    text = cuda(replaced(stage.expression, {name: Name(f"*{name}") for name in sums_read}))
+    head = packed(f"template <class T>\n__global__ void __launch_bounds__(1)\n    {entry}(", taken, ") {")
+    code = KernelCode((), f"{head}\n    *{stage.name} = {text};\n}}", f"{entry}<{{}}>", OneThreadHost())
+    return SeparateLaunch(stage.name, code, (*sums_read, stage.name, *scalars))
+
+
+# The float64 reference of a plan, and how far each output may be off, as functions that ask by name.
+
+NUMPY = ("xp", "special")  # modules that functions ask for
+
+
+@dataclass(frozen=True)
+class StageValue:
+    """A stage to compute: its expressions as they are, or as the sizes of their absolute terms."""
+
+    stage: Anchor
+    expressions: tuple[Expression, ...]
+    sized: bool = False
+
+    @property
+    def asks(self) -> set[str]:
+        """The modules that it needs."""
+        stage = self.stage
+        of_modules = isinstance(stage, Nearest | Within) or (isinstance(stage, Reduce) and stage.how != "sum")
+        of_modules = of_modules or self.sized or (isinstance(stage, Product) and _has_bits(stage))
+        return _modules(self.expressions) | ({"xp"} if of_modules else set())
+
+    def evaluator(self, includes: Includes) -> Evaluator:
+        """Return the function of values by name that computes the stage."""
+        stage = self.stage
+        if isinstance(stage, Reduce):
+            return self._reduced(stage, includes)
+        if isinstance(stage, Nearest | Within):
+            return _scanned(stage, includes)
+        if isinstance(stage, ColumnSums):
+            matrix, weights = self._array(stage.matrix), evaluator(self.expressions[0], includes)
+            return lambda values: matrix(values).T @ weights(values)
+        if isinstance(stage, RowDots):
+            matrix, vector = self._array(stage.matrix), self._array(stage.vector)
+            return lambda values: matrix(values) @ vector(values)
+        wide = includes.value("numbers.bfloat", "wide") if _has_bits(stage) else None
+        left, right = self._array(stage.left, wide), self._array(stage.right, wide)
+        return lambda values: left(values) @ right(values)
+
+    def _array(self, name: str, widened: Callable[..., Any] | None = None) -> Evaluator:
+        """Return what reads an input, of its absolute values where sizes are wanted."""
+
+        def read(values: Values) -> Any:
+            array = widened(values[name], values["xp"]) if widened else values[name]
+            return values["xp"].abs(array) if self.sized else array
+
+        return read
+
+    def _reduced(self, stage: Reduce, includes: Includes) -> Evaluator:
+        terms = evaluator(self.expressions[0], includes)
+        if stage.how == "sum":
+            return lambda values: terms(values).sum()
+        reduced = includes.value("sums.grid_reduce", "reduced_size" if self.sized else "reduced")
+        return lambda values: reduced(terms(values), values["reduce"] if stage.chosen else stage.how, values["xp"])
+
+
+def _scanned(stage: Scan, includes: Includes) -> Evaluator:
+    def points(values: Values) -> tuple[Any, ...]:
+        return tuple(values[name] for name in stage.points)
+
+    if isinstance(stage, Nearest):
+        kth_distance = includes.value("neighbours.neighbours", "kth_distance")
+        return lambda values: kth_distance(points(values), values["k"], values["xp"])
+    nearer_than = includes.value("neighbours.neighbours", "nearer_than")
+    return lambda values: nearer_than(points(values), values[stage.radius], values["xp"])
+
+
+def _has_bits(stage: Product) -> bool:
+    """Return whether operands of some precision travel as bits."""
+    return bool(set(AS_BITS) & set(stage.precisions))
+
+
+def _modules(expressions: Iterable[Expression]) -> set[str]:
+    """Return the modules that the functions in the expressions ask for."""
+    expressions = tuple(expressions)
+    found = {"xp"} if any(isinstance(part, Absolute) for one in expressions for part in walk(one)) else set()
+    for call in calls_in(*expressions):
+        function = call.function
+        found |= set(NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
+    return found
+
+
+def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
+    """Return the reference of a spec: the anchors one after the other, then the outputs.
+
+    An output that an anchor takes further is computed once.
+    """
+    results = dict(plan.outputs)
+    steps: list[tuple[str, Evaluator]] = []
+    for anchor in plan.anchors:
+        expressions = anchor.expressions
+        for output, result in results.items():
+            if result != Name(output) and any(result in walk(one) for one in expressions):
+                steps.append((output, evaluator(result, includes)))
+                expressions = tuple(substituted(one, {result: Name(output)}) for one in expressions)
+                results[output] = Name(output)
+        steps.append((anchor.name, StageValue(anchor, expressions).evaluator(includes)))
+    outputs = [evaluator(one, includes) for one in results.values()]
+
+    def referred(values: Values) -> Any:
+        known = dict(values)
+        for name, step in steps:
+            known[name] = step(known)
+        return tuple(output(known) for output in outputs) if len(outputs) > 1 else outputs[0](known)
+
+    asked = {module for one in plan.anchors for module in StageValue(one, one.expressions).asks}
+    asked |= _modules(plan.outputs.values())
+    return AskingForAll(_asked(plan, plan.anchors, plan.outputs.values(), asked), referred)
+
+
+def sizes(plan: FusionPlan, includes: Includes) -> dict[str, Callable[..., Any]]:
+    """Return, by output, the function that gives the absolute terms of each element."""
+    return {output: _size(plan, output, includes) for output in plan.outputs}
+
+
+def _size(plan: FusionPlan, output: str, includes: Includes) -> Callable[..., Any]:
+    expression = plan.outputs[output]
+    needed = _needed(plan, expression)
+    for one in (expression, *(e for anchor in needed for e in anchor.expressions)):
+        _refuse_unsized(plan, one)
+    known = (*(one.name for one in needed), *extents(plan.program, plan.stages))
+    result = absolute(expression, known)
+    computed = [
+        StageValue(one, tuple(absolute(e, known) for e in one.expressions), not isinstance(one, Scan)) for one in needed
+    ]
+
+    steps, size = [(one.stage.name, one.evaluator(includes)) for one in computed], evaluator(result, includes)
+
+    def sized(values: Values) -> Any:
+        found = dict(values)
+        for name, step in steps:
+            found[name] = step(found)
+        return size(found)
+
+    asked = {module for one in computed for module in one.asks} | _modules([result])
+    return AskingForAll(_asked(plan, needed, [expression], asked), sized)
+
+
+def _refuse_unsized(plan: FusionPlan, expression: Expression) -> None:
+    """Refuse a function whose size is taken at values where only the sizes of stages are at hand."""
+    stages = {one.name for one in plan.anchors if not isinstance(one, Scan)}  # a scan's result is exact
+    for call in calls_in(expression):
+        unsized = isinstance(call.function, Function) and call.function.stretch is None
+        if isinstance(call.function, Function) and unsized and stages & set(names_in(call)):
+            raise SpecError(
+                f"how far '{call.function.name}' of '{names_in(call)[0]}' is off cannot be derived: it has no stretch"
+            )
+
+
+def _needed(plan: FusionPlan, expression: Expression) -> tuple[Anchor, ...]:
+    """Return the anchors that an expression goes back to, in order."""
+    wanted, found = set(names_in(expression)), []
+    for one in reversed(plan.anchors):
+        if one.name in wanted:
+            found.insert(0, one)
+            wanted |= set(operands(one))
+    return tuple(found)
+
+
+def _asked(
+    plan: FusionPlan, anchors: Sequence[Anchor], expressions: Iterable[Expression], modules: set[str]
+) -> tuple[str, ...]:
+    """Return what a function of these asks for: inputs, scalars and extents that they read, choices, and modules."""
+    every = [*expressions, *(e for one in anchors for e in one.expressions)]
+    read = {operand for one in anchors for operand in operands(one)} | set(names_in(*every))
+    read |= {"k"} if any(isinstance(one, Nearest) for one in anchors) else set()
+    given = [one.name for one in plan.program.inputs]
+    given += [*plan.program.scalars, *extents(plan.program, plan.stages)]
+    chosen = [one.parameter for one in choices_in(*every)]
+    chosen += ["reduce"] if any(isinstance(one, Reduce) and one.chosen for one in anchors) else []
+    return (*(one for one in given if one in read), *chosen, *(one for one in NUMPY if one in modules))
+
+
+# The CUDA source of a program: a kernel for each of its forms, and one for each stage on its own.
+
+_BY = "by `prism-bench fuse` from {}.py: change that and run it again."
+
+
+@dataclass(frozen=True)
+class FusedForm:
+    """One form of a program: its plan, its generated kernel, and its stages in separate launches where it has them."""
+
+    plan: FusionPlan
+    code: KernelCode
+    separate: SeparateForm | None = None
+
+
+@dataclass(frozen=True)
+class FusedProgram:
+    """A program called `name`, whose kernel is `main`; `forms` are those of other stages."""
+
+    name: str
+    program: FusionProgram
+    main: FusedForm
+    forms: dict[str, FusedForm]
+
+    def source(self) -> str:
+        """Return the CUDA source."""
+        every = [self.main, *self.forms.values()]
+        separate = [one.code for one in self.main.separate.launches] if self.main.separate else []
+        headers = {header for code in (*(one.code for one in every), *separate) for header in code.headers}
+        includes = "\n".join(f'#include "{header}"' for header in sorted(headers, key=_file_name))
+        kernels = [
+            f"// Stages: {', '.join(one.name for one in form.plan.stages)}.\n{form.code.kernels}" for form in every
+        ]
+        if separate:
+            kernels += ["// Every stage in a separate launch.", *(code.kernels for code in separate)]
+        return f"// Written {_BY.format(self.name)}\n{includes}\n\n" + "\n\n".join(kernels) + "\n"
+
+
+def _file_name(header: str) -> str:
+    """Return the name without its subject's folder: moving a header leaves the order, and so the code, as it is."""
+    return header.rpartition("/")[2]
+
+
+def fused_program(program: FusionProgram, name: str) -> FusedProgram:
+    """Return the forms of a program; a SpecError with the reason where one cannot be fused."""
+    main = _form(program, None, f"{name}_generated")
+    forms = {key: _form(program, one.stages, f"{name}_generated_{key}") for key, one in program.forms.items()}
+    with_steps = FusedForm(main.plan, main.code, separated(program, name))
+    return FusedProgram(name, program, with_steps, forms)
+
+
+def _form(program: FusionProgram, stages: Sequence[Stage] | None, entry: str) -> FusedForm:
+    plan = planned(program, stages)
+    refuse(plan)
+    return FusedForm(plan, written(plan, entry))
+
+
+def written(plan: FusionPlan, entry: str) -> KernelCode:
+    """Return the kernel of a plan, by the stage that walks its matrix; maps and reductions alone walk vectors."""
+    tiled = plan.tiled
+    in_double = "float64" in plan.program.numbers
+    for stage in [*([tiled] if isinstance(tiled, RowDots | Product) else []), *plan.scans] if in_double else []:
+        raise SpecError(f"stage '{stage.name}' comes in float32 and, on tensor cores, less; not in float64")
+    if plan.scans:
+        return stage_code.neighbours_write(plan, entry)
+    if isinstance(tiled, ColumnSums):
+        return stage_code.columns_write(plan, tiled, entry)
+    if isinstance(tiled, RowDots):
+        return stage_code.rows_write(plan, tiled, entry)
+    return stage_code.write(plan, tiled, entry) if isinstance(tiled, Product) else stage_code.sums_write(plan, entry)
+
+
+# The spec of a fused kernel, made of its program: arguments, launch, reference, tolerance, variants.
 
 FLOAT = "float32"
 
@@ -90,7 +532,7 @@ class FusedSpec:
         program, main = self.program, self.fused.main
         steps = main.separate
         name = self.fused.name
-        chains = (Chain(name, {"baseline": separate.VARIANT, "full": None}, tuple(steps.between)),) if steps else ()
+        chains = (Chain(name, {"baseline": VARIANT, "full": None}, tuple(steps.between)),) if steps else ()
         return KernelSpec(
             entry=f"{name}_generated", **self._of_form(main, FLOAT), parameters=self._parameters(),
             derived=main.code.host.derived(FLOAT, self.includes),
@@ -182,7 +624,7 @@ class FusedSpec:
         if "float64" in program.numbers:
             found["f64"] = self._in_double()
         if main.separate:
-            found[separate.VARIANT] = self._separate(main.separate)
+            found[VARIANT] = self._separate(main.separate)
         if program.by_hand:
             launch = self._launch(main, FLOAT, program.by_hand)
             found["by_hand"] = Variant("hand-written", source=self._by_hand, launch=launch)
@@ -208,7 +650,7 @@ class FusedSpec:
         )
         return self._shared("arrays.map_arrays", "in_double")(*of_number, **changes)
 
-    def _separate(self, form: separate.SeparateForm) -> Variant:
+    def _separate(self, form: SeparateForm) -> Variant:
         """Return the variant in which every stage is a separate launch."""
         scalars = (Scalar(name, FLOAT) for name in self.plan.scalars)
         workspace = (*form.between_launches(FLOAT), *form.scratch(FLOAT, self.includes))

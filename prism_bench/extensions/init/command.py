@@ -30,9 +30,7 @@ def command(
     A configuration, a catalogue with an example kernel, and what --with names. Files that exist stay as they are. Ends
     with 2 where nothing was left to write.
     """
-    from prism_bench.extensions.init.new_project import new_project
-    from prism_bench.extensions.init.parts import PARTS
-    from prism_bench.extensions.init.view import new_project_json, new_project_view
+    from prism_bench.extensions.init.project import PARTS, new_project, new_project_json, new_project_view
 
     wanted = [word.strip() for words in parts or () for word in words.split(",")]
     for word in wanted:

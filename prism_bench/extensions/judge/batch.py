@@ -16,15 +16,19 @@ from typing import Protocol
 import msgspec
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError
-from prism_bench.extensions.judge.hidden import drawn_secret
-from prism_bench.extensions.judge.page import leaderboard_html
-from prism_bench.extensions.judge.plain_words import printable, readable
 from prism_bench.extensions.judge.submission import identity_of, read_submission
-from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
+from prism_bench.extensions.judge.task import drawn_secret
+from prism_bench.extensions.judge.verdict import (
+    BatchRow,
+    JudgeVerdict,
+    Objection,
+    leaderboard_html,
+    printable,
+    readable,
+)
 from prism_bench.io.files import write_atomically
-from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
-from prism_bench.monitor.devices import VISIBLE, devices, visible
-from prism_bench.monitor.nvml import opened
+from prism_bench.io.workers import WorkerEnvironment, WorkerProcess
+from prism_bench.monitor.nvml import VISIBLE, devices, opened, visible
 from prism_bench.report.site.page import file_name
 
 CANDIDATE_SECONDS, LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and to end what it started after a signal

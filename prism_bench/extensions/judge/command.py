@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from prism_bench.extensions.judge.verdict import JudgeVerdict
 
 
-
 def command(
     submission: Annotated[Path, typer.Argument(help="Judge this card (a TOML file), or the folder with one.")],
     task: Annotated[str, typer.Option("--task", help="Judge by this kernel, or kernel:variant.")],
@@ -58,7 +57,7 @@ def command(
 
 def _show(verdict: "JudgeVerdict", output: Path | None, page: Path | None, *, json: bool) -> None:
     """Print the verdict, and write it to the files that are given."""
-    from prism_bench.extensions.judge.view import verdict_json, verdict_view
+    from prism_bench.extensions.judge.verdict import verdict_json, verdict_view
 
     _write(verdict, output, page)
     options.show(lambda: verdict_json(verdict), lambda: verdict_view(verdict), json=json)
@@ -66,8 +65,7 @@ def _show(verdict: "JudgeVerdict", output: Path | None, page: Path | None, *, js
 
 def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> None:
     """Write the verdict as JSON and as a page to the files that are given."""
-    from prism_bench.extensions.judge.page import page_html
-    from prism_bench.extensions.judge.view import verdict_json
+    from prism_bench.extensions.judge.verdict import page_html, verdict_json
     from prism_bench.io.documents import json_text
     from prism_bench.io.files import write_atomically
 

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.backends.host_code import code_of, host_module
+from prism_bench.backends.host import code_of, host_module
 from prism_bench.compilation import compile_source
-from prism_bench.compilation.disassembly import listing_of
-from prism_bench.compilation.instruction_kinds import MEMORY_BARRIER, kind_of, opcode_of
 from prism_bench.compilation.languages.child import real_module
 from prism_bench.compilation.languages.language import language
-from prism_bench.compilation.tools import measured_resources
+from prism_bench.compilation.listing import MEMORY_BARRIER, kind_of, listing_of, measured_resources, opcode_of
 from prism_bench.emulator import entry_not_emulated, not_emulated
-from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.build import cache_folder
-from prism_bench.emulator.messages import unpack_arguments
+from prism_bench.emulator.isolation import unpack_arguments
+from prism_bench.emulator.library import DeviceBuffer
 from prism_bench.emulator.module import Module
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError
-from prism_bench.extensions.judge.messages import (
+from prism_bench.extensions.judge.jail_client import (
     QUESTIONS,
     HostCodeAnswer,
     HostCodeQuestion,
@@ -39,11 +37,9 @@ from prism_bench.extensions.judge.messages import (
     MachineCodeAnswer,
     MachineCodeQuestion,
 )
-from prism_bench.extensions.judge.precision_census import precision_census
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.frames import Frame
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.extensions.judge.machine_code import precision_census
+from prism_bench.io.channels import Frame, FrameChannel
+from prism_bench.io.workers import Refusal, end_with
 
 _Reply = tuple[JailAnswer, Sequence[np.ndarray]]
 

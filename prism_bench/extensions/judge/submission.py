@@ -1,42 +1,199 @@
-"""A stranger's kernel: device code and a card of how it is launched, and nothing that runs on the host.
+"""A submission: device code, a card of how it is launched, and the spec made of both."""
 
-A submission is a TOML file, the card, with a source or a cubin next to it:
-
-    source = "softmax.cu"            # or "softmax.triton.py", or cubin = "softmax.cubin"
-
-    [[launch]]
-    entry = "softmax<256>"           # of a cubin its symbol; "softmax<{4 * warps}>" has an expression in it
-    grid = "ceil_div(rows, 4)"       # expressions over the axes of the case and `sm_count`; a list for more dimensions
-    block = 256
-    shared = "4 * cols"
-    arguments = ["x", "y", "cols"]   # the task's arguments, own sizes and own scratch, in order
-    when = "cols > 32"               # left out where this is 0
-    maps = [{ argument = "x", lines = 64 }]  # arguments that are passed as tensor maps: box = [...], tf32 = true
-
-    [sizes.parts]                    # numbers that the kernel takes
-    value = "ceil_div(cols, 8192)"
-    dtype = "int32"
-
-    [scratch.partial]                # working memory, zero at first
-    shape = ["rows", "parts"]
-    dtype = "float32"
-"""
-
+import ast
 import errno
 import hashlib
+import operator
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from inspect import Parameter, Signature
+from math import isfinite, prod
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
 
 from prism_bench.compilation.languages.language import language_in, names
-from prism_bench.errors import SpecError, UsageError
-from prism_bench.extensions.judge.expressions import CardExpression
-from prism_bench.extensions.judge.plain_words import printable, readable
-from prism_bench.spec.kernel import CUDA
-from prism_bench.units import count_text
+from prism_bench.errors import SpecError, UsageError, unknown
+from prism_bench.extensions.judge.verdict import printable, readable
+from prism_bench.spec.arguments import Array, Scalar, Scratch
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.kernel import CUDA, KernelSpec, Launch, TensorMap, Zero
+from prism_bench.spec.launch import LaunchCard
+from prism_bench.units import bytes_text, count_text
+
+# Expressions of a launch card: whole numbers from the axes of a case, without any code of the submission's author.
+#
+# They have numbers, names, `+ - * // %`, comparisons, `and`, `or`, `not`, `a if b else c`, and the functions `min`,
+# `max`, `ceil_div` and `next_power_of_2`. An axis that is a text can be compared with one: `kind == 'clipped'`.
+
+LONGEST, DEEPEST = 500, 200  # characters, and parts within parts
+LARGEST = (1 << 64) - 1  # an axis may be a seed of 64 bits
+_OPERATORS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    "min": min, "max": max, "ceil_div": lambda a, b: -(-a // b),
+    "next_power_of_2": lambda a: 1 << max(0, a - 1).bit_length(),
+}  # fmt: skip
+_ARITY = {"min": (2, 8), "max": (2, 8), "ceil_div": (2, 2), "next_power_of_2": (1, 1)}
+
+
+@dataclass(frozen=True)
+class CardExpression:
+    """One expression by its text; a SpecError where it has more than a card may."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        names = self.names  # reads the text
+        odd = sorted(name for name in names if name in FUNCTIONS)
+        if odd:
+            raise SpecError(f"'{self.text}': {odd[0]} is a function")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names that it asks for, sorted."""
+        found: set[str] = set()
+        _check(_tree(self.text), self.text, found)
+        return tuple(sorted(found))
+
+    def value(self, offered: Mapping[str, object]) -> int:
+        """Return its value; a SpecError for a name that is not offered, a division by 0 or a number out of range."""
+        missing = [name for name in self.names if name not in offered]
+        if missing:
+            raise SpecError(f"'{self.text}' asks for '{missing[0]}', which is none of {', '.join(sorted(offered))}")
+        try:
+            return _expressions_value(_tree(self.text), offered, self.text)
+        except ZeroDivisionError:
+            raise SpecError(f"'{self.text}' divides by 0") from None
+
+
+class CardFunction:
+    """A function of what some expressions ask for, whose signature names that."""
+
+    def __init__(
+        self, asked: tuple[CardExpression, ...], compute: Callable[[Mapping[str, object]], object],
+        others: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        names = sorted({name for one in asked for name in one.names} | set(others))
+        self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
+        self._compute = compute
+
+    def __call__(self, **offered: object) -> object:
+        return self._compute(offered)
+
+    def __repr__(self) -> str:
+        return "the card"
+
+
+@lru_cache(maxsize=1024)
+def _tree(text: str) -> ast.expr:
+    if len(text) > LONGEST:
+        raise SpecError(f"an expression of {len(text)} characters; it has at most {LONGEST}")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SpecError(
+            f"'{text}' is no expression: {error.msg if isinstance(error, SyntaxError) else error}"
+        ) from None
+
+
+def _check(node: ast.AST, text: str, found: set[str], depth: int = 1) -> None:
+    if depth > DEEPEST:
+        raise SpecError(f"an expression of more than {DEEPEST} parts within parts")
+    match node:
+        case ast.Constant(value=value) if type(value) is int and value <= LARGEST:
+            return
+        case ast.Name(id=name):
+            found.add(name)
+            return
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            parts: list[ast.expr] = [left, right]
+        case ast.UnaryOp(op=ast.USub() | ast.Not(), operand=operand):
+            parts = [operand]
+        case ast.BoolOp(values=values):
+            parts = values
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=str())]):
+            found.add(name)
+            return
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
+            parts = [left, right]
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            parts = [test, body, orelse]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+            least, most = _ARITY[name]
+            if not least <= len(args) <= most:
+                raise SpecError(f"'{text}': {name} takes {least if least == most else f'{least} to {most}'} numbers")
+            parts = args
+        case _:
+            what = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+            raise SpecError(f"'{text}': '{what}' is nothing that an expression of a card has")
+    for part in parts:
+        _check(part, text, found, depth + 1)
+
+
+def _expressions_value(node: ast.AST, offered: Mapping[str, object], text: str) -> int:
+    def inner(part: ast.AST) -> int:
+        return _expressions_value(part, offered, text)
+
+    match node:
+        case ast.Constant(value=value) if isinstance(value, int):
+            found = value
+        case ast.Name(id=name):
+            found = _expressions_whole(offered[name], name, text)
+        case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=str(word))]):
+            found = int((offered[name] == word) == isinstance(op, ast.Eq))
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.NotEq() as op]) if isinstance(offered[name], str):
+            found = int(isinstance(op, ast.NotEq))  # a text is no number
+        case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
+            found = int(_OPERATORS[type(op)](inner(left), inner(right)))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            found = -inner(operand)
+        case ast.UnaryOp(operand=operand):
+            found = int(not inner(operand))
+        case ast.BoolOp(op=op, values=values):
+            found = int((all if isinstance(op, ast.And) else any)(map(inner, values)))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            found = inner(body) if inner(test) else inner(orelse)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            found = FUNCTIONS[name](*map(inner, args))
+        case _:
+            raise AssertionError("checked before")
+    if not -LARGEST <= found <= LARGEST:
+        raise SpecError(f"'{text}' is {found:.3g}, too large a number")
+    return found
+
+
+def _expressions_whole(value: object, name: str, text: str) -> int:
+    if not isinstance(value, int | float) or int(value) != value:
+        raise SpecError(f"'{text}' asks for '{name}', which is {value!r} here and no whole number")
+    return int(value)
+
+
+# A stranger's kernel: device code and a card of how it is launched, and nothing that runs on the host.
+#
+# A submission is a TOML file, the card, with a source or a cubin next to it:
+#
+#     source = "softmax.cu"            # or "softmax.triton.py", or cubin = "softmax.cubin"
+#
+#     [[launch]]     entry = "softmax<256>"           # of a cubin its symbol; "softmax<{4 * warps}>" has an expression
+# in it     grid = "ceil_div(rows, 4)"       # expressions over the axes of the case and `sm_count`; a list for more
+# dimensions     block = 256     shared = "4 * cols"     arguments = ["x", "y", "cols"]   # the task's arguments, own
+# sizes and own scratch, in order     when = "cols > 32"               # left out where this is 0     maps = [{ argument
+# = "x", lines = 64 }]  # arguments that are passed as tensor maps: box = [...], tf32 = true
+#
+#     [sizes.parts]                    # numbers that the kernel takes     value = "ceil_div(cols, 8192)"     dtype =
+# "int32"
+#
+#     [scratch.partial]                # working memory, zero at first     shape = ["rows", "parts"]     dtype =
+# "float32"
 
 LARGEST_CARD, LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
@@ -231,3 +388,298 @@ def _check_launches(card: SubmissionCard) -> None:
         for what, extents in (("grid", launch.grid), ("block", launch.block)):
             if not 1 <= len(extents_of(extents)) <= 3:
                 raise SpecError(f"launch {number}: {what} has one to three extents")
+
+
+# A kernel of a catalogue as a submission: its source, and a card with the launches of the cases that a judge runs.
+#
+# A card has no functions, so each launch holds for one workload, named in its `when`; launches that are the same for
+# all workloads need none.
+
+_OTHER_KERNEL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*\.cu)".*$', re.MULTILINE)
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", re.MULTILINE)
+
+
+def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = None) -> SubmissionCard:
+    """Return the card of a spec for these cases as launched on an emulator, and on `device` where that is another way.
+
+    A SpecError where a card cannot have what the spec has.
+    """
+    if spec.callable is not None:
+        raise SpecError("it is a callable of Python, whose launches nobody sees")
+    scratch = {
+        one.name: CardScratch(tuple(_extent(word) for word in one.shape.split()), one.dtype)
+        for one in spec.arrays if one.scratch
+    }  # fmt: skip
+    axes = sorted({axis for case in cases for axis in case.workload})
+    by_condition: dict[str, tuple[CardLaunch, ...]] = {}
+    for case in cases:
+        for condition, steps in _on_both(case, _condition(case, axes), device):
+            if by_condition.setdefault(condition, steps) != steps:
+                raise SpecError("its launches differ by an axis that is neither a whole number nor a text")
+    if len({msgspec.json.encode(steps) for steps in by_condition.values()}) == 1:
+        launches = next(iter(by_condition.values()))
+    else:
+        launches = tuple(
+            msgspec.structs.replace(launch, when=condition)
+            for condition, steps in by_condition.items() for launch in steps
+        )  # fmt: skip
+    if not launches:
+        raise SpecError("it launches nothing at sizes that a CPU can run")
+    if len(launches) > MOST_LAUNCHES:
+        raise SpecError(
+            f"its cases have {count_text(len(launches), 'launch', 'launches')}; a card has at most {MOST_LAUNCHES}"
+        )
+    return SubmissionCard(launches, source=spec.source_file.name, options=spec.options, scratch=scratch)
+
+
+def write_submission(folder: Path, spec: KernelSpec, card: SubmissionCard) -> Path:
+    """Write the card and a copy of the source to a folder, in one file with other kernels' that it includes.
+
+    Return the card's file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    is_cuda = spec.language == CUDA
+    text = _in_one_file(spec.source_file, set()) if is_cuda else spec.source_file.read_text()
+    (folder / card.source).write_text(text)
+    file = folder / f"{Path(card.source).stem}.toml"
+    file.write_text("\n".join(_toml(card)) + "\n")
+    return file
+
+
+def _in_one_file(source: Path, seen: set[Path]) -> str:
+    """Return the text of a source with other kernels' sources in the place of their `#include`, each once."""
+    seen.add(source.resolve())
+
+    def text_of(include: re.Match[str]) -> str:
+        other = (source.parent / include[1]).resolve()
+        return "" if other in seen else _in_one_file(other, seen)
+
+    text = source.read_text()
+    return _ONCE.sub("", _OTHER_KERNEL.sub(text_of, text)) if _OTHER_KERNEL.search(text) or len(seen) > 1 else text
+
+
+def _on_both(case: Case, condition: str, device: Device | None) -> Iterator[tuple[str, tuple[CardLaunch, ...]]]:
+    """Yield the launches on an emulator and on the device, each with its condition; once where they are the same."""
+    found = {one.sm_count: tuple(_launches(case, one)) for one in (Device(), device or Device())}
+    first, *others = found.values()
+    if all(one == first for one in others):
+        yield condition, first
+    else:
+        yield from ((f"{condition} and sm_count == {count}", steps) for count, steps in found.items())
+
+
+def _launches(case: Case, device: Device) -> Iterable[CardLaunch]:
+    spec = case.spec
+    for step in case.plan.steps(device):
+        if isinstance(step, Zero):
+            yield CardLaunch(zero=step.name)
+        elif not step.is_empty:
+            yield _launch(step, spec)
+
+
+def _launch(step: Launch, spec: KernelSpec) -> CardLaunch:
+    return CardLaunch(
+        step.entry or spec.entry, _whole(step.grid), _whole(step.block), step.shared,
+        step.arguments or tuple(one.name for one in spec.arguments), cooperative=step.cooperative,
+        constants=dict(map(_constant, step.constants.items())),
+        maps=tuple(CardMap(one.name, one.lines, one.box, one.tf32) for one in step.maps),
+    )  # fmt: skip
+
+
+def _constant(constant: tuple[str, object]) -> tuple[str, bool | int | float | str]:
+    name, value = constant
+    if not isinstance(value, bool | int | float | str) or (isinstance(value, float) and not isfinite(value)):
+        raise SpecError(f"its constant {name} is {value!r}, which a card does not write")
+    return name, value
+
+
+def _whole(extents: int | tuple[int, ...]) -> int | tuple[int, ...]:
+    return tuple(map(int, extents)) if isinstance(extents, tuple) else int(extents)
+
+
+def _extent(word: str) -> int | str:
+    return int(word) if word.isdigit() else word
+
+
+def _condition(case: Case, axes: Iterable[str]) -> str:
+    """Return the expression that holds at the case's axes, as far as they are whole numbers and texts."""
+    values = {axis: case.axes.get(axis) for axis in axes}
+    plain = {axis: repr(value) if isinstance(value, str) else int(value) for axis, value in values.items()
+             if isinstance(value, int | str)}  # fmt: skip
+    return " and ".join(f"{axis} == {value}" for axis, value in plain.items()) or "1"
+
+
+def _toml(card: SubmissionCard) -> Iterable[str]:
+    yield f"source = {_value(card.source)}"
+    if card.options:
+        yield f"options = {_value(card.options)}"
+    for launch in card.launch:
+        yield "\n[[launch]]"
+        yield from (f"{name} = {_value(value)}" for name, value in _changed(launch).items())
+    for name, scratch in card.scratch.items():
+        yield f"\n[scratch.{name}]\nshape = {_value(scratch.shape)}\ndtype = {_value(scratch.dtype)}"
+
+
+def _changed(table: msgspec.Struct) -> dict[str, object]:
+    """Return the members that differ from what a card has without them."""
+    values = ((one, getattr(table, one.name)) for one in msgspec.structs.fields(table))
+    return {one.name: value for one, value in values if value not in (one.default, {})}
+
+
+def _value(value: object) -> str:
+    """Return a value as TOML writes it, which is JSON's way for texts, numbers, truth values and lists of them."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, msgspec.Struct):
+        value = _changed(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_value(name)} = {_value(one)}" for name, one in value.items()) + " }"
+    return msgspec.json.encode(value).decode()
+
+
+# The spec of a submission: the task's definition of what is right, launched by the card.
+
+LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
+LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
+MOST_EXTENTS = 8
+_DTYPES = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+)  # fmt: skip
+
+
+def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCard, ...] = ()) -> KernelSpec:
+    """Return the spec of a submission to a task: axes, inputs, reference, tolerance and edges are the task's.
+
+    Of its arguments the task's scratch is left out: a submission declares its own. `cards` are of its machine code;
+    without them its source is launched, which is for the emulator alone.
+    """
+    own = _Own(task, submission)
+    return replace(
+        task, name=submission.name, entry=own.first_entry, arguments=own.arguments, launch=own.launch,
+        derived={**task.derived, **own.derived}, source=submission.file, language=submission.language, cards=cards,
+        peers={}, variants={}, aliases=(), chains=(), budgets=(), before=None, replaces=(), looked_at={}, requires=None,
+        options=() if cards else submission.card.options, callable=None, compile_commands=None, compiler="nvrtc",
+    )  # fmt: skip
+
+
+def check_scratch(case: Case, most: int = LARGEST_SCRATCH) -> None:
+    """Raise a SpecError where the scratch of a case takes more bytes than `most`."""
+    scratch = [one for one in case.spec.arrays if one.scratch]
+    size = sum(prod(case.sizes.shape(one.name)) * np.dtype(one.dtype).itemsize for one in scratch)
+    if size > most:
+        raise SpecError(f"{case.name}: scratch of {bytes_text(size)}; at most {bytes_text(most)} are given")
+
+
+class _Own:
+    """What a card adds to a task."""
+
+    def __init__(self, task: KernelSpec, submission: Submission) -> None:
+        self._task, self._card, self._language = task, submission.card, submission.language
+        scratch = {array.name for array in task.arrays if array.scratch}
+        given = tuple(one for one in task.arguments if one.name not in scratch)
+        self._refuse_doubled({one.name for one in given})
+        sizes = tuple(Scalar(name, _checked(size.dtype, name)) for name, size in self._card.sizes.items())
+        self.arguments: tuple[Array | Scalar, ...] = (*given, *sizes, *self._scratch())
+        self._refuse_unknown()
+
+    @property
+    def first_entry(self) -> str:
+        return next((launch.entry for launch in self._card.launch if launch.entry), "")
+
+    def _scratch(self) -> tuple[Scratch, ...]:
+        for name, one in self._card.scratch.items():
+            if len(one.shape) > MOST_EXTENTS:
+                raise SpecError(f"scratch.{name}: {count_text(len(one.shape), 'extent')}; at most {MOST_EXTENTS}")
+        return tuple(
+            Scratch(
+                name, " ".join(f"{name}_extent_{index}" for index in range(len(one.shape))), _checked(one.dtype, name)
+            )
+            for name, one in self._card.scratch.items()
+        )
+
+    @property
+    def derived(self) -> dict[str, CardFunction]:
+        """The card's sizes, and the extents of its scratch."""
+        texts = {name: size.value for name, size in self._card.sizes.items()}
+        texts |= {
+            f"{name}_extent_{index}": text
+            for name, one in self._card.scratch.items() for index, text in enumerate(one.shape)
+        }  # fmt: skip
+        return {name: _function(CardExpression(str(text)), name) for name, text in texts.items()}
+
+    @property
+    def launch(self) -> CardFunction:
+        """The launches as a function of the axes and the device."""
+        asked = tuple(one for place, one in self._card.expressions().items() if place.startswith("launch "))
+        device = {"sm_count", "max_shared_bytes"}
+        names = tuple(
+            CardExpression(" + ".join(name for name in one.names if name not in device) or "0") for one in asked
+        )
+        return CardFunction(names, self._steps, ("device",))
+
+    def _steps(self, offered: Mapping[str, Any]) -> tuple[Launch | Zero, ...]:
+        device: Device = offered["device"]
+        known = {**offered, "sm_count": device.sm_count, "max_shared_bytes": device.max_shared_bytes}
+        del known["device"]
+        return tuple(
+            Zero(one.zero) if one.zero else self._step(one, known)
+            for one in self._card.launch if CardExpression(str(one.when)).value(known)
+        )  # fmt: skip
+
+    def _step(self, launch: CardLaunch, known: Mapping[str, Any]) -> Launch:
+        grid, block = (
+            tuple(CardExpression(str(text)).value(known) for text in extents_of(extents))
+            for extents in (launch.grid, launch.block)
+        )
+        if any(extent > most for extent, most in zip(grid, LARGEST_GRID, strict=False)):
+            raise SpecError(f"'{launch.entry}': a grid of {'x'.join(map(str, grid))} blocks; no device launches that")
+        shared = CardExpression(str(launch.shared)).value(known)
+        entry = IN_ENTRY.sub(lambda found: str(CardExpression(found[1]).value(known)), launch.entry)
+        return Launch(
+            grid, block if any(block) else 0, shared, entry=entry, arguments=launch.arguments,
+            cooperative=launch.cooperative, constants=launch.constants,
+            maps=tuple(_map(one, known) for one in launch.maps),
+        )  # fmt: skip
+
+    def _refuse_doubled(self, given: set[str]) -> None:
+        taken = given | {axis for one in self._task.workloads.values() for axis in one}
+        taken |= {*self._task.parameters, *self._task.derived, "device", "sm_count", "max_shared_bytes"}
+        doubled = sorted(taken & {*self._card.sizes, *self._card.scratch})
+        if doubled:
+            raise SpecError(f"'{doubled[0]}' is a name of the task already; a card's own sizes and scratch have others")
+
+    def _refuse_unknown(self) -> None:
+        names = {one.name for one in self.arguments}
+        arrays = {one.name for one in self.arguments if isinstance(one, Array)}
+        for launch in self._card.launch:
+            for name in launch.arguments:
+                if name not in names:
+                    raise unknown("argument of the task or the card", name, sorted(names))
+            for one in launch.maps:
+                if self._language != CUDA:
+                    raise SpecError(f"'{launch.entry}': tensor maps are for CUDA C++; {self._language} makes its own")
+                if one.argument not in launch.arguments or one.argument not in arrays:
+                    raise unknown(f"array that '{launch.entry}' takes", one.argument, arrays & {*launch.arguments})
+            if launch.zero and launch.zero not in arrays:
+                raise unknown("buffer of the task or the card", launch.zero, sorted(arrays))
+
+
+def _map(one: CardMap, known: Mapping[str, Any]) -> TensorMap:
+    lines, *box = (CardExpression(str(text)).value(known) for text in (one.lines, *one.box))
+    return TensorMap(one.argument, lines, one.tf32, tuple(box))
+
+
+def _function(expression: CardExpression, name: str) -> CardFunction:
+    def extent(offered: Mapping[str, object]) -> int:
+        found = expression.value(offered)
+        if found < 0 or found > LARGEST_SCRATCH:
+            raise SpecError(f"{name}: '{expression.text}' is {found} here; it is 0 to {LARGEST_SCRATCH}")
+        return found
+
+    return CardFunction((expression,), extent)
+
+
+def _checked(dtype: str, name: str) -> str:
+    if dtype not in _DTYPES:
+        raise unknown(f"type of '{name}'", dtype, _DTYPES)
+    return np.dtype(dtype).name

@@ -1,20 +1,123 @@
-"""Task of a judgement, and the folder that a submission to it is moved to."""
+"""Task of a judgement: its folder, its hidden sizes, and the state of the host."""
 
+import hashlib
+import math
+import os
+import random
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import le
 from pathlib import Path
+from statistics import median
+from time import monotonic
+from typing import Any
 
 import msgspec
+import numpy as np
 
+from prism_bench.backends import Backend
+from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import unknown
-from prism_bench.extensions.judge.host_state import folder_prefix
-from prism_bench.extensions.judge.identity import headers_folder, task_hash
+from prism_bench.compilation.program import content_hash
+from prism_bench.emulator.isolation import own_children
+from prism_bench.errors import BackendUnavailable, PrismBenchError, unknown
 from prism_bench.extensions.judge.submission import Submission
-from prism_bench.io.files import temporary_folder
+from prism_bench.extensions.judge.verdict import JudgedTime, TimeKind
+from prism_bench.io.files import SHARED, hash_of_files, shared_folders, shared_with, temporary_folder
+from prism_bench.io.installation import host_special
+from prism_bench.io.workers import children_of
+from prism_bench.measure.sampling import median_interval
+from prism_bench.run.verification import KnownReference, compare_outputs, passed, verify
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import ONE_BY_ONE, InputArray
 from prism_bench.spec.kernel import CUDA, KernelSpec
+from prism_bench.spec.workload import Workload
+
+# State of the judging process before and after a judgement: its processes, environment, files and descriptors.
+
+EVIDENCE = "judging process afterwards"
+
+
+def folder_prefix() -> str:
+    """Return what names of this process's folders in the system's temporary folder begin with: others judge, too."""
+    return f"prism-judge-{os.getpid()}-"
+
+
+@dataclass(frozen=True)
+class HostState:
+    """What a judgement must leave as it was; a part that the system does not show is empty.
+
+    `folders` are those of its judgements in the temporary folder.
+    """
+
+    processes: frozenset[int]
+    descriptors: frozenset[str]
+    environment: frozenset[tuple[str, str]]
+    working_folder: str
+    folders: frozenset[str]
+
+    @classmethod
+    def now(cls) -> "HostState":
+        """Return the state of this process."""
+        temporary = Path(tempfile.gettempdir())
+        return cls(
+            frozenset(children_of(os.getpid())), _descriptors(), frozenset(os.environ.items()), str(Path.cwd()),
+            frozenset(path.name for path in temporary.glob(f"{folder_prefix()}*")),
+        )  # fmt: skip
+
+    def evidence(self, before: "HostState", leaving_out: Collection[str] = ()) -> str:
+        """Return in words whether it is as before, and what is not, without the parts that are left out."""
+        names = [one.name for one in fields(self) if one.name not in leaving_out]
+        parts = {name: getattr(self, name) == getattr(before, name) for name in names}
+        changed = [name for name, is_same in parts.items() if not is_same]
+        words = ", ".join(changed or parts).replace("_", " ")
+        return f"not as before: {words}" if changed else f"as before: {words}"
+
+
+def _descriptors() -> frozenset[str]:
+    """Return the open files, pipes and sockets by number, without the folder that is read for it."""
+    folder = Path("/proc/self/fd")
+    found: set[str] = set()
+    for number in os.listdir(folder) if folder.is_dir() else ():
+        try:
+            found.add(f"{number} {os.readlink(folder / number)}")
+        except OSError:  # of the listing itself
+            continue
+    return frozenset(found)
+
+
+# Identity of what a verdict is on: the headers that a submission may include, and the task.
+
+
+def headers_folder(catalogue: Path) -> Path | None:
+    """Return the folder of headers that submissions to a catalogue's tasks may include; None where there is none."""
+    return next(iter(shared_with(catalogue / "family" / "kernel.cu")), None)
+
+
+def headers_hash(catalogue: Path) -> str:
+    """Return a SHA-256 of all headers that a submission may include, by name and content; of none it is empty.
+
+    All of them count: what a stranger's source includes is followed in the jail alone, where it may name any file.
+    """
+    folder = headers_folder(catalogue)
+    return hash_of_files(folder, (path for path in folder.rglob("*") if path.suffix != ".py")) if folder else ""
+
+
+def task_hash(spec: KernelSpec, catalogue: Path) -> str:
+    """Return a SHA-256 of a task: its spec, its source with headers, and the Python that specs share."""
+    digest = hashlib.sha256(spec.name.encode())
+    for file in filter(None, (spec.file, spec.source_file)):
+        digest.update((file.read_bytes() if file.suffix == ".py" else content_hash(file).encode()) + b"\0")
+    for kind in SHARED:
+        for folder in shared_folders(catalogue, kind)[:1]:
+            digest.update(hash_of_files(folder, folder.rglob("*.py")).encode())
+    return digest.hexdigest()
+
+
+# Task of a judgement, and the folder that a submission to it is moved to.
 
 
 @dataclass(frozen=True)
@@ -63,3 +166,184 @@ def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None)
             shutil.copytree(shared, place / "include", ignore=shutil.ignore_patterns(*hidden))
         place.chmod(0o755)  # the jail's user is another one
         yield msgspec.structs.replace(submission, file=file), place
+
+
+# Sizes that nobody knows before a judgement: drawn within what the task's own workloads span.
+
+HIDDEN = "hidden"  # label of a case whose size was drawn
+# A kernel that has inputs of a secret of 32 bits could try all within a launch; 53 are what every reader of JSON keeps.
+SECRET_BITS = 53
+_TRIES = 60  # draws; a task's rules refuse some
+_MORE, _AT_ONCE, _MORE_SECONDS = 20, 8, 10.0  # inputs with which a size is tried where a submission was wrong
+
+
+def drawn_secret() -> int:
+    """Return a secret that nobody knows, from which a judgement draws seeds and sizes."""
+    return random.SystemRandom().getrandbits(SECRET_BITS)
+
+
+def hidden_cases(spec: KernelSpec, known: Sequence[Case], secret: int, count: int = 2) -> list[Case]:
+    """Return up to `count` cases with sizes that none of `known` has, which take no more memory or work than they do.
+
+    An axis gets a whole number between the smallest and the largest that `known` has of it, 0 aside: a multiple of what
+    divides all of those, and a power of two where they are. Rules of the spec hold; axes that never vary stay.
+    """
+    public = {case.workload for case in known}
+    bases = [case for case in known if case.golden is None and case.edge is None and case.sizes.allocated_bytes]
+    found: dict[Workload, Case] = {}
+    rng = random.Random(secret)
+    most = [max(costs) for costs in zip(*map(_cost, known), strict=True)]
+    for _ in range(_TRIES if bases else 0):
+        workload = Workload(**dict(_drawn(rng.choice(bases).workload, bases, rng)))
+        if workload in public or workload in found:
+            continue
+        try:
+            case = Case(spec, workload, HIDDEN)
+            _ = case.plan.steps(Device()), case.inputs(), case.plan.require_default(Device())
+            if case.plan.requirement is None and all(map(le, _cost(case), most)):
+                found[workload] = case
+        except (PrismBenchError, ValueError, ArithmeticError):  # no size of this task
+            continue
+        if len(found) == count:
+            break
+    return list(found.values())
+
+
+def is_no_size(task: KernelSpec, case: Case, seeds: Sequence[int]) -> bool:
+    """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task.
+
+    It is tried with further inputs, too, as long as that takes seconds: where some of them are beyond the tolerance,
+    another right kernel may miss it with inputs that this one passes.
+    """
+    rng, end = random.Random(f"more than {list(seeds)}"), monotonic() + _MORE_SECONDS
+    try:
+        own, backend = Case(task, case.workload, case.label), EmulatorBackend(isolate=True)
+        with own_children():
+            for tried in (seeds, *([rng.getrandbits(31) for _ in range(_AT_ONCE)] for _ in range(_MORE))):
+                if not passed(verify(backend, own, tried)):
+                    return True
+                if monotonic() > end:
+                    break
+    except BackendUnavailable:
+        return False
+    except PrismBenchError:
+        return True
+    return False
+
+
+def changed_inputs(case: Case, inputs: dict[str, InputArray], secret: int) -> dict[str, InputArray] | None:
+    """Return inputs of which one element, at a random place, has the value of another one of its array.
+
+    None where no input is free to change: only those whose values are drawn independently of each other are.
+    """
+    rng = random.Random(secret)
+    free = [
+        one.name for one in case.spec.inputs
+        if case.golden is None and not case.edge and one.fill.runs == ONE_BY_ONE and inputs[one.name].block.size > 1
+    ]  # fmt: skip
+    rng.shuffle(free)
+    for name in free:
+        block = inputs[name].block.copy()
+        place = rng.randrange(block.size)
+        others = np.flatnonzero(block != block[place])
+        if others.size:
+            block[place] = block[others[rng.randrange(others.size)]]
+            return {**inputs, name: replace(inputs[name], block=block)}
+    return None
+
+
+def _drawn(base: Workload, among: Sequence[Case], rng: random.Random) -> Iterator[tuple[str, object]]:
+    for axis, value in base.items():
+        values = {case.workload.get(axis) for case in among} - {0}
+        whole = sorted(one for one in values if type(one) is int and one > 0)
+        if type(value) is not int or len(whole) < 2 or len(whole) < len(values):
+            yield axis, value
+        else:
+            yield axis, _number(whole, rng)
+
+
+def _number(known: Sequence[int], rng: random.Random) -> int:
+    """Return a number between the first and the last of `known`, of their form."""
+    if all(one & (one - 1) == 0 for one in known):
+        return 1 << rng.randint(known[0].bit_length() - 1, known[-1].bit_length() - 1)
+    step = math.gcd(*known)
+    return step * rng.randint(known[0] // step, known[-1] // step)
+
+
+def _cost(case: Case) -> tuple[int, int]:
+    return case.sizes.allocated_bytes, case.sizes.flops or 0
+
+
+# Kernels that do no work: a case that one passes counts for nothing, a task with such a timed case is refused.
+
+_CONSTANTS = (0, 1)
+
+
+def passing_idlers(backend: Backend, case: Case, seed: int = 0) -> tuple[str, ...]:
+    """Return the kernels without work that the case would let pass, by what they leave in every output.
+
+    They write nothing, a constant, a copy of an input of the same size, or at S0 what is right for other inputs: edges
+    often have the same ones for each seed.
+    """
+    inputs, known = case.inputs(seed), KnownReference()
+    arrays = {name: np.asarray(array.on(np)) for name, array in inputs.items()}
+
+    def passes(outputs: Mapping[str, Any]) -> bool:
+        return passed(compare_outputs(backend, case, inputs, outputs, seed, known=known))
+
+    found = [words for words, outputs in _idlers(case, arrays) if passes(outputs)]
+    if case.label == "S0" and all(passes(_right_for(case, seed + number)) for number in (1, 2)):  # one may be by chance
+        found.append("what other inputs give")
+    return tuple(found)
+
+
+def _idlers(case: Case, arrays: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    shapes = {output.name: (case.sizes.shape(output.name), np.dtype(output.dtype)) for output in case.spec.outputs}
+    yield "nothing", {output.name: _untouched(case, output.name, arrays) for output in case.spec.outputs}
+    for constant in _CONSTANTS:
+        yield (
+            f"{constant} everywhere",
+            {name: np.full(shape, constant, dtype) for name, (shape, dtype) in shapes.items()},
+        )
+    for given, values in arrays.items():
+        if all(values.size == np.prod(shape, dtype=np.int64) for shape, _ in shapes.values()):
+            with np.errstate(invalid="ignore"):  # NaN and infinity are no whole numbers
+                copies = {name: values.reshape(shape).astype(dtype) for name, (shape, dtype) in shapes.items()}
+            yield f"a copy of {given}", copies
+
+
+def _right_for(case: Case, seed: int) -> dict[str, Any]:
+    """Return the outputs that are right on the inputs of a seed."""
+    arrays = {name: np.asarray(array.on(np)) for name, array in case.inputs(seed).items()}
+    dtypes = {output.name: output.dtype for output in case.spec.outputs}
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = case.correctness.expected(arrays, np, host_special)
+        return {name: np.asarray(one).astype(dtypes[name]) for name, one in expected.items()}
+
+
+def _untouched(case: Case, name: str, arrays: Mapping[str, Any]) -> Any:
+    """Return what an output holds before a launch: the input of an argument in place, else poison."""
+    array, shape = case.spec.array(name), case.sizes.shape(name)
+    if array.reads:
+        return np.array(arrays[name]).reshape(shape)
+    content = np.empty(shape, array.dtype)
+    content.reshape(-1).view(np.uint8)[:] = array.first_byte
+    return content
+
+
+# A judged time of samples: their median, its interval, and whether the size was hidden.
+
+
+def judged_time(
+    case: Case, subject: str, kind: TimeKind, seconds: Sequence[float], seeds: Sequence[int] = ()
+) -> JudgedTime:
+    """Return the median of samples in seconds and its 95 % interval, of few ones their span; `seeds` drew inputs."""
+    middle = median(seconds)
+    low, high = median_interval(seconds) or (min(seconds), max(seconds))
+    workload = case.name.removeprefix(case.kernel)  # not to be split: a name is its sender's, and may have brackets
+    return JudgedTime(workload, subject, kind, middle, low, high, len(seconds), case.label == HIDDEN, tuple(seeds))
+
+
+def least_time(case: Case, subject: str, seconds: float) -> JudgedTime:
+    """Return a time that nothing can be shorter than, which was not measured and has no samples."""
+    return msgspec.structs.replace(judged_time(case, subject, "ceiling", [seconds]), samples=0)

@@ -1,6 +1,6 @@
-"""Judging a submission without a GPU: its form, its machine code from a jail, and its outputs on the emulator."""
+"""Judging a submission without a GPU: its form, its machine code, and its cases on the emulator."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,36 +9,128 @@ from random import Random
 from time import perf_counter
 
 from prism_bench.backends.numpy_reference import open_backend as open_reference
-from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.compilation.disassembly import PROGRAM
-from prism_bench.compilation.tools import tool
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
+from prism_bench.compilation.listing import PROGRAM, tool
 from prism_bench.emulator import ORDERS
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
-from prism_bench.extensions.judge.case_check import CaseCheck, all_cases, host_cases
-from prism_bench.extensions.judge.cell import HostCodeRefused, JailCell
-from prism_bench.extensions.judge.compiling import compiled_parts, contestant_code
 from prism_bench.extensions.judge.defences import in_force
-from prism_bench.extensions.judge.degenerate import passing_idlers
-from prism_bench.extensions.judge.form import form_objections, precision_objections
-from prism_bench.extensions.judge.hidden import HIDDEN, drawn_secret, hidden_cases, is_no_size
-from prism_bench.extensions.judge.host_state import EVIDENCE, HostState
-from prism_bench.extensions.judge.identity import headers_hash
 from prism_bench.extensions.judge.jail.jail import jail_maker
-from prism_bench.extensions.judge.jailed_emulator import JailedEmulator
-from prism_bench.extensions.judge.judged_code import judged_code
-from prism_bench.extensions.judge.judged_spec import check_scratch, judged_spec
-from prism_bench.extensions.judge.limits import USUAL, CellLimits
-from prism_bench.extensions.judge.messages import MachineCodeAnswer
+from prism_bench.extensions.judge.jail_client import (
+    USUAL,
+    CellLimits,
+    HostCodeRefused,
+    JailCell,
+    JailedEmulator,
+    MachineCodeAnswer,
+    compiled_parts,
+    contestant_code,
+)
+from prism_bench.extensions.judge.machine_code import form_objections, judged_code, precision_objections
 from prism_bench.extensions.judge.on_gpu import UNWATCHED, OnGpu
-from prism_bench.extensions.judge.plain_words import plain_words
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.session import RefereeFindings
-from prism_bench.extensions.judge.skipped import SkippedCases
-from prism_bench.extensions.judge.submission import Submission, identity_of
-from prism_bench.extensions.judge.task import JudgeTask, workplace
-from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling
+from prism_bench.extensions.judge.referee.client import ContestantCode
+from prism_bench.extensions.judge.referee.session import WHERE, WHERE_UNTIMED, RefereeFindings
+from prism_bench.extensions.judge.submission import Submission, check_scratch, identity_of, judged_spec
+from prism_bench.extensions.judge.task import (
+    EVIDENCE,
+    HIDDEN,
+    HostState,
+    JudgeTask,
+    changed_inputs,
+    drawn_secret,
+    headers_hash,
+    hidden_cases,
+    is_no_size,
+    passing_idlers,
+    workplace,
+)
+from prism_bench.extensions.judge.verdict import CheckedCase, JudgedCode, JudgeVerdict, Objection, Ruling, plain_words
+from prism_bench.run.verification import Entry, compare_outputs, complaint, passed, verify_prepared
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
+from prism_bench.units import count_text
+
+# Check of one case of a submission on the emulator: on which inputs it is launched, and what is compared.
+
+
+class CaseCheck:
+    """Checks cases with the inputs of `seeds`, and then with one element changed at a place that `secret` draws."""
+
+    def __init__(self, seeds: tuple[int, ...], secret: int | None = None) -> None:
+        self._seeds, self._secret = seeds, secret
+
+    def complaint(self, backend: JailedEmulator, case: Case) -> str:
+        """Return what is wrong with its outputs; nothing where they are right.
+
+        What ends a launch is raised: VerificationFailed for a finding, SpecError for a launch that no device takes.
+        """
+        found = self.entries(backend, case)
+        return "" if passed(found) else complaint(case, backend.name, found)
+
+    def entries(self, backend: JailedEmulator, case: Case) -> list[Entry]:
+        """Return an entry for each comparison."""
+        with backend.prepare(case, case.inputs(self._seeds[0])) as runnable:
+            found = verify_prepared(backend, runnable, self._seeds)
+            changed = None if self._secret is None else changed_inputs(case, case.inputs(self._seeds[-1]), self._secret)
+            if changed and passed(found):
+                runnable.reset(changed)
+                runnable()
+                outputs = runnable.arrays(output.name for output in case.spec.outputs)
+                found += compare_outputs(backend, case, changed, outputs, self._seeds[-1])
+        return found
+
+
+def all_cases(spec: KernelSpec) -> list[Case]:
+    """Return what is timed, edges and golden data."""
+    return [*timed_cases(spec, None), *edge_cases(spec, None)]
+
+
+def host_cases(spec: KernelSpec) -> list[Case]:
+    """Return what a CPU can run in reasonable time: edges, golden data and S0."""
+    return [*(case for case in timed_cases(spec, None) if case.label == "S0"), *edge_cases(spec, None)]
+
+
+# Cases that the emulator does not run: why, and whether a GPU has shown what it could not.
+
+NAMED = 3  # cases of a reason that are named, not counted
+
+
+@dataclass
+class SkippedCases:
+    """The cases by name, each with the reason of the first pass that skipped it."""
+
+    cases: dict[str, Case] = field(default_factory=dict[str, Case])
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add(self, case: Case, reason: str) -> None:
+        """Note that a pass did not run a case."""
+        self.cases.setdefault(case.name, case)
+        self.reasons.setdefault(case.name, reason)
+
+    def words(self, unseen: Sequence[str]) -> list[str]:
+        """Return a line for each reason, with its cases, and one for those that ran nowhere."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.reasons.items():
+            by_reason.setdefault(reason, []).append(name)
+        lines = [f"{_listed(names)}: not judged on the emulator: {why}" for why, names in by_reason.items()]
+        return [*lines, *([f"{_listed(unseen)}: not judged anywhere: no GPU launched it either"] if unseen else ())]
+
+    def besides(self, launched: Sequence[Case]) -> list[Case]:
+        """Return those that a GPU does not launch anyway."""
+        known = {case.name for case in launched}
+        return [case for name, case in self.cases.items() if name not in known]
+
+    def unseen(self, checked: Sequence[CheckedCase], struck: Collection[str]) -> list[str]:
+        """Return those that no GPU has shown to be right either; what counts for nothing is none of them."""
+        shown = {one.case for one in checked if one.right and one.where in (WHERE, WHERE_UNTIMED)}
+        return [name for name in self.cases if name not in shown and name not in struck]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {count_text(len(names) - NAMED, 'other case')}" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+# Judging a submission without a GPU: its form, its machine code from a jail, and its outputs on the emulator.
 
 MODES = ("fast", "race")
 PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
-from prism_bench.cli.options.progress import progress_bar
-from prism_bench.io import interrupts, project
-from prism_bench.io.saving import Saver
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import progress_bar
+from prism_bench.io import files, project
+from prism_bench.io.files import Saver
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.extensions.links.operations import GroupCase
@@ -39,7 +38,7 @@ def command(
     devices: _DevicesOption = None,
     label: _LabelOption = None,
     backend: options.BackendOption = None,
-    processes: pairs.ProcessesOption = 3,
+    processes: measuring.ProcessesOption = 3,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="Verify and take no times.")] = False,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
@@ -67,7 +66,7 @@ def command(
     )  # fmt: skip
     kept = opened.name == "cuda" and not verify_only
     save = _saver(records or (project.stored(DEFAULT_KEPT, project.current()) if kept else None))
-    with interrupts.held():
+    with files.held():
         record = _measured(plan, cases, save)
         path = save.finish(record) if any(case.status == "ok" for case in record.cases) else None
         if path:
@@ -79,8 +78,7 @@ def _visible(backend: str) -> int:
     """Return how many GPUs CUDA sees here, two at least, so that one GPU is a reason in the result."""
     if backend != "cuda":
         return 2
-    from prism_bench.monitor.devices import devices, visible
-    from prism_bench.monitor.nvml import opened
+    from prism_bench.monitor.nvml import devices, opened, visible
 
     with opened() as nvml:
         return max(2, len(visible(devices(nvml))))
@@ -88,8 +86,7 @@ def _visible(backend: str) -> int:
 
 def _shown(record: "RunRecord", json: bool) -> int:
     """Print the record; return the exit code."""
-    from prism_bench.extensions.links.results import exit_code, rows
-    from prism_bench.extensions.links.view import links_json, links_view
+    from prism_bench.extensions.links.session import exit_code, links_json, links_view, rows
 
     found = rows(record)
     options.show(lambda: links_json(found), lambda: links_view(found), json=json)
@@ -98,7 +95,7 @@ def _shown(record: "RunRecord", json: bool) -> int:
 
 def _read(source: Path) -> "RunRecord":
     from prism_bench.errors import ResultsError
-    from prism_bench.extensions.links.results import rows
+    from prism_bench.extensions.links.session import rows
     from prism_bench.record import store
 
     path = store.newest(source) if source.is_dir() else source

@@ -1,22 +1,29 @@
-"""Session of one worker: verifies operations on several GPUs in the first process, times them in the others."""
+"""Session of one worker on several GPUs of one host, its results and their views."""
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from prism_bench.backends import Backend
 from prism_bench.backends.null import NullBackend
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, PrismBenchError
-from prism_bench.extensions.links.emulated_group import EmulatedGroup
-from prism_bench.extensions.links.group import DeviceGroup, GroupCall
-from prism_bench.extensions.links.host_group import HostGroup
-from prism_bench.extensions.links.operations import GroupCase, case_of, with_terms
+from prism_bench.extensions.links.groups import DeviceGroup, EmulatedGroup, GroupCall, HostGroup
+from prism_bench.extensions.links.operations import OPERATIONS, GroupCase, case_of, with_terms
 from prism_bench.measure import ClockGate, Criterion, sample
+from prism_bench.measure.plausibility import valid_median
 from prism_bench.record.measurement import Measurement
-from prism_bench.record.run_record import CaseResult, Status
+from prism_bench.record.run_record import CaseResult, RunRecord, Status
 from prism_bench.run.verification import Entry
 from prism_bench.spec.inputs import AnyArray
 from prism_bench.spec.tolerance import compare
+from prism_bench.units import rate_text, ratio_text, share_text, time_text
+
+# Session of one worker: verifies operations on several GPUs in the first process, times them in the others.
 
 FAMILY = "links"
 CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)
@@ -101,7 +108,7 @@ def _opened(backend: Backend, devices: int) -> DeviceGroup:
     if backend.name == "emulator":
         return EmulatedGroup()
     if backend.name == "cuda":
-        from prism_bench.extensions.links.cuda_group import CudaGroup
+        from prism_bench.extensions.links.groups import CudaGroup
 
         return CudaGroup(backend.xp, devices)
     raise BackendUnavailable(f"the backend {backend.name} has no links between devices")
@@ -151,3 +158,136 @@ class _Checks:
 
 
 _KEPT = ("compared", "differing", "max_error", "max_relative", "norm_error", "actual", "expected")
+
+
+# Results of operations on several GPUs: bandwidth of each GPU, and the fused kernel against what it replaces.
+
+STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """One operation; `seconds` of the slowest GPU, None where nothing was measured.
+
+    `sent` is what each GPU has to send at least, and `bandwidth` that over the time. `ceiling` is the best bandwidth
+    of the operations that only move data, in the same run on as many GPUs. `against` is how many times longer the form
+    that this one replaces takes.
+    """
+
+    name: str
+    operation: str
+    form: str
+    label: str
+    devices: int
+    status: str
+    reason: str | None
+    seconds: float | None
+    sent: int
+    flops: int | None
+    ceiling: float | None = None
+    against: float | None = None
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes that each GPU sends in a second."""
+        return self.sent / self.seconds if self.seconds and self.sent else None
+
+    @property
+    def flop_rate(self) -> float | None:
+        """Operations of all GPUs in a second."""
+        return self.flops / self.seconds if self.seconds and self.flops else None
+
+    @property
+    def share(self) -> float | None:
+        """The bandwidth over the ceiling of the links."""
+        return self.bandwidth / self.ceiling if self.bandwidth and self.ceiling else None
+
+
+def rows(record: RunRecord) -> tuple[LinkRow, ...]:
+    """Return a row for every operation of the record, in its order; a record of kernels has none."""
+    cases = [case for case in record.cases if case.family == FAMILY]
+    ceilings = _ceilings(cases)
+    seconds = {case.name: valid_median(case, "cold_time") for case in cases}
+    return tuple(_row(case, cases, seconds, ceilings.get(_devices(case))) for case in cases)
+
+
+def _row(
+    case: CaseResult, cases: Sequence[CaseResult], seconds: dict[str, float | None], ceiling: float | None
+) -> LinkRow:
+    own, form = seconds[case.name], case.variant or ""
+    replaced = next((one for one in cases if one.before == f"{case.kernel}:{form}" and _alike(one, case)), None)
+    before = seconds[replaced.name] if replaced else None
+    return LinkRow(
+        name=case.name, operation=case.kernel, form=form, label=case.label, devices=_devices(case),
+        status=case.status, reason=case.reason or _why_unmeasured(case), seconds=own, sent=case.bytes, flops=case.flops,
+        ceiling=ceiling, against=before / own if before and own else None,
+    )  # fmt: skip
+
+
+def _alike(one: CaseResult, other: CaseResult) -> bool:
+    return one.workload == other.workload
+
+
+def _why_unmeasured(case: CaseResult) -> str | None:
+    found = case.measurement("cold_time")
+    return found.reason if found and not found.valid else None
+
+
+def _devices(case: CaseResult) -> int:
+    return int(case.workload.get("devices", 0))
+
+
+def _ceilings(cases: Sequence[CaseResult]) -> dict[int, float]:
+    """Return by number of GPUs the best bandwidth of operations that only move data."""
+    found: dict[int, float] = {}
+    for case in cases:
+        seconds, operation = valid_median(case, "cold_time"), OPERATIONS.get(case.kernel)
+        if seconds and case.bytes and operation and operation.is_link_ceiling:
+            found[_devices(case)] = max(found.get(_devices(case), 0.0), case.bytes / seconds)
+    return found
+
+
+def exit_code(found: Sequence[LinkRow]) -> int:
+    """Return 1 where an operation is wrong or broke, 2 where none could run, else 0."""
+    if any(row.status in STATUS_BAD for row in found):
+        return 1
+    return 0 if any(row.status == "ok" for row in found) else 2
+
+
+# Operations on several GPUs as a table and as JSON.
+
+_STYLES = {"ok": "green", "skipped": "yellow"}
+NOTE = (
+    "time: all GPUs start together, caches cleared; that of the slowest between its events. bandwidth: the bytes that "
+    "each GPU has to send at least over the time; share: of the best operation that only moves data"
+)
+
+
+def links_view(found: Sequence[LinkRow]) -> RenderableType:
+    """Return what `links` prints, for a Rich console."""
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for place, column in enumerate(("operation", "label", "GPUs", "right", "time", "bandwidth", "share", "arithmetic",
+                                    "speedup")):  # fmt: skip
+        table.add_column(column, justify="right" if place > 1 else "left", overflow="fold")
+    for row in found:
+        table.add_row(*_cells(row))
+    reasons = dict.fromkeys(f"{row.operation}:{row.form}: {row.reason}" for row in found if row.reason)
+    return Group(table, *(Text(f"  {reason}", style="yellow") for reason in reasons), Text(f"  {NOTE}", style="dim"))
+
+
+def _cells(row: LinkRow) -> tuple[str | Text, ...]:
+    right = Text("yes" if row.status == "ok" else row.status, style=_STYLES.get(row.status, "bold red"))
+    speed = rate_text(row.bandwidth, "B/s") if row.bandwidth else "-"
+    return (
+        f"{row.operation}:{row.form}", row.label, str(row.devices), right, time_text(row.seconds), speed,
+        share_text(row.share), rate_text(row.flop_rate, "FLOP/s") if row.flop_rate else "-", ratio_text(row.against),
+    )  # fmt: skip
+
+
+def links_json(found: Sequence[LinkRow]) -> dict[str, Any]:
+    """Return the same as plain JSON values; what was not measured is null."""
+    return {
+        "links": [
+            {**asdict(row), "bandwidth": row.bandwidth, "flop_rate": row.flop_rate, "share": row.share} for row in found
+        ]
+    }

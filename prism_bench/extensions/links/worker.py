@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from prism_bench.extensions.links.nccl import forbid_multicast
+from prism_bench.extensions.links.groups import forbid_multicast
 from prism_bench.extensions.links.session import LinkSession
-from prism_bench.run.places import worker_of
+from prism_bench.run.pool import worker_of
 from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
 from prism_bench.spec.case import Case
 

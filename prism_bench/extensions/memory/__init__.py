@@ -1,16 +1,12 @@
 """Device memory: counts of allocations (tracker), a pool that reuses blocks, and traces to compare allocators on."""
 
 from prism_bench.extension import Extension, SitePage
-from prism_bench.extensions.memory.limits import PoolLimits
-from prism_bench.extensions.memory.pool import Lease, SizeClassPool
-from prism_bench.extensions.memory.source import Source
-from prism_bench.extensions.memory.state import PoolState
-from prism_bench.extensions.memory.trace import Event, Trace
-from prism_bench.extensions.memory.tracker import Tracker
+from prism_bench.extensions.memory.pool import Lease, PoolLimits, PoolState, SizeClassPool, Source
+from prism_bench.extensions.memory.trace import Event, Trace, Tracker
 
 __all__ = ["EXTENSION", "Event", "Lease", "PoolLimits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
 
 EXTENSION = Extension(
-    "memory", commands={"memory": "command"}, pages=(SitePage("memory", "Memory", "page:page", "guides/memory.html"),),
-    checks=("checks:checks",),
+    "memory", commands={"memory": "command"},
+    pages=(SitePage("memory", "Memory", "report:page", "guides/memory.html"),), checks=("checks:checks",),
 )  # fmt: skip

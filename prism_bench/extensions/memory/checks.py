@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from prism_bench.doctor import Check
-from prism_bench.doctor.check import missing, works
+from prism_bench.doctor.checks import missing, works
 from prism_bench.io.installation import pip_install
 
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
-from prism_bench.cli.options.progress import progress_bar
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import progress_bar
 from prism_bench.errors import UsageError
-from prism_bench.io import interrupts
-from prism_bench.io.saving import Saver
-from prism_bench.run.places import worker_of
+from prism_bench.io import files
+from prism_bench.io.files import Saver
+from prism_bench.run.pool import worker_of
 
 if TYPE_CHECKING:  # these take long to load
-    from prism_bench.extensions.memory.contest import Contest
+    from prism_bench.extensions.memory.replay import Contest
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run.task_run import TaskPlan
     from prism_bench.run.task_worker import Programs
@@ -45,7 +44,7 @@ def command(
     allocator: _AllocatorOption = None,
     demo: _DemoOption = False,
     count: _CountOption = False,
-    processes: pairs.ProcessesOption = 5,
+    processes: measuring.ProcessesOption = 5,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
     source: _SourceOption = None,
@@ -64,12 +63,12 @@ def command(
     if source:
         _print(_read(source), json)
         return
-    from prism_bench.extensions.memory.contest import contest
+    from prism_bench.extensions.memory.replay import contest
     from prism_bench.run.task_run import TaskPlan
 
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
     save = Saver(_writer(records))
-    with interrupts.held():
+    with files.held():
         plan = TaskPlan(options.open_catalogue(catalogue), opened, (), PLACE, processes=processes)
         with tempfile.TemporaryDirectory() as folder:
             plan = _with_tasks(plan, trace or [], records or Path(folder))
@@ -85,9 +84,9 @@ def _count(demo: bool, paths: list[Path], json: bool) -> None:
     if not (demo or paths):
         raise UsageError("--count: name traces with --trace FILE; 'prism-bench memory --records' makes some")
     from prism_bench.extensions.memory import trace as traces
-    from prism_bench.extensions.memory.planning import planned
+    from prism_bench.extensions.memory.replay import planned
     from prism_bench.extensions.memory.report import traces_json, tracked_view
-    from prism_bench.extensions.memory.tracker import published_demo
+    from prism_bench.extensions.memory.trace import published_demo
 
     found = [(trace, trace.tracked(), planned(trace)) for trace in map(traces.read, paths)]
     if json:
@@ -101,8 +100,8 @@ def _count(demo: bool, paths: list[Path], json: bool) -> None:
 
 def _read(folder: Path) -> "Contest":
     from prism_bench.errors import ResultsError
-    from prism_bench.extensions.memory.contest import contest
     from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.extensions.memory.replay import contest
     from prism_bench.record import store
 
     kept = [name for name in ALLOCATORS if (folder / name).is_dir()]
@@ -114,7 +113,7 @@ def _read(folder: Path) -> "Contest":
 
 def _with_tasks(plan: "TaskPlan", paths: list[Path], folder: Path) -> "TaskPlan":
     """Return the plan with the replays of the traces at `paths`, which are recorded unless given, and the programs."""
-    from prism_bench.extensions.memory.programs import installed_programs
+    from prism_bench.extensions.memory.replay import installed_programs
 
     programs = installed_programs()
     traces = paths or _recorded(plan, folder, programs)
@@ -125,8 +124,8 @@ def _measured(
     plan: "TaskPlan", allocators: list[str], save: "Callable[[dict[str, RunRecord]], None]"
 ) -> "tuple[dict[str, RunRecord], dict[str, str]]":
     """Return records by allocator, and by allocator why there is none."""
-    from prism_bench.extensions.memory.contest import BASE
     from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.extensions.memory.replay import BASE
     from prism_bench.run.task_run import ComparisonSide, measure_sides
 
     sides = [ComparisonSide(name, name) for name in dict.fromkeys([BASE, *(allocators or ALLOCATORS)])]
@@ -138,13 +137,13 @@ def _measured(
 def _recorded(plan: "TaskPlan", folder: Path, programs: "Programs | None") -> list[Path]:
     """Record traces of the installed programs and of a catalogue run; add one made at random."""
     from prism_bench.extensions.memory import trace
-    from prism_bench.extensions.memory.synthetic import random_trace
+    from prism_bench.extensions.memory.trace import random_trace
     from prism_bench.run.task_run import ComparisonSide, measure_sides
 
     kept = (folder / "traces").resolve()
     side = ComparisonSide("recording")
     tasks = tuple(f"record:{what}={kept}" for what in (*(["programs"] if programs else []), "catalogue"))
-    with interrupts.allowed(), options.err().status("recording traces"):
+    with files.allowed(), options.err().status("recording traces"):
         measure_sides(replace(plan, tasks=tasks, timed=False), [side])
     for failed in side.failures:
         options.err().print(f"not recorded: {failed.name}: {failed.reason}", soft_wrap=True)

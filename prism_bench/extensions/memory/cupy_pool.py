@@ -1,29 +1,29 @@
-"""The size-class pool as a CuPy allocator.
-
-    import cupy
-    from prism_bench.extensions.memory.cupy_pool import PoolAllocator
-
-    allocator = PoolAllocator()
-    cupy.cuda.set_allocator(allocator)
-    ...
-    print(allocator.pool.state())
-
-A stream that arrays were made or dropped on is kept alive by the pool. Memory that a captured CUDA graph uses must stay
-allocated as long as the graph is replayed, as with every allocator. While a stream is captured the pool asks nothing of
-it, which would invalidate the graph: what was freed meanwhile stays with its stream.
-"""
+"""The pool as a CuPy allocator, next to the allocators that it is compared with, and a recorder of requests."""
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import cupy
 
-from prism_bench.errors import UsageError
-from prism_bench.extensions.memory.free_blocks import Block
-from prism_bench.extensions.memory.limits import PoolLimits
-from prism_bench.extensions.memory.pool import SizeClassPool
+from prism_bench.errors import BackendUnavailable, UsageError, unknown
+from prism_bench.extensions.memory.names import ALLOCATORS
+from prism_bench.extensions.memory.pool import Block, Extents, PoolLimits, SizeClassPool
+from prism_bench.extensions.memory.trace import Event, Trace, Tracker
+
+# The size-class pool as a CuPy allocator.
+#
+#     import cupy     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
+#
+#     allocator = PoolAllocator()     cupy.cuda.set_allocator(allocator)     ...     print(allocator.pool.state())
+#
+# A stream that arrays were made or dropped on is kept alive by the pool. Memory that a captured CUDA graph uses must
+# stay allocated as long as the graph is replayed, as with every allocator. While a stream is captured the pool asks
+# nothing of it, which would invalidate the graph: what was freed meanwhile stays with its stream.
 
 _runtime, _Pointer = cupy.cuda.runtime, cupy.cuda.MemoryPointer
 _NO_MEMORY = 2  # cudaErrorMemoryAllocation, which CuPy keeps to itself
@@ -121,3 +121,192 @@ class PoolAllocator:
             raise UsageError(f"this pool serves device {self._device}, the current one is {_runtime.getDevice()}: "
                              "make a pool for each device")  # fmt: skip
         return _Pointer(self.pool.allocate(size, self._lease), 0)
+
+
+# Free memory of CuPy's own pool, observed through its hooks.
+
+
+class Addresses(cupy.cuda.MemoryHook):
+    """Hook that reports to extents what CuPy's own pool does; other allocators do not call hooks."""
+
+    name = "prism-bench extents"
+
+    def __init__(self, extents: Extents) -> None:
+        self._extents = extents
+
+    def alloc_postprocess(self, **facts: Any) -> None:
+        if facts["mem_ptr"]:  # else the device had no more
+            self._extents.came(facts["mem_ptr"], facts["mem_size"])
+
+    def malloc_postprocess(self, **facts: Any) -> None:
+        if facts["mem_ptr"]:
+            self._extents.used(facts["mem_ptr"], facts["mem_size"])
+
+    def free_postprocess(self, **facts: Any) -> None:
+        self._extents.given(facts["mem_ptr"])
+
+
+@contextmanager
+def watched_extents() -> Iterator[Callable[[], float | None]]:
+    """Yield a function for the fragmentation of free memory in chunks that came since; it returns None if none is."""
+    extents = Extents()
+    with Addresses(extents):
+        yield extents.fragmentation
+
+
+# The allocators that are compared, by name, as CuPy takes them, with their own counts.
+#
+# cupy          CuPy's own pool, its default: best fit in chunks that are cut and joined again
+# size_class    ours
+# async         cudaMallocAsync, the driver's stream-ordered pool, by CuPy's MemoryAsyncPool
+# none          cudaMalloc and cudaFree every time
+# rmm           RAPIDS' pool, where it is installed
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An allocator that is open.
+
+    `allocate` is for `cupy.cuda.set_allocator`; `used` returns the bytes in use and `held` those it has of the device,
+    None if it does not report them; `close` releases what is free. `watched` yields a function that returns the share
+    of the free memory outside its largest piece.
+    """
+
+    allocate: Callable[[int], Any]
+    used: Callable[[], int | None] = lambda: None
+    held: Callable[[], int | None] = lambda: None
+    close: Callable[[], object] = lambda: None
+    facts: Callable[[], dict[str, Any]] = dict
+    watched: Callable[[], AbstractContextManager[Callable[[], float | None]]] = lambda: nullcontext(lambda: None)
+
+
+def open_allocator(name: str) -> Opened:
+    """Return the allocator, fresh. UsageError for an unknown name, BackendUnavailable where it cannot be had here."""
+    if name not in ALLOCATORS:
+        raise unknown("allocator", name, ALLOCATORS)
+    return {"cupy": _cupy, "size_class": _size_class, "async": _async, "none": _none, "rmm": _rmm}[name]()
+
+
+def install(name: str) -> Opened:
+    """Return the allocator, as `open_allocator` gives it; everything that CuPy allocates from now on comes from it."""
+    opened = open_allocator(name)
+    cupy.cuda.set_allocator(opened.allocate)
+    return opened
+
+
+def _cupy() -> Opened:
+    pool = cupy.cuda.MemoryPool()
+    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks, watched=watched_extents)
+
+
+def _size_class() -> Opened:
+    allocator = PoolAllocator()
+    state = allocator.pool.state
+    return Opened(
+        allocator, lambda: state().live, lambda: state().held, allocator.pool.clear, lambda: state().plain(),
+        lambda: nullcontext(lambda: state().external_fragmentation),
+    )  # fmt: skip
+
+
+def _async() -> Opened:
+    try:
+        pool = cupy.cuda.MemoryAsyncPool()
+    except (RuntimeError, cupy.cuda.runtime.CUDARuntimeError) as error:
+        raise BackendUnavailable(f"cudaMallocAsync is not available here ({error})") from None
+    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks)
+
+
+def _none() -> Opened:
+    def allocate(size: int) -> Any:
+        return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
+
+    return Opened(allocate)
+
+
+def _rmm() -> Opened:
+    if find_spec("rmm") is None:
+        raise BackendUnavailable("RMM is not installed here; 'pip install rmm-cu13' (RAPIDS) brings it")
+    import rmm
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    rmm.reinitialize(pool_allocator=True)
+    return Opened(rmm_cupy_allocator, facts=lambda: {"rmm": rmm.__version__})
+
+
+def device_used() -> int:
+    """Return the bytes of the current device that are in use by any process, as the driver reports."""
+    free, total = cupy.cuda.runtime.memGetInfo()
+    return total - free
+
+
+# Recorder of CuPy's allocations: it passes requests to any allocator, and keeps a trace and a tracker.
+#
+# with recording("my run") as recorder:
+#     ...
+# recorder.trace(), recorder.tracker.tracked()
+
+
+class Recorder:
+    """Allocator that calls `inner` and records it. Events of several threads are in the order of their ends."""
+
+    def __init__(self, inner: Callable[[int], Any], name: str, extents: Extents | None = None, least: int = 1) -> None:
+        self._inner, self._name, self._extents = inner, name, extents
+        self._events: list[Event] = []
+        self._streams: dict[int, int] = {}
+        self._count = 0
+        self.tracker = Tracker(least)
+
+    def __call__(self, size: int) -> Any:
+        """Return the pointer that `inner` gives."""
+        pointer = self._inner(size)
+        if not size:
+            return pointer
+        self._count += 1
+        held = pointer.mem.size
+        self._events.append(Event(self._count, size, self._stream()))
+        self.tracker.allocated(size, held)
+        self._look()
+        return cupy.cuda.MemoryPointer(_Watched(pointer, self, (self._count, size, held)), 0)
+
+    def forget(self, id: int, size: int, held: int) -> None:
+        """Note that the memory of that id is no longer in use."""
+        self._events.append(Event(id, 0, self._stream()))
+        self.tracker.freed(size, held)
+
+    def trace(self, **facts: Any) -> Trace:
+        """Return everything so far; what is still in use is released at the end."""
+        return Trace(self._name, tuple(self._events), facts).balanced()
+
+    def _stream(self) -> int:
+        return self._streams.setdefault(cupy.cuda.get_current_stream().ptr, len(self._streams))
+
+    def _look(self) -> None:
+        share = self._extents.fragmentation() if self._extents else None
+        if share is not None:
+            self.tracker.saw_fragmentation(share)
+
+
+class _Watched(cupy.cuda.memory.BaseMemory):
+    """Memory of another allocator that reports its end to the recorder."""
+
+    def __init__(self, pointer: Any, recorder: Recorder, identity: tuple[int, int, int]) -> None:
+        self._pointer, self._recorder, self._identity = pointer, recorder, identity
+        self.ptr, self.size, self.device_id = pointer.ptr, pointer.mem.size, pointer.device_id
+
+    def __del__(self) -> None:
+        self._pointer = None
+        self._recorder.forget(*self._identity)
+
+
+@contextmanager
+def recording(name: str, inner: Callable[[int], Any] | None = None) -> Iterator[Recorder]:
+    """Make a Recorder CuPy's allocator in the block, on a fresh pool of CuPy unless `inner` is another allocator."""
+    extents = Extents() if inner is None else None
+    before = cupy.cuda.get_allocator()
+    recorder = Recorder(inner or cupy.cuda.MemoryPool().malloc, name, extents)
+    cupy.cuda.set_allocator(recorder)
+    try:
+        with Addresses(extents) if extents else nullcontext():
+            yield recorder
+    finally:
+        cupy.cuda.set_allocator(before)

@@ -1,25 +1,267 @@
-"""A pool of size classes: blocks of powers of two that are reused in the order of their streams.
-
-A block belongs to the stream it was handed out on. Freed there, it may be handed out there at once, since the stream's
-own order keeps the uses apart. Another stream gets it only when the device has passed what its own stream held when the
-other one first asked. Freed on another stream, it waits for that stream too.
-
-The lock is never waited for in `free`, because Python may collect an array, and free its memory, in the middle of any
-operation of the pool: what comes then is put aside and taken up when the lock is given back.
-"""
+"""A pool of size classes: blocks of powers of two that are reused in the order of streams."""
 
 import atexit
 import os
 import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable, Hashable
+from bisect import bisect_right
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.memory.free_blocks import Block, FreeBlocks
-from prism_bench.extensions.memory.limits import PoolLimits, class_of
-from prism_bench.extensions.memory.source import Source
-from prism_bench.extensions.memory.state import PoolState
+from prism_bench.units import bytes_text, count_text, share_text
+
+# The free blocks of a pool: by size and stream for requests, by age for evictions.
+
+
+class Block:
+    """Memory of the device.
+
+    While it is free, `freed` is the time since when, and `mark` (made at the first request) the position of its
+    `stream` then; `strangers` are marks of other streams that used it last.
+    """
+
+    __slots__ = ("address", "freed", "mark", "size", "strangers", "stream")
+
+    def __init__(self, address: int, size: int, stream: Hashable) -> None:
+        self.address, self.size, self.stream = address, size, stream
+        self.freed = 0.0
+        self.mark: object = None
+        self.strangers: list[object] = []
+
+
+class _Class:
+    """The free blocks of one size: a lane for each stream, the block freed last at its end."""
+
+    __slots__ = ("count", "lanes")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.lanes: dict[Hashable, deque[Block]] = {}
+
+
+class FreeBlocks:
+    """Free blocks. Blocks of one size and stream are in the order in which they were freed."""
+
+    def __init__(self) -> None:
+        self._by_age: OrderedDict[int, Block] = OrderedDict()
+        self._classes: dict[int, _Class] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._by_age)
+
+    def __iter__(self) -> Iterator[Block]:
+        """Iterate over the blocks, beginning with the one that has been free longest."""
+        return iter(self._by_age.values())
+
+    def put(self, block: Block) -> int:
+        """Add the block, the youngest of all; return how many of its size there are."""
+        of_size = self._classes.get(block.size)
+        if of_size is None:
+            of_size = self._classes[block.size] = _Class()
+        lane = of_size.lanes.get(block.stream)
+        if lane is None:
+            lane = of_size.lanes[block.stream] = deque()
+        lane.append(block)
+        of_size.count += 1
+        self._by_age[block.address] = block
+        self.bytes += block.size
+        return of_size.count
+
+    def take_newest(self, size: int, stream: Hashable) -> Block | None:
+        """Return the block of that size that the stream freed last, which is likeliest to be in a cache."""
+        of_size = self._classes.get(size)
+        lane = of_size.lanes.get(stream) if of_size else None
+        if not of_size or not lane:
+            return None
+        of_size.count -= 1
+        block = lane.pop()
+        del self._by_age[block.address]
+        self.bytes -= size
+        return block
+
+    def oldest_of_others(self, size: int, stream: Hashable) -> list[Block]:
+        """Return of every other stream the block of that size that has been free longest."""
+        lanes = self._lanes(size)
+        return [lane[0] for other, lane in lanes.items() if lane and other != stream]
+
+    def oldest(self, size: int | None = None) -> Block | None:
+        """Return the block that has been free longest, of that size if one is given."""
+        if size is None:
+            return next(iter(self._by_age.values()), None)
+        heads = [lane[0] for lane in self._lanes(size).values() if lane]
+        return min(heads, key=lambda block: block.freed, default=None)
+
+    def take_oldest(self, block: Block) -> None:
+        """Take a block that `oldest` or `oldest_of_others` showed."""
+        of_size = self._classes[block.size]
+        of_size.lanes[block.stream].popleft()
+        of_size.count -= 1
+        del self._by_age[block.address]
+        self.bytes -= block.size
+
+    def _lanes(self, size: int) -> dict[Hashable, deque[Block]]:
+        of_size = self._classes.get(size)
+        return of_size.lanes if of_size else {}
+
+
+# What a pool may keep: the published defaults (512 MiB, 16 buffers of a class, 60 s), and a bound on its peak.
+
+LEAST = 512  # bytes; what CuPy aligns to, so that no class is finer than its own pool's
+
+
+@dataclass(frozen=True)
+class PoolLimits:
+    """Limits of a pool.
+
+    `cap`: bytes that may be free; `per_class`: free blocks of one size; `seconds`: how long a block may be free;
+    `least`: the smallest class; `slack`: what is held may exceed the most that was in use by this share; `zero`: blocks
+    are filled with zeros.
+    """
+
+    cap: int = 512 << 20
+    per_class: int = 16
+    seconds: float = 60.0
+    least: int = LEAST
+    slack: float = 0.25
+    zero: bool = False
+
+    def __post_init__(self) -> None:
+        negative = [name for name in ("cap", "per_class", "seconds", "slack") if getattr(self, name) < 0]
+        if negative:
+            raise UsageError(f"a pool's {negative[0]} is {getattr(self, negative[0])}; it is 0 or more")
+        if self.least < 1 or self.least & (self.least - 1):
+            raise UsageError(f"a pool's least class is {self.least} bytes; it is a power of two")
+
+
+def class_of(size: int, least: int = 1) -> int:
+    """Return the bytes of the block that serves a request: the next power of two, `least` at least; 0 for 0."""
+    return max(least, 1 << (size - 1).bit_length()) if size else 0
+
+
+# Sources of memory for a pool: a device, and streams whose order decides when memory may be used again.
+
+
+class Source(Protocol):
+    """A device as a pool needs it. Streams are known by whatever `stream` returns."""
+
+    def allocate(self, size: int) -> int:
+        """Return the address of `size` new bytes; MemoryError where there are none."""
+        ...
+
+    def release(self, address: int) -> None:
+        """Give the memory back, after the work that may still use it."""
+
+    def stream(self) -> Hashable:
+        """Return the stream that the caller's work goes to."""
+        ...
+
+    def mark(self, stream: Hashable) -> object:
+        """Return the end of what was enqueued on the stream so far."""
+        ...
+
+    def passed(self, mark: object) -> bool:
+        """Return whether the device has reached the mark."""
+        ...
+
+    def wait(self, stream: Hashable, mark: object) -> None:
+        """Let work that is enqueued on the stream from now on begin after the mark; the host does not wait."""
+
+    def clear(self, address: int, size: int, stream: Hashable) -> None:
+        """Enqueue on the stream: fill with zeros."""
+
+    def now(self) -> float:
+        """Return seconds on a clock that never goes back."""
+        ...
+
+
+# State of a pool: counts and bytes at one moment, and what follows from them.
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """Bytes: `asked` of what is in use, `live` with their classes' rounding, `free` kept; peaks likewise.
+
+    `evictions` are by cause: too old (`age`), too many bytes free (`cap`), too many blocks of a `class` or one of none,
+    much more held than was ever in use (`slack`), the device out of `memory`, or `cleared` by the user. `waits` are
+    hits that had to wait for another stream, `refused` releases that came twice where no error could be raised.
+    """
+
+    releases: int = 0
+    hits: int = 0
+    misses: int = 0
+    waits: int = 0
+    refused: int = 0
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    asked: int = 0
+    live: int = 0
+    free: int = 0
+    free_blocks: int = 0
+    largest_free: int = 0
+    peak_asked: int = 0
+    peak_live: int = 0
+    peak_held: int = 0
+
+    @property
+    def requests(self) -> int:
+        """Allocations that were served."""
+        return self.hits + self.misses
+
+    @property
+    def held(self) -> int:
+        """Bytes that the pool has of the device."""
+        return self.live + self.free
+
+    @property
+    def hit_rate(self) -> float | None:
+        """The share of requests that a free block served; None before the first."""
+        return self.hits / self.requests if self.requests else None
+
+    @property
+    def internal_fragmentation(self) -> float | None:
+        """The share of the memory in use that was not requested: rounding to classes."""
+        return 1 - self.asked / self.live if self.live else None
+
+    @property
+    def external_fragmentation(self) -> float | None:
+        """The share of the free memory that is not in its largest piece."""
+        return 1 - self.largest_free / self.free if self.free else None
+
+    def __str__(self) -> str:
+        return (
+            f"{bytes_text(self.asked)} in use in blocks of {bytes_text(self.live)}, "
+            f"{count_text(self.free_blocks, 'block')} of "
+            f"{bytes_text(self.free)} free, {bytes_text(self.peak_held)} held at "
+            f"most; {count_text(self.requests, 'request')}, "
+            f"{share_text(self.hit_rate)} served again, {count_text(sum(self.evictions.values()), 'eviction')}"
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Return JSON values, the published keys first, without the one of savings, which counted nothing."""
+        return {
+            "allocate_requests": self.requests, "deallocate_requests": self.releases, "pool_hits": self.hits,
+            "pool_misses": self.misses, "hit_rate_percent": None if self.hit_rate is None else 100 * self.hit_rate,
+            "buffers_in_pool": self.free_blocks, "pooled_bytes": self.free,
+            **{key: value for key, value in asdict(self).items() if key not in _PUBLISHED}, "held": self.held,
+            "internal_fragmentation": self.internal_fragmentation,
+            "external_fragmentation": self.external_fragmentation,
+        }  # fmt: skip
+
+
+_PUBLISHED = ("releases", "hits", "misses", "free_blocks", "free")
+
+
+# A pool of size classes: blocks of powers of two that are reused in the order of their streams.
+#
+# A block belongs to the stream it was handed out on. Freed there, it may be handed out there at once, since the
+# stream's own order keeps the uses apart. Another stream gets it only when the device has passed what its own stream
+# held when the other one first asked. Freed on another stream, it waits for that stream too.
+#
+# The lock is never waited for in `free`, because Python may collect an array, and free its memory, in the middle of any
+# operation of the pool: what comes then is put aside and taken up when the lock is given back.
 
 _BITS = 65  # of a size in bytes, and one more
 
@@ -256,3 +498,51 @@ def _without_cuda() -> None:
 
 os.register_at_fork(after_in_child=_without_cuda)
 atexit.register(_without_cuda)  # what is still in use then goes with the process, and CUDA may have gone before it
+
+
+# Free memory of an allocator, from the addresses it returns: chunks of the device, and pieces in use.
+#
+# CuPy's pool cuts chunks into pieces and joins neighbours again, so its largest free piece is the widest gap of a
+# chunk.
+
+
+class Extents:
+    """Chunks that came from the device and the pieces of them that are in use."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, int] = {}
+        self._used: dict[int, int] = {}
+
+    def came(self, address: int, size: int) -> None:
+        """Add a chunk that came from the device; forget chunks in its place."""
+        gone = [at for at, length in self._chunks.items() if at < address + size and address < at + length]
+        for at in gone:
+            del self._chunks[at]
+        self._chunks[address] = size
+
+    def used(self, address: int, size: int) -> None:
+        """Note that the piece is in use."""
+        self._used[address] = size
+
+    def given(self, address: int) -> None:
+        """Note that the piece is no longer in use."""
+        self._used.pop(address, None)
+
+    def fragmentation(self) -> float | None:
+        """Return the share of the free memory that is not in its largest piece; None where nothing is free."""
+        gaps = self.gaps()
+        return 1 - max(gaps) / sum(gaps) if gaps else None
+
+    def gaps(self) -> list[int]:
+        """Return the bytes of every free piece."""
+        starts = sorted(self._used)
+        return [gap for at, size in self._chunks.items() for gap in self._gaps_of(at, size, starts) if gap > 0]
+
+    def _gaps_of(self, chunk: int, size: int, starts: list[int]) -> Iterator[int]:
+        reached = chunk
+        for start in starts[bisect_right(starts, chunk - 1) :]:
+            if start >= chunk + size:
+                break
+            yield start - reached
+            reached = start + self._used[start]
+        yield chunk + size - reached

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prism_bench.errors import unknown
-from prism_bench.extensions.memory.allocators import install, open_allocator
-from prism_bench.extensions.memory.programs import installed_programs
-from prism_bench.extensions.memory.replays import record_catalogue, record_programs, replayed
+from prism_bench.extensions.memory.cupy_pool import install, open_allocator
+from prism_bench.extensions.memory.replay import installed_programs, record_catalogue, record_programs, replayed
 from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
 from prism_bench.spec.case import Case
 

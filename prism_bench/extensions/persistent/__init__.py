@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 from prism_bench.extension import Extension
 
 if TYPE_CHECKING:
-    from prism_bench.extensions.persistent.executor import Executor
-    from prism_bench.extensions.persistent.layout import DESK_WORDS, QueueStage, message, requests, table
-    from prism_bench.extensions.persistent.pending import Pending
-    from prism_bench.extensions.persistent.settings import FORMS, LAUNCHES, PERSISTENT, Incident, QueueSettings
+    from prism_bench.extensions.persistent.executor import (
+        FORMS,
+        LAUNCHES,
+        PERSISTENT,
+        Executor,
+        Incident,
+        Pending,
+        QueueSettings,
+    )
+    from prism_bench.extensions.persistent.queue import DESK_WORDS, QueueStage, message, requests, table
 
 _HOMES = {
-    "executor": ("Executor",),
-    "layout": ("DESK_WORDS", "QueueStage", "message", "requests", "table"),
-    "pending": ("Pending",),
-    "settings": ("FORMS", "LAUNCHES", "PERSISTENT", "Incident", "QueueSettings"),
+    "executor": ("FORMS", "LAUNCHES", "PERSISTENT", "Executor", "Incident", "Pending", "QueueSettings"),
+    "queue": ("DESK_WORDS", "QueueStage", "message", "requests", "table"),
 }
 _HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 

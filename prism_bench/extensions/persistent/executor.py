@@ -1,31 +1,286 @@
-"""The persistent executor: an item is submitted by writing one word, and served without a launch.
-
-    with Executor({"te": case}) as executor:
-        executor.write("te", "x_past", values)
-        executor.submit("te").result()
-        mean = executor.read("te", "mean")
-
-The queue kernel runs in a worker process. A watchdog ends that process when an item does not answer within
-`QueueSettings.timeout`, when the kernel's pulse stops, or when the process dies; another one takes its place and serves
-the waiting items by launching the fused kernels. The item that was under way fails with the reason; nothing is lost
-without a report (`Executor.incidents`).
-"""
+"""The persistent executor: an item is submitted by writing one word; its handles, faults and watchdog."""
 
 import time
-from collections.abc import Iterable, Mapping
-from threading import RLock
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, RLock, Thread
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prism_bench.errors import BackendUnavailable, PrismBenchError, QueueFull, UsageError, unknown
-from prism_bench.extensions.persistent.pending import REST_SECONDS, Pending
-from prism_bench.extensions.persistent.service import Service, drained
-from prism_bench.extensions.persistent.settings import LAUNCHES, Incident, QueueSettings
-from prism_bench.extensions.persistent.watchdog import Watchdog
+from prism_bench.backends import Runnable
+from prism_bench.errors import BackendUnavailable, ItemFailed, PrismBenchError, QueueFull, UsageError, unknown
+from prism_bench.extensions.persistent.process import (
+    ArrayContent,
+    ArrayWritten,
+    DeviceMessage,
+    ReadArray,
+    ServingMessage,
+    ServingProcess,
+    WriteArray,
+    pack_order,
+)
+from prism_bench.extensions.persistent.queue import (
+    CHAINS,
+    NUMBER_BITS,
+    STOP_PROGRAM,
+    Field,
+    error_text,
+    number_of,
+    program_of,
+    served,
+    slot_of,
+)
+from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import InputArray
 from prism_bench.units import count_text
+
+# Submitted items: what a caller holds until an item is served.
+
+SPINS = 10_000  # looks at the answer, about a millisecond, before a waiting caller begins to rest between them
+REST_SECONDS = 50e-6
+
+
+class Pending:
+    """An item of program `name`, which has that `number`; done by an answer or by a failure."""
+
+    __slots__ = ("name", "number", "ticket", "_place", "_failure", "_settled")
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name, self.number = name, number
+        self._failure: ItemFailed | None = None
+        self._settled = False
+
+    def place(self, ticket: int, answers: Sequence[int], slot: int) -> None:
+        """Make the item that ticket of the board whose answers are given."""
+        self.ticket, self._place = ticket, (answers, slot, ticket << NUMBER_BITS)
+
+    def done(self) -> bool:
+        """Return whether the item has been served, or never will be."""
+        answers, slot, least = self._place
+        return self._settled or answers[slot] >= least
+
+    def result(self, timeout: float | None = None) -> None:
+        """Return when the item has been served.
+
+        ItemFailed where it gave an error or was given up by the executor; TimeoutError where neither happens within
+        `timeout` seconds: the item continues, and may be waited for again.
+        """
+        answers, slot, least = self._place
+        for _ in range(SPINS):
+            if answers[slot] >= least or self._settled:
+                break
+        if not self.done():  # by now the executor may have moved it to another board
+            self._rest(timeout)
+        self.settle()
+        if self._failure:
+            raise self._failure
+
+    def settle(self) -> None:
+        """Keep the answer before another item takes the slot."""
+        if self._settled:
+            return
+        answers, slot, _ = self._place
+        error = number_of(answers[slot])
+        if error:
+            self.fail(error_text(error))
+        self._settled = True
+
+    def fail(self, reason: str) -> None:
+        """Mark the item as failed for that reason."""
+        self._failure = ItemFailed(f"item {self.ticket} ({self.name}): {reason}")
+        self._settled = True
+
+    def _rest(self, timeout: float | None) -> None:
+        limit = None if timeout is None else time.monotonic() + timeout
+        while not self.done():
+            if limit is not None and time.monotonic() >= limit:
+                raise TimeoutError(f"item {self.ticket} ({self.name}) is not served within {timeout:g} s")
+            time.sleep(REST_SECONDS)
+
+
+# Settings of the executor, and what it reports about faults.
+
+LAUNCHES, PERSISTENT = "launches", "persistent"
+FORMS = (PERSISTENT, LAUNCHES)
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """How the executor serves.
+
+    `slots` items may wait (2, 4, 8 ...), one may take `timeout` seconds, and `submit` waits `patience` seconds for a
+    slot. `form` is `persistent`, or `launches` of the same kernels. `source` is that of the queue kernel, in which
+    `virtual_grid.cuh` precedes all kernels that are served.
+    """
+
+    slots: int = 64
+    timeout: float = 5.0
+    patience: float = 1.0
+    form: str = PERSISTENT
+    source: Path = CHAINS
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise unknown("form", self.form, FORMS)
+        if min(self.timeout, self.patience) <= 0:
+            raise UsageError(f"timeout ({self.timeout}) and patience ({self.patience}) are seconds above 0")
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Something that the watchdog acted on.
+
+    The `reason`, the `item` that was given up (its ticket and name, None where nothing was under way), and how many
+    others were submitted again.
+    """
+
+    reason: str
+    item: tuple[int, str] | None
+    moved: int
+
+
+# One worker with its queue: items go in, answers come out, and faults are noticed.
+
+PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
+
+
+class Service:
+    """The cases, by name, in a new process and on a new board.
+
+    `form` is how they are served, `reason` why not in the form of the settings. BackendUnavailable where the backend
+    is missing, UsageError where a case cannot be served.
+    """
+
+    def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: QueueSettings, form: str) -> None:
+        self._settings = settings
+        self.process = ServingProcess(backend, settings.slots)
+        try:
+            device = self.process.receive(DeviceMessage).message.device()
+            self.programs = {name: program_of(name, case, device) for name, case in cases.items()}
+            programs = tuple(self.programs.values())
+            served(programs)  # what cannot be served is refused here, not in another process
+            self.process.send(*pack_order(programs, settings.source, form))
+            serving = self.process.receive(ServingMessage).message
+        except BaseException:
+            self.process.end()
+            raise
+        self.form, self.reason = serving.form, serving.reason
+        self._board, self._ticket = self.process.board, 0
+        self._slots: list[Pending | None] = [None] * settings.slots
+        self._requests, self._answers = self._board.requests, self._board.answers
+        self._head: Pending | None = None
+        self._beats = -1
+
+    def place(self, item: Pending) -> bool:
+        """Put the item into the queue; return False where its slot is still taken."""
+        ticket = self._ticket + 1
+        slot = slot_of(ticket, len(self._slots))
+        earlier = self._slots[slot]
+        if earlier is not None:
+            if not earlier.done():
+                return False
+            earlier.settle()
+        item.place(ticket, self._answers, slot)
+        self._slots[slot], self._ticket = item, ticket
+        self._requests[slot] = ticket << NUMBER_BITS | item.number
+        return True
+
+    def unfinished(self) -> list[Pending]:
+        """Return the items in the queue that are not done, in their order."""
+        waiting = [item for item in self._slots if item is not None and not item.done()]
+        return sorted(waiting, key=lambda item: item.ticket)
+
+    def field(self, program: str, array: str) -> Field:
+        """Return a program's array; a UsageError where there is none of that name."""
+        if program not in self.programs:
+            raise unknown("program", program, self.programs)
+        return self.programs[program].field(array)
+
+    def write(self, program: str, array: str, values: np.ndarray) -> None:
+        """Copy the values into a program's array; BackendUnavailable where that takes longer than the timeout."""
+        self.process.send(WriteArray(program, array), (values,))
+        self.process.receive(ArrayWritten, self._settings.timeout)
+
+    def read(self, program: str, array: str, nbytes: int) -> bytes:
+        """Return the bytes of a program's array; BackendUnavailable where that takes longer than the timeout."""
+        self.process.send(ReadArray(program, array, nbytes))
+        (content,) = self.process.receive(ArrayContent, self._settings.timeout, nbytes).arrays
+        return content.tobytes()
+
+    def trouble(self, now: float) -> str | None:
+        """Return what is wrong at `now`, a time of the monotonic clock; it has to be called again and again."""
+        if not self.process.alive():
+            return self.process.ending()
+        head = next(iter(self.unfinished()), None)
+        if head is not self._head or head is None:
+            self._head, self._head_since = head, now
+        if self._board.pulse[0] != self._beats:
+            self._beats, self._beat_at = self._board.pulse[0], now
+        if now - self._head_since > self._settings.timeout:
+            return f"no answer within {self._settings.timeout:g} s"
+        beating = self.form == PERSISTENT or head is None
+        if beating and now - self._beat_at > max(self._settings.timeout, PULSE_SECONDS):
+            return f"its pulse has stopped for {now - self._beat_at:.2g} s"
+        return None
+
+    def stop(self) -> bool:
+        """Serve all items in the queue and end; return False where that takes longer than the timeout."""
+        limit = time.monotonic() + self._settings.timeout
+        stop = Pending("stop", STOP_PROGRAM)
+        while not self.place(stop):
+            if time.monotonic() > limit or not self.process.alive():
+                return False
+            time.sleep(1e-3)
+        return self.process.wait(self._settings.timeout) and stop.done()
+
+    def end(self) -> None:
+        """End the worker, whatever it is doing."""
+        self.process.end()
+
+
+def drained(items: list[Pending], timeout: float) -> None:
+    """Return when all items are done; BackendUnavailable where they are not within `timeout` seconds."""
+    limit = time.monotonic() + timeout
+    while not all(item.done() for item in items):
+        if time.monotonic() > limit:
+            raise BackendUnavailable(f"{count_text(len(items), 'item')} not served within {timeout:g} s")
+        time.sleep(1e-4)
+
+
+# A thread that checks the executor at intervals, whether a caller waits for a result or not.
+
+
+class Watchdog:
+    """Caller of `check` with the monotonic clock's time every `interval` seconds until it is stopped."""
+
+    def __init__(self, check: Callable[[float], None], interval: float) -> None:
+        self._check, self._interval, self._stopped = check, interval, Event()
+        self._thread = Thread(target=self._run, name="persistent watchdog", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop calling; no call is under way when it returns."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._interval):
+            self._check(time.monotonic())
+
+
+# The persistent executor: an item is submitted by writing one word, and served without a launch.
+#
+#     with Executor({"te": case}) as executor:         executor.write("te", "x_past", values)
+# executor.submit("te").result()         mean = executor.read("te", "mean")
+#
+# The queue kernel runs in a worker process. A watchdog ends that process when an item does not answer within
+# `QueueSettings.timeout`, when the kernel's pulse stops, or when the process dies; another one takes its place and
+# serves the waiting items by launching the fused kernels. The item that was under way fails with the reason; nothing is
+# lost without a report (`Executor.incidents`).
 
 DEFAULT = QueueSettings()
 LOOKS = 10  # checks of the watchdog within one timeout
@@ -162,3 +417,33 @@ class Executor:
 def _fail(items: Iterable[Pending], reason: str) -> None:
     for item in items:
         item.fail(reason)
+
+
+# A served case as a runnable, which can be verified like any other.
+
+
+class ServedRunnable(Runnable):
+    """The executor's program `name`, which is `case`; a call is one item. Its arrays are copies on the host."""
+
+    def __init__(self, executor: Executor, name: str, case: Case) -> None:
+        self._executor, self._name, self.case = executor, name, case
+        self.inputs = {}
+
+    def __call__(self) -> None:
+        self._executor.submit(self._name).result()
+
+    def reset(self, inputs: Mapping[str, InputArray]) -> None:
+        self.inputs = inputs
+        for array in self.case.spec.arrays:
+            if not array.scratch:
+                self._executor.write(self._name, array.name, self._content(array, inputs))
+
+    def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        return {name: self._executor.read(self._name, name) for name in names}
+
+    def _content(self, array: Array, inputs: Mapping[str, InputArray]) -> np.ndarray:
+        if array.reads:
+            return np.asarray(inputs[array.name].on(np)).reshape(self.case.sizes.shape(array.name))
+        poisoned = np.empty(self.case.sizes.shape(array.name), array.dtype)
+        poisoned.reshape(-1).view(np.uint8)[:] = array.first_byte
+        return poisoned

@@ -13,17 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.extensions.persistent.board import Board
-from prism_bench.extensions.persistent.layout import (
-    NO_SUCH_PROGRAM,
-    STOP_PROGRAM,
-    message,
-    number_of,
-    slot_of,
-    ticket_of,
-)
-from prism_bench.extensions.persistent.machine import Machine, open_machine
-from prism_bench.extensions.persistent.messages import (
+from prism_bench.extensions.persistent.executor import LAUNCHES, PERSISTENT
+from prism_bench.extensions.persistent.process import (
     HOST_MESSAGES,
     ArrayContent,
     ArrayWritten,
@@ -36,12 +27,21 @@ from prism_bench.extensions.persistent.messages import (
     WriteArray,
     unpack_programs,
 )
-from prism_bench.extensions.persistent.program import Served, served
-from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.frames import Frame, FrameError
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.extensions.persistent.queue import (
+    NO_SUCH_PROGRAM,
+    STOP_PROGRAM,
+    Board,
+    Machine,
+    Served,
+    message,
+    number_of,
+    open_machine,
+    served,
+    slot_of,
+    ticket_of,
+)
+from prism_bench.io.channels import Frame, FrameChannel, FrameError
+from prism_bench.io.workers import Refusal, end_with
 
 LOOK_SECONDS = 0.01  # how long the worker waits for a question before it looks at the queue kernel
 

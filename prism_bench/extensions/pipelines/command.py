@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
-from prism_bench.cli.options.progress import progress_bar
-from prism_bench.cli.options.tuned import TunedOption, configured
-from prism_bench.io import interrupts, project
-from prism_bench.io.saving import Saver
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import TunedOption, configured, progress_bar
+from prism_bench.io import files, project
+from prism_bench.io.files import Saver
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.backends import Backend
@@ -44,7 +42,7 @@ def command(
     form: _FormOption = None,
     label: _LabelOption = None,
     backend: options.BackendOption = None,
-    processes: pairs.ProcessesOption = 3,
+    processes: measuring.ProcessesOption = 3,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="Verify and take no times.")] = False,
     tuned: TunedOption = True,
     time_limit: options.TimeLimitOption = None,
@@ -72,7 +70,7 @@ def command(
         or (project.stored(DEFAULT_KEPT, project.current()) if opened.name == "cuda" and not verify_only else None),
         tuning,
     )
-    with interrupts.held():
+    with files.held():
         record = _measured(words, form or _forms(opened.name), plan, save)
         path = save.finish(record)
         if path:
@@ -82,9 +80,8 @@ def command(
 
 def _shown(record: "RunRecord", json: bool) -> int:
     """Print the record; return the exit code."""
-    from prism_bench.extensions.pipelines.lstm import STEPS
-    from prism_bench.extensions.pipelines.report import pipelines_json, pipelines_view
-    from prism_bench.extensions.pipelines.results import exit_code, phases, rows
+    from prism_bench.extensions.pipelines.definitions import STEPS
+    from prism_bench.extensions.pipelines.results import exit_code, phases, pipelines_json, pipelines_view, rows
 
     found = rows(record)
     options.show(
@@ -150,6 +147,6 @@ def _saver(folder: Path | None, tuning: "dict[str, Any]") -> "Saver[RunRecord, P
 
 def _forms(backend: str) -> Sequence[str]:
     """Return the forms that can run on the backend."""
-    from prism_bench.extensions.pipelines.forms import FORMS
+    from prism_bench.extensions.pipelines.pipeline import FORMS
 
     return FORMS if backend == "cuda" else ("per_call", "one_stream")

@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.extensions.pipelines.forms import form, require_form
-from prism_bench.extensions.pipelines.known import INTEGRATION, KNOWN
-from prism_bench.extensions.pipelines.pipeline import Pipeline, placed
-from prism_bench.extensions.pipelines.prepared import Prepared
+from prism_bench.extensions.pipelines.definitions import INTEGRATION, KNOWN
+from prism_bench.extensions.pipelines.pipeline import Pipeline, Prepared, form, placed, require_form
 from prism_bench.extensions.pipelines.session import PipelineSession
-from prism_bench.run.places import worker_of
+from prism_bench.run.pool import worker_of
 from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
 from prism_bench.spec.case import Case
 

@@ -6,13 +6,13 @@ from types import ModuleType
 
 from prism_bench.errors import ResultsError, unknown
 from prism_bench.io.documents import json_text
-from prism_bench.record.formats import asv_in, google_benchmark, kernelbench, nvbench, tritonbench
+from prism_bench.record.formats import asv, google_benchmark, kernelbench, nvbench, tritonbench
 from prism_bench.record.formats.foreign import ODD, Imported, StatedFacts, read_json
 from prism_bench.record.run_record import RunRecord, encode
 from prism_bench.record.schema import checked
 
 READERS = {
-    "asv": asv_in, "nvbench": nvbench, "google-benchmark": google_benchmark, "kernelbench": kernelbench,
+    "asv": asv, "nvbench": nvbench, "google-benchmark": google_benchmark, "kernelbench": kernelbench,
     "tritonbench": tritonbench,
 }  # fmt: skip
 _SHOWN = 5  # reasons in one error
@@ -66,7 +66,7 @@ def _read_folder(folder: Path, facts: StatedFacts) -> Imported:
     for path in sorted(folder.glob("*/*.json")):
         if path.name != "machine.json":
             try:
-                imported = _read_file(path, asv_in, facts)
+                imported = _read_file(path, asv, facts)
             except ResultsError as error:
                 imported = Imported((), (str(error),))
             records += imported.records

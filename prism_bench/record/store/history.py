@@ -1,32 +1,149 @@
-"""History: all records below a folder as one table of points, in the order of their commits (see `commits`).
+"""History: all records below a folder as one table of points, its cache and the upkeep of its shards."""
 
-A history knows its records; their points are read when they are needed, of all records or of a part of them.
-"""
-
+import gc
+import hashlib
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from io import BufferedReader
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from prism_bench.errors import ExtraMissing, ResultsError
+from prism_bench.io.files import cache_folder
 from prism_bench.io.installation import is_installed, without
+from prism_bench.io.workers import end_with_parent
 from prism_bench.record.identity import Owner
-from prism_bench.record.raw_source import is_present
 from prism_bench.record.run_record import RunRecord, encode
 from prism_bench.record.schema import checked
-from prism_bench.record.store import cache
-from prism_bench.record.store.columns import PointBlock, PointTable, block, together
-from prism_bench.record.store.commits import CommitOrder
-from prism_bench.record.store.details import details_in
-from prism_bench.record.store.points import NUMBERS, WORDS, Facts, points_in, utc
-from prism_bench.record.store.processes import in_processes
-from prism_bench.record.store.records import in_order, newest, path_for, records_in, text_at
-from prism_bench.record.store.shards import Listing, ShardEntry, ShardFolder, month_of
+from prism_bench.record.store import parquet
+from prism_bench.record.store.points import (
+    NUMBERS,
+    WORDS,
+    Facts,
+    PointBlock,
+    PointTable,
+    block,
+    details_in,
+    points_in,
+    together,
+    utc,
+)
+from prism_bench.record.store.records import CommitOrder, in_order, is_present, newest, path_for, records_in, text_at
+from prism_bench.record.store.shards import Listing, Month, ShardEntry, ShardFolder, month_of
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     import pandas
+
+
+# Cache of what was read of records: shards in the user's cache, never older than the records.
+#
+# A record's seal holds its size and a checksum of its content: that at the end of a compressed record, a digest of any
+# other. Points that were kept count only while the seal is the same to the last digit, and while the code that made
+# them is the same. A new record adds one small file; a month is put together when it has MANY of them. The cache may be
+# deleted at any time; a damaged shard is made again. Without pyarrow nothing is kept.
+
+MANY = 16  # small shards of a month
+_GZIP = b"\x1f\x8b"
+_CHECKSUM = 8  # bytes at the end of a gzip file: CRC-32 and size of its content
+
+
+def seal_of(path: Path) -> str:
+    """Return what changes whenever the content does, wherever the file is; an OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return _seal(file)
+
+
+def _seal(file: BufferedReader) -> str:
+    """Return the file's size with the checksum of its content, if it is compressed, else with a digest."""
+    size = os.fstat(file.fileno()).st_size
+    if file.read(len(_GZIP)) == _GZIP:
+        file.seek(max(0, size - _CHECKSUM))
+        return f"{size} {file.read().hex()}"
+    file.seek(0)
+    return f"{size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def place_for(root: Path) -> Path:
+    """Return the folder of the cache of the records below `root`."""
+    return cache_folder("history") / hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
+
+
+def folder_for(root: Path) -> ShardFolder:
+    """Return the shards that the cache of the records below `root` consists of."""
+    return ShardFolder(place_for(root), _maker())
+
+
+def cache_kept(folder: ShardFolder) -> Listing:
+    """Return what the cache holds that this code has made; damaged shards are removed, to be made again."""
+    if not is_installed("pyarrow"):
+        return Listing()
+    try:
+        found = folder.listing()
+        for path in found.damaged:
+            path.unlink(missing_ok=True)
+    except (OSError, ResultsError):
+        return Listing()
+    return Listing({file: entry for file, entry in found.entries.items() if entry.maker == _maker()})
+
+
+def keep(folder: ShardFolder, blocks: Sequence[PointBlock], stale: Collection[str]) -> None:
+    """Keep the blocks for the next time, and those of `stale` records no longer.
+
+    Where nothing can be kept, the next reading takes longer, and that is all.
+    """
+    if not is_installed("pyarrow"):
+        return
+    with suppress(OSError, ResultsError):
+        folder.add([one for one in blocks if one.facts], stale)
+        for month in folder.months():
+            if stale or len(folder.small(month)) >= MANY:
+                folder.compact(month, drop=stale)
+
+
+@cache
+def _maker() -> str:
+    """Return a digest of the code that makes blocks: another reading makes other points."""
+    here = Path(__file__).parent
+    readers = ("record/run_record", "record/schema", "io/documents")
+    sources = [here / "points.py", here / "columns.py", here / "parquet.py"]
+    sources += [here.parents[1] / f"{name}.py" for name in readers]
+    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+# Processes that share the work on many files, where there are enough of them.
+
+FEW = 48  # files that one process has read before others have started
+
+_File = TypeVar("_File")
+_Found = TypeVar("_Found")
+
+
+def in_processes(work: Callable[[_File], _Found], files: Sequence[_File]) -> Iterator[_Found]:
+    """Yield the result of `work`, a function of a module, for each file, in their order."""
+    workers = min(os.cpu_count() or 1, len(files) // FEW)
+    if workers < 2:
+        yield from map(work, files)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin) as pool:
+        yield from pool.map(work, files, chunksize=8)
+
+
+def _begin() -> None:
+    """Prepare a process of the pool: it makes no reference cycles, and does not outlive its parent."""
+    gc.disable()
+    end_with_parent()
+
+
+# History: all records below a folder as one table of points, in the order of their commits (see `commits`).
+#
+# A history knows its records; their points are read when they are needed, of all records or of a part of them.
 
 _Run = tuple[str | None, ...]
 _Shown = Callable[[Path, bytes | bytearray], None]
@@ -177,8 +294,8 @@ def read_history(
     """
     root = Path(root)
     folder = ShardFolder(root)
-    listing, kept_folder = listed(folder), cache.folder_for(root)
-    kept = cache.kept(kept_folder)
+    listing, kept_folder = listed(folder), folder_for(root)
+    kept = cache_kept(kept_folder)
     seals = seals_of(root)
     durable = {file: _in_shard(entry, folder) for file, entry in listing.entries.items()
                if seals.get(file, entry.record.seal) == entry.record.seal}  # fmt: skip
@@ -192,7 +309,7 @@ def read_history(
             report(done, len(changed))
     stale = {file for file in kept.entries if file not in seals or file in durable}
     if blocks or stale:
-        cache.keep(kept_folder, blocks, stale)
+        keep(kept_folder, blocks, stale)
     found = [*known.values(), *map(_in_memory, [one for one in [*blocks, *map(_imported, more)] if one.facts])]
     problems = [HistoryProblem(one.file, one.problem) for one in blocks if one.problem]
     problems += [HistoryProblem(path.relative_to(root).as_posix(), reason) for path, reason in listing.damaged.items()]
@@ -213,7 +330,7 @@ def seals_of(root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in records_in(root):
         try:
-            found[path.relative_to(root).as_posix()] = cache.seal_of(path)
+            found[path.relative_to(root).as_posix()] = seal_of(path)
         except OSError:
             continue  # gone since it was listed
     return found
@@ -353,3 +470,203 @@ def all_points(history: History) -> "pandas.DataFrame":
     return facts.iloc[history.points["record"]].reset_index(drop=True).join(
         history.points.drop(columns="record").reset_index(drop=True)
     )  # fmt: skip
+
+
+# Upkeep of the shards of a folder of records: add what is new, put months together, verify, and drop raw samples.
+
+_BATCH = 256  # records whose points are in memory at once
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """How many records were added to shards, the shards written, and the reason for each record that was left out."""
+
+    records: int
+    written: tuple[Path, ...]
+    problems: tuple[str, ...]
+
+
+def migrate(root: Path, report: Report | None = None) -> Migrated:
+    """Add every record below `root` that no shard has to the shards; the records stay as they are.
+
+    `report` is called with how many of the new records are done. Raise a ResultsError where shards cannot be written.
+    """
+    folder, seals = ShardFolder(root), seals_of(root)
+    listing = listed(folder)
+    new = [file for file, seal in seals.items() if not _holds(listing, file, seal)]
+    written: dict[Path, None] = {}
+    problems = [f"{reason}" for reason in listing.damaged.values()]
+    done = 0
+    for batch in _batches(new):
+        blocks = list(in_processes(partial(read_block, None, detailed=True), [(root / f, f, seals[f]) for f in batch]))
+        good = [one for one in blocks if one.facts]
+        problems += [one.problem for one in blocks if one.problem]
+        written |= dict.fromkeys(_added(folder, good, together=True))
+        done += len(batch)
+        if report:
+            report(done, len(new))
+    count = len(new) - sum(problem not in listing.damaged.values() for problem in problems)
+    return Migrated(count, tuple(written), tuple(problems))
+
+
+def add_record(path: Path, root: Path) -> Path | None:
+    """Add the record at `path` to the shards below `root`, as one small file; return that file.
+
+    Return None where the folder has no shards, where the record is not below it, and without pyarrow: a reader finds
+    the record all the same. Raise a ResultsError for a record that cannot be read, or a place that cannot be written.
+    """
+    folder = ShardFolder(root)
+    if path.parent.parent != root or not folder.is_used() or not is_installed("pyarrow"):
+        return None
+    file = path.relative_to(root).as_posix()
+    block = read_block(None, (path, file, seal_of(path)), detailed=True)
+    if block.problem:
+        raise ResultsError(block.problem)
+    return _added(folder, [block])[0]
+
+
+def _added(folder: ShardFolder, blocks: list[PointBlock], *, together: bool = False) -> list[Path]:
+    try:
+        return folder.add(blocks, together=together)
+    except OSError as error:
+        raise ResultsError(f"cannot write shards below {folder.base}: {error.strerror or error}") from error
+
+
+def _batches(files: list[str]) -> Iterator[list[str]]:
+    return (files[first : first + _BATCH] for first in range(0, len(files), _BATCH))
+
+
+def _holds(listing: Listing, file: str, seal: str) -> bool:
+    entry = listing.entries.get(file)
+    return entry is not None and entry.record.seal == seal
+
+
+def compact(root: Path, report: Report | None = None) -> list[Path]:
+    """Put the small shards of every month into the month's shard; return the shards written."""
+    folder = ShardFolder(root)
+    listed(folder)
+    months = [month for month in folder.months() if folder.small(month)]
+    written: list[Path] = []
+    for done, month in enumerate(months, 1):
+        written += [path for path in [_compacted(folder, month)] if path]
+        if report:
+            report(done, len(months))
+    return written
+
+
+def _compacted(folder: ShardFolder, month: Month) -> Path | None:
+    try:
+        return folder.compact(month)
+    except OSError as error:
+        raise ResultsError(f"cannot write shards below {folder.base}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the shards hold: their number, records, points and bytes; how many records have their raw samples here.
+
+    `problems` are damaged shards and records that differ from what their shard holds; `missing` are the records that
+    no shard has.
+    """
+
+    shards: int
+    records: int
+    points: int
+    bytes: int
+    raw: int
+    problems: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def verify(root: Path, report: Report | None = None) -> Verified:
+    """Read every shard below `root` whole, with its checksums, and compare its records' seals with the records."""
+    folder = ShardFolder(root)
+    listing, seals = listed(folder), seals_of(root)
+    paths, problems = folder.paths(), dict(listing.damaged)
+    for done, path in enumerate(paths, 1):
+        try:
+            if path not in problems:
+                parquet.parts_of(path)
+        except ResultsError as error:
+            problems[path] = str(error)
+        except FileNotFoundError:
+            pass  # compacted meanwhile
+        if report:
+            report(done, len(paths))
+    changed = [f"{root / file}: not the record that {entry.path.name} holds; 'prism-bench store migrate' reads it anew"
+               for file, entry in listing.entries.items()
+               if file in seals and seals[file] != entry.record.seal]  # fmt: skip
+    records = [entry.record for entry in listing.entries.values()]
+    return Verified(
+        len(paths), len(records), sum(one.rows for one in records), _size(paths), len(seals),
+        (*problems.values(), *changed), tuple(file for file in seals if file not in listing.entries),
+    )  # fmt: skip
+
+
+def _size(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
+def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Path], dict[str, str]]:
+    """Return the records that were made before a time (ISO 8601, UTC) and are in shards, and why others stay, by file.
+
+    Of each machine, backend and environment the record of the newest commit and the last one measured stay, and what is
+    `used`: reasons by the file's name.
+    """
+    listing, seals = listed(ShardFolder(root)), seals_of(root)
+    records = sorted((entry.record.facts for entry in listing.entries.values()), key=lambda one: one.created)
+    order, _ = CommitOrder.around(records, (root, Path())).sorted(records)
+    last = {one.owner: one.file for one in records}
+    newest = {*last.values(), *{records[place].owner: records[place].file for place in order}.values()}
+    found: list[Path] = []
+    stay: dict[str, str] = {}
+    for path in records_in(root):
+        file = path.relative_to(root).as_posix()
+        if not _holds(listing, file, seals.get(file, "")):
+            stay[file] = "no shard has it: 'prism-bench store migrate' adds it"
+        elif path.name in used:
+            stay[file] = used[path.name]
+        elif file in newest:
+            stay[file] = "the newest record of its machine and backend"
+        elif listing.entries[file].record.facts.created < before:
+            found.append(path)
+    return found, stay
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Records that were removed, or would be; why others that are old enough stay, by file; the bytes of the former."""
+
+    removed: tuple[str, ...]
+    stay: Mapping[str, str]
+    bytes: int
+
+
+class KeptElsewhere(Protocol):
+    """Where copies of records are kept, such as the project's history."""
+
+    def problems(self, paths: Sequence[Path]) -> Iterator[str | None]:
+        """Yield for each record why it may not be removed; None where its copy is there and the same."""
+        ...
+
+
+def prune(root: Path, before: str, used: Mapping[str, str], kept: KeptElsewhere | None, *, remove: bool) -> Pruned:
+    """Remove the records below `root` from before a time (ISO 8601, UTC) that shards hold; only count without `remove`.
+
+    Those that are `used` stay, by their names, and with `kept` those whose copy in this history is not the same.
+    """
+    found, stay = removable(root, before, used)
+    removed: list[str] = []
+    size = 0
+    problems = repeat(None) if kept is None else kept.problems(found)
+    for path, problem in zip(found, problems, strict=False):
+        file = path.relative_to(root).as_posix()
+        if problem:
+            stay[file] = problem
+            continue
+        removed.append(file)
+        size += path.stat().st_size
+        if remove:
+            path.unlink(missing_ok=True)
+    return Pruned(tuple(removed), stay, size)

@@ -19,10 +19,21 @@ import orjson
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import write_atomically
 from prism_bench.io.installation import extras_named
-from prism_bench.record.store.columns import Column, PointBlock, smallest_kind
-from prism_bench.record.store.decimals import counted, seconds, units_of
-from prism_bench.record.store.details import DISTURBED, PROCESSES, QUARTILES, READ
-from prism_bench.record.store.points import NUMBERS, WORDS, Facts
+from prism_bench.record.store.points import (
+    DISTURBED,
+    NUMBERS,
+    PROCESSES,
+    QUARTILES,
+    READ,
+    WORDS,
+    Column,
+    Facts,
+    PointBlock,
+    counted,
+    seconds,
+    smallest_kind,
+    units_of,
+)
 
 SCHEMA = 1
 HEADER = b"prism_bench"

@@ -1,13 +1,12 @@
-"""One record as points: per measurement its median, whether it is trusted, and what it may be compared with.
+"""One record as points, and points of many files column by column."""
 
-The medians are read straight from the checked file. They are those of `Measurement.median`, with seven digits, in a
-fifth of the time that it takes to build its objects; a trend may need a thousand records.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from prism_bench.io.documents import json_line
 from prism_bench.record.identity import BoardTable, Owner, environment_of, uuids_of
@@ -19,7 +18,56 @@ from prism_bench.record.schema import (
     impossible_beside_times,
     impossible_times,
 )
-from prism_bench.record.store.decimals import shown
+
+# Times as whole numbers of a decimal unit, as compact as the digits that they have.
+#
+# A point's value has SHOWN digits at most; medians of its processes and quartiles have those of its unit, and are kept
+# as differences from the value.
+
+SHOWN = 7  # digits of a value: samples have four, and a median of medians of an even number of them some more
+_FEWEST = 5  # digits that the unit of a point leaves at least
+_DECIMALS_MOST = 2**31 - 1
+
+
+def shown(value: float) -> float:
+    """Return the value with SHOWN digits; 0 for what is not finite."""
+    short = float(f"{value:.{SHOWN}g}")
+    return short if abs(short) < float("inf") else 0.0
+
+
+def units_of(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the exponents of ten of the largest units of which all values, as `shown` returns them, are multiples."""
+    known = values != 0
+    sizes = numpy.floor(numpy.log10(numpy.abs(values, where=known, out=numpy.ones(len(values)))))
+    finest = numpy.where(known, sizes - SHOWN + 1, 0).astype("i4")
+    counts = counted(values, finest)
+    found = finest.copy()
+    for digits in range(SHOWN - 1, _FEWEST - 1, -1):
+        step = SHOWN - digits
+        found[known & (counts % 10**step == 0)] = finest[known & (counts % 10**step == 0)] + step
+    return found.astype("i2")
+
+
+def counted(values: NDArray[Any], units: NDArray[Any]) -> NDArray[Any]:
+    """Return the values as rounded numbers of units."""
+    numbers = numpy.rint(numpy.where(units < 0, values * _powers(-units), values / _powers(units)))
+    return numpy.clip(numbers, -_DECIMALS_MOST, _DECIMALS_MOST).astype("i4")
+
+
+def seconds(counts: NDArray[Any], units: NDArray[Any]) -> NDArray[Any]:
+    """Return the inverse of `counted`: the number that is nearest to the decimal one."""
+    return numpy.where(units < 0, counts / _powers(-units), counts * _powers(units))
+
+
+def _powers(exponents: NDArray[Any]) -> NDArray[Any]:
+    """Return powers of ten, exact up to 22; 1 for negative exponents."""
+    return numpy.array([10.0**power for power in range(309)])[numpy.clip(exponents, 0, 308).astype("i4")]
+
+
+# One record as points: per measurement its median, whether it is trusted, and what it may be compared with.
+#
+# The medians are read straight from the checked file. They are those of `Measurement.median`, with seven digits, in a
+# fifth of the time that it takes to build its objects; a trend may need a thousand records.
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
 # case's machine code and launches apart from others, `build` its language, compiler and source; `doubt` is why the
@@ -181,3 +229,178 @@ def _doubt(case: CaseFile, one: MeasurementFile, ordered: Sequence[tuple[list[in
         if reason:
             return reason
     return impossible_beside_times(case, one) or ""
+
+
+# Points of many files, column by column: words as numbers of a vocabulary, one slice of rows for each file.
+
+Column = NDArray[Any]  # of integers or of floats
+
+
+@dataclass(frozen=True, eq=False)
+class PointBlock:
+    """Content of one record: its `facts` and columns, or the `problem` that its file has.
+
+    `seal` changes with the file's content, and is empty without a file. `details` are those of `details.py`, where they
+    are wanted.
+    """
+
+    file: str
+    seal: str
+    facts: Facts | None
+    problem: str | None
+    columns: Mapping[str, Column]
+    vocabulary: Mapping[str, list[str]]
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns["value"])
+
+
+def block(file: str, seal: str, facts: Facts | None, columns: Columns, problem: str | None = None) -> PointBlock:
+    """Return the block of a file's points, each of its words numbered in the order in which it first comes."""
+    numbered: dict[str, Column] = {}
+    vocabulary: dict[str, list[str]] = {}
+    for word in WORDS:
+        texts = columns.get(word, ())
+        vocabulary[word] = list(dict.fromkeys(texts))
+        place = {text: index for index, text in enumerate(vocabulary[word])}
+        numbered[word] = numpy.array([place[text] for text in texts], "i4")
+    plain = {name: numpy.array(columns.get(name, ()), kind) for name, kind in NUMBERS.items()}
+    return PointBlock(file, seal, facts, problem, numbered | plain, vocabulary)
+
+
+@dataclass(frozen=True, eq=False)
+class PointTable:
+    """Points of many records: words as numbers of a vocabulary, and in `record` the place of a point's record."""
+
+    columns: Mapping[str, Column]
+    vocabulary: Mapping[str, list[str]]
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns["record"])
+
+    def rows_with(self, words: Mapping[str, Collection[str] | None]) -> Column:
+        """Return which rows have one of the texts in each of these words; None allows any."""
+        found = numpy.ones(self.rows, bool)
+        for word, texts in words.items():
+            if texts is not None:
+                found &= numpy.array([text in texts for text in self.vocabulary[word]], bool)[self.columns[word]]
+        return found
+
+    def chosen(self, rows: Column) -> "PointTable":
+        """Return the chosen rows, with the same vocabulary."""
+        return PointTable({name: column[rows] for name, column in self.columns.items()}, self.vocabulary)
+
+    def texts(self, word: str) -> list[str]:
+        """Return the text of each row."""
+        known = self.vocabulary[word]
+        return [known[place] for place in self.columns[word].tolist()]
+
+
+def together(
+    blocks: Iterable[PointBlock], numbers: Collection[str] = tuple(NUMBERS), rows: int | None = None
+) -> PointTable:
+    """Return the points of all blocks, one after the other, over one vocabulary, with these of the numbers.
+
+    A block's place is its record's. With the number of all `rows`, blocks that an iterator yields are not kept.
+    """
+    if rows is None:
+        blocks = list(blocks)
+        rows = sum(one.rows for one in blocks)
+    plain = {name: numpy.empty(rows, NUMBERS[name]) for name in numbers}
+    words = {word: _WordColumn(rows) for word in WORDS}
+    lengths: list[int] = []
+    end = 0
+    for one in blocks:
+        part = slice(end, end + one.rows)
+        for name, column in plain.items():
+            column[part] = one.columns[name]
+        for word, column in words.items():
+            column.fill(part, one.columns[word], one.vocabulary[word])
+        lengths.append(one.rows)
+        end += one.rows
+    records = numpy.repeat(numpy.arange(len(lengths), dtype="i4"), lengths)
+    columns = {"record": records, **plain, **{word: one.numbers for word, one in words.items()}}
+    return PointTable(columns, {word: list(one.places) for word, one in words.items()})
+
+
+class _WordColumn:
+    """A word of many blocks: `numbers` of a vocabulary that grows, of the smallest type that it fits in."""
+
+    def __init__(self, rows: int) -> None:
+        self.places: dict[str, int] = {}
+        self.numbers: Column = numpy.empty(rows, smallest_kind(0))
+        self._known: dict[int, tuple[list[str], Column]] = {}  # with the lists, so that no other one gets their id
+
+    def fill(self, part: slice, numbers: Column, vocabulary: list[str]) -> None:
+        """Put in numbers of a block's vocabulary; blocks that share one share its translation."""
+        if id(vocabulary) not in self._known:
+            translated = [self.places.setdefault(text, len(self.places)) for text in vocabulary]
+            kind = smallest_kind(len(self.places))
+            self.numbers = self.numbers.astype(kind, copy=False)
+            self._known[id(vocabulary)] = vocabulary, numpy.array(translated, kind)
+        self.numbers[part] = self._known[id(vocabulary)][1].take(numbers)
+
+
+def smallest_kind(count: int) -> str:
+    """Return the smallest signed integer type for the numbers of so many words: columns are long."""
+    return "i1" if count < 1 << 7 else "i2" if count < 1 << 15 else "i4"
+
+
+# Details of a record's points: what verdicts and evidence need of the samples, without the samples.
+#
+# They are kept in shards next to the points, row by row, and no trend reads them.
+
+QUARTILES = ("lower_quartile", "upper_quartile")  # of all samples, in seconds
+# The highest power in watts and temperature in degrees Celsius while they were taken; energy of one launch in joules.
+# NaN where nothing was read.
+READ = ("power", "temperature", "energy")
+# Whether another process was busy on the device.
+DISTURBED = "disturbed"
+# Medians of the processes in seconds, a list for each point: what `compare` judges.
+PROCESSES = "processes"
+DETAILS = (*QUARTILES, *READ, DISTURBED, PROCESSES)
+
+
+def details_in(record: RecordFile) -> dict[str, Any]:
+    """Return the columns of DETAILS for the points of a checked record, in the order of `points_in`.
+
+    PROCESSES is a list of arrays; the others are arrays. Times are float64, what was read is float32.
+    """
+    measured = [one for case in record.cases for one in case.measurements if any(g.counts for g in one.processes)]
+    found: dict[str, Any] = {}
+    quartiles = numpy.array([_quartiles(one) for one in measured], "f8").reshape(-1, len(QUARTILES))
+    found |= dict(zip(QUARTILES, numpy.ascontiguousarray(quartiles.T), strict=True))
+    read = numpy.array([_read(one) for one in measured], "f4").reshape(-1, len(READ))
+    found |= dict(zip(READ, numpy.ascontiguousarray(read.T), strict=True))
+    found[DISTURBED] = numpy.array([any(part.busy_neighbours for part in one.evidence) for one in measured], bool)
+    found[PROCESSES] = [numpy.array(list(_medians(one)), "f8") for one in measured]
+    return found
+
+
+def _quartiles(one: MeasurementFile) -> tuple[float, float]:
+    samples = numpy.concatenate([_seconds(group.counts, group.unit) for group in one.processes])
+    lower, upper = numpy.quantile(samples, (0.25, 0.75)).tolist()
+    return lower, upper
+
+
+def _read(one: MeasurementFile) -> tuple[float, ...]:
+    joules = one.energy.joules if one.energy and one.energy.joules is not None else float("nan")
+    return _highest(one, "power"), _highest(one, "temperature"), joules
+
+
+def _seconds(counts: Sequence[int], unit: float) -> Column:
+    return numpy.array(counts, "f8") * unit
+
+
+def _highest(one: MeasurementFile, quantity: str) -> float:
+    found = [part.spans[quantity][2] for part in one.evidence if quantity in part.spans]
+    return max(found, default=float("nan"))
+
+
+def _medians(one: MeasurementFile) -> Iterator[float]:
+    for group in one.processes:
+        if group.counts:
+            yield float(numpy.median(_seconds(group.counts, group.unit)))

@@ -18,9 +18,8 @@ from pathlib import Path
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import lock_now, opened_folder
 from prism_bench.record.store import parquet
-from prism_bench.record.store.columns import PointBlock
 from prism_bench.record.store.parquet import ShardPart, ShardRecord
-from prism_bench.record.store.points import NUMBERS, Facts
+from prism_bench.record.store.points import NUMBERS, Facts, PointBlock
 
 FOLDER, ENDING = "points", ".parquet"
 WAIT = 30.0  # seconds until a writer gives up waiting for another one

@@ -1,24 +1,145 @@
-"""Our three pages, each a separate document: budgets, steps, roofline."""
+"""Our pages inside asv's site: budgets, steps, roofline."""
 
+import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import as_file, files
+from pathlib import Path
 
 from markupsafe import Markup
+from matplotlib.ticker import MaxNLocator
 
-from prism_bench.analysis.bounds.roofline import plotted
-from prism_bench.analysis.findings import metric_words, value_text
-from prism_bench.analysis.gate.against_history import ENOUGH
+from prism_bench.analysis.bounds.bottleneck import plotted
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.trend.shifts import Shift
-from prism_bench.report.asv.newest import NewestReading
-from prism_bench.report.asv.past import Past
-from prism_bench.report.asv.step_chart import step_chart
-from prism_bench.report.machine import machine_name
-from prism_bench.report.roofline_chart import roofline_chart
+from prism_bench.analysis.gate.checks import ENOUGH
+from prism_bench.analysis.run_analysis import Reading, metric_words, read, value_text
+from prism_bench.analysis.trend import Breakpoint, Course, Key, Step, Trend, trend
+from prism_bench.analysis.trend.causes import Shift, shifts
+from prism_bench.analysis.trend.series import courses, kept_floors
+from prism_bench.catalogue import Catalogue, of_project
+from prism_bench.errors import ResultsError
+from prism_bench.io.files import write_atomically
+from prism_bench.record import store
+from prism_bench.record.store import History
+from prism_bench.report.asv.libraries import carry_libraries, inserted, localised
+from prism_bench.report.charts import INK, canvas, inline, roofline_chart, tick
+from prism_bench.report.plain import machine_name
 from prism_bench.report.templating import environment
-from prism_bench.report.terminal.case_table import VERDICTS
+from prism_bench.report.terminal.record import VERDICTS
+from prism_bench.units import time_text
+
+# The newest record of each machine, read and judged; one that cannot be read harms no other.
+
+
+@dataclass(frozen=True)
+class NewestReading:
+    """What is known of one `machine`: the `reading` of its newest readable record, and why others were passed by."""
+
+    machine: str
+    reading: Reading | None
+    passed_by: tuple[str, ...] = ()
+
+
+def newest_by_machine(runs: Path) -> list[NewestReading]:
+    """Return a reading for each folder of records below `runs`, by name.
+
+    Budgets are those of the configured catalogue, else of the one next to the package.
+    A ResultsError where a device's budgets are not right, or not for its records.
+    """
+    catalogue = of_project()
+    machines = sorted({path.parent for path in store.records_in(runs)})
+    return [_newest(folder, catalogue) for folder in machines]
+
+
+def _newest(folder: Path, catalogue: Catalogue | None) -> NewestReading:
+    passed_by = []
+    for path in reversed([one for one in store.records_in(folder.parent) if one.parent == folder]):
+        try:
+            record = store.read(path)
+        except ResultsError as error:
+            passed_by.append(f"{path.name}: {str(error).removeprefix(f'{path}: ')}")
+        else:
+            return NewestReading(folder.name, read(record, catalogue), tuple(passed_by))
+    return NewestReading(folder.name, None, tuple(passed_by))
+
+
+# What all records together say about each machine: its steps, its breakpoints, what was set aside.
+
+
+@dataclass(frozen=True)
+class Past:
+    """A `history` and its `trend`."""
+
+    history: History
+    trend: Trend
+
+    def records(self, machine: str) -> int:
+        """Return how many records of the machine there are."""
+        return sum(facts.machine == machine for facts in self.history.records)
+
+    def shifts(self, machine: str) -> list[Shift]:
+        """Return the machine's shifts, the newest first."""
+        return [one for one in reversed(self._shifts) if one.first.key.machine == machine]
+
+    def breakpoints(self, machine: str) -> list[Breakpoint]:
+        """Return where something changed that may move every series of the machine, the newest first."""
+        return [one for one in reversed(self.trend.breakpoints) if one.machine == machine]
+
+    @cached_property
+    def _shifts(self) -> list[Shift]:
+        return shifts(self.trend.steps)
+
+    @cached_property
+    def series(self) -> Mapping[Key, Course]:
+        """The series that a step is drawn on: of each shift that of its largest step."""
+        wanted = {shift.largest.key for shift in self._shifts}
+        return {one.key: one for one in courses(self.history, wanted)} if wanted else {}
+
+    def place(self, step: Step) -> int:
+        """Return the first run of the step's new level in its series."""
+        records = self.series[step.key].records.tolist()
+        return next(place for place, one in enumerate(records) if self.history.records[one].file == step.record)
+
+
+def past_of(runs: Path) -> Past:
+    """Return the past of all records below `runs`, with the noise floors that are kept next to them."""
+    history = store.read_history(runs)
+    return Past(history, trend(history, kept_floors(history, runs.parent / "noise")))
+
+
+# A series with its step: a dot for each run, a line for the level before and after.
+
+_WIDTH, _HEIGHT = 460, 120
+_AROUND = 45  # runs shown before and after the step
+
+
+def step_chart(series: Course, step: Step, place: int, began: int, name: str) -> str:
+    """Draw the chart as inline SVG.
+
+    `place` is the step's first run in the series, `began` that of the level before; `name` sets its ids apart.
+    """
+    start, end = max(0, place - _AROUND), min(len(series.values), place + _AROUND)
+    levels = ((max(start, began), place - 1, step.before), (place, min(end, place + step.nights) - 1, step.after))
+    context, figure_of = canvas(_WIDTH, _HEIGHT, name)
+    with context:
+        figure = figure_of()
+        axes = figure.add_subplot()
+        figure.subplots_adjust(left=62 / _WIDTH, right=1 - 8 / _WIDTH, bottom=14 / _HEIGHT, top=1 - 10 / _HEIGHT)
+        axes.plot(range(start, end), series.values[start:end], "o", markersize=2.6, markerfacecolor=INK["second"],
+                  markeredgewidth=0, clip_on=False)  # fmt: skip
+        for first, last, level in levels:
+            axes.plot((first, last), (level, level), color=INK["accent"], linewidth=1.6)
+        axes.axvline(place - 0.5, color=INK["rule"], linewidth=0.8, linestyle=(0, (3, 3)))
+        axes.yaxis.set_major_locator(MaxNLocator(3))
+        axes.yaxis.set_major_formatter(lambda value, _: tick(time_text(value)))
+        axes.set_xticks([])
+        label = f"{step.key.case}: {time_text(step.before)} before, {time_text(step.after)} after"
+        return inline(figure, label, prefix=f"{name}-")
+
+
+# Our three pages, each a separate document: budgets, steps, roofline.
 
 PAGES = {"budgets": "Budgets", "steps": "Steps", "roofline": "Roofline"}
 _WIDE, _NARROW = (1120, 520), (400, 400)
@@ -93,3 +214,39 @@ def rooflines(reading: Reading) -> list[Markup]:
     """Draw the chart, wide and narrow; empty where the record has nothing to draw."""
     charts = [roofline_chart(reading, width, height) for width, height in (_WIDE, _NARROW)]
     return [Markup(chart) for chart in charts if chart]
+
+
+# Add our pages to a site that asv has just written.
+
+_STYLE = '<link href="our_pages.css" rel="stylesheet" type="text/css"/>\n<script src="our_pages.js"></script>'
+_NAV = '<li id="nav-li-{name}" class="prism-nav"><a href="#/{name}">{title}</a></li>'
+
+
+def build(site: Path, runs: Path, tell: Callable[[str], None] = print) -> None:
+    """Make the site in `site` independent of any network, with our pages about the records below `runs` in it.
+
+    Where asv's libraries cannot be fetched its page loads them from the network, and `tell` gets a message.
+    """
+    index = site / "index.html"
+    page = _independent(site, index.read_text("utf-8"), tell)
+    page = inserted(page, '    <link rel="shortcut icon"', _STYLE)
+    nav = "\n".join(_NAV.format(name=name, title=title) for name, title in PAGES.items())
+    page = inserted(page, '        <li id="nav-li-graphdisplay">', nav)
+    with as_file(files("prism_bench.report.asv")) as here:
+        for name in ("our_pages.js", "our_pages.css", "offline.js"):
+            shutil.copy(here / name, site)
+    machines, past = newest_by_machine(runs), past_of(runs)
+    for name in PAGES:
+        write_atomically(site / "prism_bench" / f"{name}.html", document(name, machines, past).encode())
+    write_atomically(index, page.encode())
+
+
+def _independent(site: Path, page: str, tell: Callable[[str], None]) -> str:
+    """Put asv's libraries next to its page; leave the page as it was where they cannot be fetched."""
+    local = localised(page)
+    try:
+        carry_libraries(site)
+    except ResultsError as error:
+        tell(f"asv's page needs a network to be looked at: {error}")
+        return page
+    return local

@@ -29,8 +29,8 @@ class PrismBench(OutputPublisher):
     def publish(
         cls, conf: "Config", repo: "Repo", benchmarks: "Benchmarks", graphs: "GraphSet", revisions: Mapping[str, int]
     ) -> None:
-        from prism_bench.report.asv.build import build
-        from prism_bench.report.asv.local import write_twins
+        from prism_bench.report.asv.libraries import write_twins
+        from prism_bench.report.asv.pages import build
 
         site = Path(conf.html_dir)
         try:

@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import create_file, path_part, write_atomically
-from prism_bench.measure.statistics import median_interval
-from prism_bench.record.formats.asv_names import BENCHMARKS
+from prism_bench.measure.sampling import median_interval
+from prism_bench.record.formats.asv import BENCHMARKS
 from prism_bench.record.formats.foreign import read_json
 from prism_bench.record.run_record import CaseResult, RunRecord
 

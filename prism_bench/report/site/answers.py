@@ -1,22 +1,26 @@
-"""The first sentence of each page: its answer, before any table; empty where nothing was measured that it is about."""
+"""The first sentence of each page, and what needs attention in the newest run."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypedDict
 
 from prism_bench.analysis.bounds.why import Why
 from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.headline import BEST, HeadlineRow
-from prism_bench.analysis.rivals import peers
-from prism_bench.analysis.trend.shifts import Shift
-from prism_bench.measure.limits import Limits
+from prism_bench.analysis.gate.checks import AGAINST_LAST_NAME as LAST
+from prism_bench.analysis.gate.checks import WELL, GateCheck, command
+from prism_bench.analysis.peers import BEST, HeadlineRow, peers
+from prism_bench.analysis.trend.causes import Shift
+from prism_bench.measure.plausibility import Limits
 from prism_bench.record.run_record import CaseResult
-from prism_bench.report.cells import against_text, times_text
-from prism_bench.report.peers import labels_text, peer_text, shown_rows
-from prism_bench.report.site.implementations import ImplementationTable
+from prism_bench.report.headline import against_text, labels_text, peer_text, shown_rows, times_text
+from prism_bench.report.site.cases import ImplementationTable, recent, sparkline
+from prism_bench.report.site.context import SiteContext
+from prism_bench.report.site.page import kernel_page
 from prism_bench.spec.metric import ELSEWHERE, MEASURED, StandIn
 from prism_bench.units import count_text, rate_text, share_text, time_text
+
+# The first sentence of each page: its answer, before any table; empty where nothing was measured that it is about.
 
 _TIMED = ("measured", "older", "round", "languages")
 _FAR = 0.5  # of its limit: a case that reaches less is far from it
@@ -176,3 +180,166 @@ def operation_answer(table: ImplementationTable | None, tables: Sequence[Impleme
 def _listed(pieces: Sequence[str]) -> str:
     """Return `a, b and c`."""
     return " and ".join([", ".join(pieces[:-1]), pieces[-1]]) if len(pieces) > 1 else pieces[0]
+
+
+# What needs attention in the newest run: concerns of the gate as rows with a small chart, and what became better.
+
+_RECENT = 30  # runs for which a step stays on the first page
+_RUNS = 60  # of a chart
+
+
+class CaseLink(TypedDict):
+    """A case and the page that shows it, from the first folder; None where there is none."""
+
+    case: str
+    link: str | None
+
+
+class RecentLine(TypedDict):
+    """The chart of a metric over the last runs on one GPU: the path of an SVG, and the range that it is scaled to."""
+
+    path: str
+    metric: str
+    runs: int
+    low: float
+    high: float
+
+
+class AttentionRow(TypedDict):
+    """A concern, an improvement or a note: `line` is its chart over the last runs, where this GPU measured two.
+
+    `ratio` is the new value over the old one, or over the promise.
+    """
+
+    kind: str
+    gravity: str
+    metric: str | None
+    ratio: float | None
+    message: str
+    cases: list[CaseLink]
+    reproduce: str | None
+    line: RecentLine | None
+
+
+def concerns(context: SiteContext) -> list[AttentionRow]:
+    """Return a row for each concern of the gate, the gravest first, each with the command that shows it again."""
+    return [_row(context, check, command(context.record, check)) for check in context.gate.concerns]
+
+
+def notes(context: SiteContext) -> list[AttentionRow]:
+    """Return a row for each note of the gate that has words."""
+    checks = (check for part in context.gate.parts for check in part.checks)
+    return [_row(context, check) for check in checks if check.gravity == "note" and check.message]
+
+
+def _row(context: SiteContext, check: GateCheck, reproduce: str | None = None) -> AttentionRow:
+    named = check.cases or tuple(filter(None, [check.case]))
+    return {
+        "kind": check.answer, "gravity": "good" if check.gravity == WELL else check.gravity,
+        "metric": check.metric, "ratio": check.ratio,
+        "message": check.message, "cases": _links(context, named), "reproduce": reproduce,
+        "line": _line(context, named, check.metric),
+    }  # fmt: skip
+
+
+def better(context: SiteContext) -> list[AttentionRow]:
+    """Return what became better lately: steps that still hold, and cases that are faster than when last measured.
+
+    The largest change comes first. Where a comparison cannot be trusted, its verdicts are withheld.
+    """
+    steps = [one for one in context.shifts if not one.first.worse and min(s.age for s in one.steps) <= _RECENT]
+    found = [_improved(context, "step", one.cases, one.first.key.metric, (one.ratio, one.message)) for one in steps]
+    checks = [check for part in context.gate.parts if part.name == LAST for check in part.checks]
+    spoiled = {check.against for check in checks if check.gravity == "untrusted" and not check.case}
+    faster = [check for check in checks if check.answer == "faster" and check.against not in spoiled]
+    return found + [_row(context, check) for check in sorted(faster, key=lambda check: check.order)]
+
+
+def _improved(
+    context: SiteContext, kind: str, cases: Iterable[str], metric: str, found: tuple[float, str]
+) -> AttentionRow:
+    named = tuple(cases)
+    return {"kind": kind, "gravity": "good", "metric": metric, "ratio": found[0], "message": found[1],
+            "cases": _links(context, named), "reproduce": None, "line": _line(context, named, metric)}  # fmt: skip
+
+
+def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> RecentLine | None:
+    """Return the chart of the first case: the kernel's own metric, or its cold time where that has no series."""
+    own = [one for one in context.past.newest(cases[0]) if one.key.subject == "kernel"] if cases else []
+    for name in (metric, "cold_time"):
+        of = next((one for one in own if one.key.metric == name), None)
+        values = recent(of, _RUNS) if of else []
+        path = sparkline(values)
+        if of and path:
+            return {"path": path, "metric": of.key.metric, "runs": len(values), "low": min(values), "high": max(values)}
+    return None
+
+
+def _links(context: SiteContext, names: Iterable[str]) -> list[CaseLink]:
+    return [{"case": name, "link": case_link(context, name)} for name in names]
+
+
+def case_link(context: SiteContext, case: str | None) -> str | None:
+    """Return the page that shows a case, from the first folder; None where there is none."""
+    shown = context.cases.get(case) if case else None
+    found = shown.case if shown else context.record.case(case) if case else None
+    return f"{kernel_page(found.kernel)}.html" if found else None
+
+
+def anchors(rows: Iterable[Mapping[str, object]]) -> dict[str, int]:
+    """Return the place of the first row of each kind, counted over all rows: what a pill of that kind links to."""
+    found: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        found.setdefault(str(row["kind"]), place)
+    return found
+
+
+# Coverage of the newest run: what was measured, what was only verified, and what is missing with its reason.
+
+_MOST = 3  # reasons that are named
+
+
+def coverage(context: SiteContext) -> list[tuple[str, str]]:
+    """Return names and values of the run's coverage, in words; a line with nothing to report is left out."""
+    return list(_lines(context))
+
+
+def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
+    reading, record = context.reading, context.record
+    own = [case for case in reading.cases if case.ceiling is None]
+    timed = [case for case in own if any(one.samples and one.subject == "kernel" for one in case.measurements)]
+    title = f"Timed on the {record.stand_in.name}" if record.stand_in else "Timed"
+    yield title, f"{len(timed)} of {count_text(len(own), 'case')}{_by_label(timed)}"
+    if reading.edges:
+        verified = sum(case.status == "ok" for case in reading.edges)
+        yield "Edge cases", f"{verified} of {len(reading.edges)} verified"
+    ceilings = [case.kernel for case in reading.cases if case.ceiling is not None and case.status == "ok"]
+    yield "Ceilings", ", ".join(dict.fromkeys(ceilings)) or "none measured: times have no limit to be held against"
+    reasons = Counter(case.reason or "the record gives no reason" for case in own if case.status != "ok")
+    if reasons:
+        yield "Not timed", _reasons(reasons)
+    empty = Counter(
+        (one.reason or "no reason").splitlines()[0]
+        for case in own for one in case.measurements if one.subject.startswith("peer:") and not one.samples
+    )  # fmt: skip
+    if empty:
+        yield "Peers without a time", _reasons(empty)
+    older = sum(one.origin != "newest" for one in context.cases.values() if one.case.ceiling is None)
+    if older:
+        yield "Not in this run", f"{count_text(older, 'case')}, shown from older records"
+    if not record.complete:
+        yield "Cut short", "cases that the run did not reach are missing"
+
+
+def _by_label(cases: list) -> str:
+    counts = Counter(case.label for case in cases)
+    words = ", ".join(f"{counts[label]} at {label}" for label in sorted(counts))
+    return f": {words}" if words else ""
+
+
+def _reasons(reasons: Counter[str]) -> str:
+    """Return the number of cells and their most frequent reasons, each once."""
+    named = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_MOST))
+    left = len(reasons) - _MOST
+    rest = f"; and {count_text(left, 'other reason')}" if left > 0 else ""
+    return f"{sum(reasons.values())}, because: {named}{rest}"

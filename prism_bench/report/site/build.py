@@ -1,6 +1,14 @@
-"""From records to a site: one set of pages for each machine, that of the newest run in the first folder."""
+"""From records to a site: one set of pages for each machine, written so that a reader never sees half of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -9,22 +17,187 @@ from typing import Any
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
-from prism_bench.io.documents import no_collection
+from prism_bench.extension import installed
+from prism_bench.io.documents import json_text, no_collection
 from prism_bench.record import store
 from prism_bench.record.store import History
-from prism_bench.report.machine import backend_name
-from prism_bench.report.site import guides, pages, search
-from prism_bench.report.site.context import SiteContext, contexts
-from prism_bench.report.site.later import Later
-from prism_bench.report.site.newest import NewestRecord, newest_of_each
-from prism_bench.report.site.page import MENU, Page, figures, file_name
-from prism_bench.report.site.places import Places
-from prism_bench.report.site.record_lists import RecordList, record_lists
-from prism_bench.report.site.series_data import series_data
-from prism_bench.report.site.sides import keep_side, side_files
-from prism_bench.report.site.writing import Written, write_site
+from prism_bench.report.plain import backend_name
+from prism_bench.report.site import pages
+from prism_bench.report.site.context import NewestRecord, Places, SiteContext, contexts, newest_of_each
+from prism_bench.report.site.data_files import RecordList, keep_side, record_lists, series_data, side_files
+from prism_bench.report.site.page import KERNELS, MENU, OPERATIONS, Later, Page, figures, file_name
 from prism_bench.report.templating import environment
 from prism_bench.spec.metric import timed_on
+
+# The documentation next to a site: whether it is there, and its page on how each page's content was measured.
+
+FOLDER = "docs"  # in the site's folder; scripts/docs builds it there
+_METHOD = "method.html"  # what a site without documentation links to
+# Pages of the documentation by page of the site, without their folder; those of kernels and operations by their folder.
+GUIDES = {
+    "index": "guides/measuring.html", "catalogue": "guides/measuring.html#which-times-there-are",
+    "trend": "guides/comparing.html#find-changes-over-time", "compare": "guides/comparing.html",
+    "budgets": "guides/nightly.html#budgets", "roofline": "guides/profiling.html#find-the-bottleneck",
+    "speedup": "guides/peers.html", "tuning": "guides/tuning.html",
+    "machine": "guides/measuring.html#is-this-gpu-fit-to-measure", "method": "guides/measuring.html#how-it-is-taken",
+    KERNELS: "guides/measuring.html#how-it-is-taken", OPERATIONS: "guides/languages.html",
+    **{page.name: page.guide for extension in installed() for page in extension.pages},
+}  # fmt: skip
+
+
+def has_documentation(site: Path) -> bool:
+    """Return whether the documentation was built into the site's folder."""
+    return (site / FOLDER / "index.html").is_file()
+
+
+def guide_link(page: Page, documentation: str | None) -> str:
+    """Return the way from a page to how its content was measured.
+
+    `documentation` leads from the folder of the machine's pages to that of the documentation; None where there is none.
+    """
+    if documentation is None:
+        return page.root + _METHOD
+    return f"{page.root}{documentation}{GUIDES[page.name.split('/')[0]]}"
+
+
+# What the search of a site finds: its own pages, as a script file that a page loads when somebody searches.
+#
+# Where the documentation is next to the site, the page loads its index as well; `docs/hook.py` adds this one to it.
+
+FILE = "data/search.js"
+
+
+def search_file(pages: Iterable[Page]) -> bytes:
+    """Return the pages as a script: `[[title, words, link], ...]`; links are from the folder of the machine's pages."""
+    entries = [[page.title, page.words, f"{page.name}.html"] for page in pages]
+    return f'prism.give("search", 0, {json_text(entries)});\n'.encode()
+
+
+# A site is written so that whoever looks at it, at any moment, sees pages that are whole and belong together.
+#
+# Everything is rendered and written next to the old site first; a report that is interrupted until then leaves the old
+# one as it was. What changed is then moved into place in one short go that no signal interrupts: data, named after
+# its content, before the pages that load them, the first page last; and only afterwards goes what no page needs.
+
+_LIST = "site.json"  # which files of the folder are the site's: everything else in it is somebody else's
+_FIRST_PAGE = "index.html"
+_STAGE = ".new-"
+_ABANDONED = 3600.0  # seconds: no report takes so long
+
+
+@dataclass(frozen=True)
+class Written:
+    """How many files the site has, and the names of those that were `changed` and `removed` by this writing."""
+
+    files: int
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def write_site(folder: Path, files: Iterable[tuple[str, bytes | None]]) -> Written:
+    """Make the site in `folder` consist of these files, by name; what is not the site's own there stays.
+
+    A file whose content is there already is not touched; one whose content is None is known to be. An OSError leaves
+    the old site whole.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _clear(folder)
+    stage = Path(tempfile.mkdtemp(dir=folder, prefix=_STAGE))
+    try:
+        names, changed = _staged(folder, stage, files)
+        removed = sorted(set(_own(folder)) - names)
+        if changed or removed:
+            _stage(stage / _LIST, json_text(sorted(names), indent=0).encode())
+            with _uninterrupted():
+                _move(folder, stage, [*changed, _LIST], removed)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return Written(len(names), tuple(changed), tuple(removed))
+
+
+def _clear(folder: Path) -> None:
+    """Remove temporary files left by an interrupted report."""
+    for stage in folder.glob(f"{_STAGE}*"):
+        if time.time() - stage.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _staged(folder: Path, stage: Path, files: Iterable[tuple[str, bytes | None]]) -> tuple[set[str], list[str]]:
+    """Return the names of all files, and of those that were written to `stage` because they are new."""
+    names, changed = set(), []
+    for name, content in files:
+        names.add(name)
+        if content is not None and not _is_there(folder / name, content):
+            _stage(stage / name, content)
+            changed.append(name)
+    return names, sorted(changed, key=_turn)
+
+
+def _is_there(path: Path, content: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(content) and path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _stage(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _turn(name: str) -> tuple[bool, bool, str]:
+    """Sort pages after what they load, the first page last."""
+    return name.endswith(".html"), name == _FIRST_PAGE, name
+
+
+def _move(folder: Path, stage: Path, changed: Iterable[str], removed: Sequence[str]) -> None:
+    for name in changed:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(stage / name, folder / name)
+    for name in removed:
+        (folder / name).unlink(missing_ok=True)
+    for parent in sorted({parent for name in removed for parent in _parents(name)}, key=len, reverse=True):
+        _remove_empty(folder / parent)
+
+
+def _parents(name: str) -> Iterator[str]:
+    return (parent.as_posix() for parent in Path(name).parents if parent != Path())
+
+
+def _remove_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _own(folder: Path) -> list[str]:
+    """Return the files that the last writing left; none where there is no list, or none that can be read."""
+    try:
+        listed = json.loads((folder / _LIST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    return [name for name in names if (folder / name).resolve().is_relative_to(folder.resolve())]
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold signals that ask for an end until the files have been moved, which takes milliseconds."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's: none reaches this one
+        return
+    waiting: list[int] = []
+    ends = (signal.SIGINT, signal.SIGTERM)
+    before = {one: signal.signal(one, lambda number, _: waiting.append(number)) for one in ends}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler or signal.SIG_DFL)
+        for one in waiting:
+            signal.raise_signal(one)
+
+
+# From records to a site: one set of pages for each machine, that of the newest run in the first folder.
 
 _ASSETS = (
     "site.css",
@@ -88,7 +261,7 @@ def _files(
     for listed, one, context in zip(lists, nights, found, strict=True):
         tell(f"pages of {one.machine}, {backend_name(one.record)}")
         others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not one]
-        for name, content in machine_files(context, listed, lists, others, documented=guides.has_documentation(folder)):
+        for name, content in machine_files(context, listed, lists, others, documented=has_documentation(folder)):
             yield listed.place + name, content
         tell(f"what any two records of {one.machine}, {backend_name(one.record)} are compared by")
         for name, content in side_files(folder / listed.place, listed.sides):
@@ -128,16 +301,16 @@ def machine_files(
     offered = [one.plain(up) for one in sorted(lists, key=lambda one: one is not own)]
     made = list(pages.all_pages(context, loads, others, offered))
     for page in made:
-        yield from _rendered(page, context, up, f"{up}{guides.FOLDER}/" if documented else None)
+        yield from _rendered(page, context, up, f"{up}{FOLDER}/" if documented else None)
         yield f"{page.name}.json", figures({"timed": timed_on(context.record.backend), **page.view})
-    yield search.FILE, search.search_file(made)
+    yield FILE, search_file(made)
 
 
 def _rendered(page: Page, context: SiteContext, up: str, documentation: str | None) -> Iterator[tuple[str, bytes]]:
     """Yield the page, and before it the script with what it does not show at first."""
     template, later = environment().get_template(f"site/{page.template or page.name}.html"), Later()
     text = later.shortened(template.render(
-        page=page, menu=MENU, documentation=documentation, guide=guides.guide_link(page, documentation),
+        page=page, menu=MENU, documentation=documentation, guide=guide_link(page, documentation),
         root=page.root, assets=f"{page.root}{up}assets/", context=context,
         record=context.record, reading=context.reading, view=page.view, later=later.put, **page.shown,
     ))  # fmt: skip

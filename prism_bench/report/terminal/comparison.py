@@ -1,29 +1,90 @@
-"""A comparison in the terminal and as plain values: the count, the changed and the doubtful cases, the control."""
+"""A comparison in the terminal and as plain values, with its noise floors and bisections."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from math import exp
+from typing import Any, TypedDict
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.compare.comparison import (
-    UNMEASURED,
-    ComparedCase,
-    RecordComparison,
-    comparison_findings,
-)
-from prism_bench.analysis.compare.control import ENOUGH, Control, shift_words
+from prism_bench.analysis.compare.comparison import UNMEASURED, ComparedCase, RecordComparison, comparison_findings
 from prism_bench.analysis.compare.estimate import Estimate
-from prism_bench.analysis.findings import metric_words, value_text
-from prism_bench.report.selection import ADDED, selected_json, selection_json
-from prism_bench.report.terminal.fitted_table import FittedTable
-from prism_bench.report.terminal.fitting import alike, middle_cut, names_text
-from prism_bench.report.terminal.selection import selection_view
+from prism_bench.analysis.compare.noise import ENOUGH, Control, Noise, shift_words
+from prism_bench.analysis.compare.selection import SelectedCase, Selection
+from prism_bench.analysis.run_analysis import metric_words, value_text
+from prism_bench.compilation.listing import CodeDifference
+from prism_bench.report.plain import (
+    ADDED,
+    EntryDifferenceJson,
+    backend_text,
+    code_difference_json,
+    selected_json,
+    selection_json,
+)
+from prism_bench.report.terminal.catalogue import code_difference_view
+from prism_bench.report.terminal.tables import FittedTable, alike, middle_cut, names_text
 from prism_bench.spec.metric import STAND_INS, timed_on
-from prism_bench.units import count_text, share_text
+from prism_bench.units import count_text, duration_text, share_text, time_text
+from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_at
+
+# Which cases a comparison measured, in the terminal: how many and why, and what changed of their machine code.
+
+_SHOWN = 5  # differences of machine code; --json has all
+
+
+def selection_view(selection: Selection) -> list[RenderableType]:
+    """Return a line of counts, a line of times, and the differences of machine code, each once."""
+    groups = _groups(selection)
+    parts = [part for cases in groups[:_SHOWN] for part in _difference(cases)]
+    if len(groups) > _SHOWN:
+        parts.append(Text(f"{len(groups) - _SHOWN} more differences of machine code: --json lists all", style="dim"))
+    return [*parts, *(Text(line, style="dim") for line in _summary(selection))]
+
+
+def _summary(selection: Selection) -> Iterator[str]:
+    reasons = Counter(reason for one in selection.cases for reason in one.reasons)
+    words = ", ".join(f"{reason} of {count}" for reason, count in reasons.items())
+    changed, control = len(selection.changed), len(selection.names("control"))
+    same = len(selection.names("same machine code"))
+    yield f"changed: {changed} of {count_text(len(selection.cases), 'case')}" + (f" ({words})" if words else "")
+    if selection.everything:
+        yield f"all cases are measured: {selection.everything}"
+    elif changed:
+        yield f"not measured: {same} of the same machine code; {control} were measured as the control"
+    else:
+        yield "nothing is measured; --all-cases measures all"
+    if selection.by == "source text":
+        yield "by the text of sources, their headers and options: the same text gives the same machine code"
+    if selection.by == "reference":
+        yield "by the references and inputs: the backend runs no kernel"
+    parts = (f"{part} {seconds:.1f} s" for part, seconds in selection.seconds.items())
+    yield f"took {duration_text(sum(selection.seconds.values()))}: {', '.join(parts)}"
+
+
+def _groups(selection: Selection) -> list[list[SelectedCase]]:
+    """Return the cases with a difference of machine code, those with the same one together."""
+    groups: dict[str, list[SelectedCase]] = {}
+    for one in selection.cases:
+        if one.differences or one.note:
+            groups.setdefault(f"{one.differences}{one.note}", []).append(one)
+    return list(groups.values())
+
+
+def _difference(cases: list[SelectedCase]) -> Iterator[RenderableType]:
+    one = cases[0]
+    more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+    yield Text(f"machine code of {one.case}{more}")
+    if one.differences:
+        yield code_difference_view(code_difference_json(one.differences), one.note)
+    else:
+        yield Text(f"  {one.note}", style="dim")
+
+
+# A comparison in the terminal and as plain values: the count, the changed and the doubtful cases, the control.
 
 # Of machine code and launches, as a record has them on both sides: null where it does not know.
 RESOURCES = ("language", "compiler", "registers", "spill_bytes", "shared_bytes", "launches", "plan")
@@ -242,3 +303,172 @@ def _estimate(found: Estimate) -> dict[str, Any]:
 
 def _finite(value: float) -> float | None:
     return value if value < float("inf") else None
+
+
+# Noise floors in the terminal and as plain values.
+
+
+def noise_view(noise: Noise) -> RenderableType:
+    """Return a row for each case and metric, the widest noise floor first, and how often the verdict was wrong."""
+    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    grid.add_column("case", overflow="fold")
+    grid.add_column("metric")
+    for name in ("time", "between processes", "within", "smallest change", "false verdicts"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for (case, metric), floor in sorted(noise.floors.items(), key=lambda item: -item[1].smallest_change):
+        grid.add_row(
+            Text(case), metric, time_text(floor.seconds), share_text(floor.between), share_text(floor.within),
+            share_text(floor.smallest_change), f"{floor.false_verdicts} of {floor.repaired}",
+        )  # fmt: skip
+    return Group(_noise_headline(noise), *([grid] if noise.floors else []))
+
+
+def _noise_headline(noise: Noise) -> Text:
+    if not noise.floors:
+        return Text("no case was timed validly in two processes a side", style="yellow")
+    words = f"{noise.device}, {backend_text(noise.backend)}: {len(noise.floors)} noise floors"
+    return Text(f"{words}; of verdicts on the build against itself, {share_text(noise.false_share)} called a change")
+
+
+def noise_json(noise: Noise) -> dict[str, Any]:
+    """Return the noise floors as plain JSON values, one entry per case and metric."""
+    floors = [{"case": case, "metric": metric, **asdict(floor)} for (case, metric), floor in noise.floors.items()]
+    plain = {key: value for key, value in vars(noise).items() if key != "floors"}
+    return {**plain, "timed": timed_on(noise.backend), "false_share": noise.false_share, "floors": floors}
+
+
+# A bisection in the terminal and as plain values.
+
+_BISECTION_SHORT = 10  # characters of a hash
+
+
+class NodeJson(TypedDict):
+    """A node: its commits, how probable a change before it is, and what was measured or why it cannot be."""
+
+    commits: list[str]
+    measured: str
+    subject: str
+    change: float
+    ratio: float | None
+    processes: int
+    culprit: bool
+    problem: str | None
+
+
+class CulpritJson(TypedDict):
+    """Commits that changed the time, with the difference of machine code to the measurable node before, by entry.
+
+    `code_note` is why instructions are not listed, or what else changed. One of the commits `or_before`, which cannot
+    be measured, may have changed the time instead.
+    """
+
+    commits: list[str]
+    or_before: list[str]
+    code_difference: list[EntryDifferenceJson]
+    code_note: str | None
+
+
+class BisectionJson(TypedDict):
+    """A search: whose times were measured, why it ended, the probability that nothing changed, and every node."""
+
+    case: str
+    timed: str
+    ended: str
+    none: float
+    measurements: int
+    culprits: list[list[str]]
+    changes: list[CulpritJson]
+    nodes: list[NodeJson]
+
+
+def bisection_json(found: Bisection, subjects: Mapping[str, str], backend: str) -> BisectionJson:
+    """Return the search on a backend as plain JSON values; `subjects` are the first lines of the commits' messages."""
+    return {
+        "case": found.case,
+        "timed": timed_on(backend),
+        "ended": found.ended,
+        "none": found.posterior.none,
+        "measurements": len(found.measured),
+        "culprits": [list(node.commits) for node in found.culprits],
+        "changes": [_culprit_json(found, node) for node in found.culprits],
+        "nodes": [_node(found, number, subjects) for number in range(len(found.nodes))],
+    }
+
+
+def _node(found: Bisection, number: int, subjects: Mapping[str, str]) -> NodeJson:
+    node, size = found.nodes[number], found.size(number)
+    return {
+        "commits": list(node.commits),
+        "measured": node.measured,
+        "subject": subjects.get(node.measured, ""),
+        "change": float(found.posterior.at[number]),
+        "ratio": None if size is None else exp(size),
+        "processes": sum(len(one.logs) for one in found.measured if one.node == number),
+        "culprit": node in found.culprits,
+        "problem": found.problem(number),
+    }
+
+
+def _culprit_json(found: Bisection, node: HistoryNode) -> CulpritJson:
+    entries, note = _bisection_difference(found, node)
+    return {
+        "commits": list(node.commits), "or_before": list(found.suspects_before(node)),
+        "code_difference": code_difference_json(entries), "code_note": note,
+    }  # fmt: skip
+
+
+def _bisection_difference(found: Bisection, node: HistoryNode) -> CodeDifference:
+    """Return the difference of machine code to the measurable node before."""
+    known = difference_at(found.measurable, node)
+    if known is None:
+        return (), "the machine code is not known here: its source, launches or inputs changed"
+    entries, note = known
+    return entries, note if entries or note else "its launches or its inputs changed, not its machine code"
+
+
+def bisection_view(found: Bisection, subjects: Mapping[str, str]) -> RenderableType:
+    """Return the answer, then the nodes that were measured, cannot be or are likely, in the order of the history."""
+    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for name in ("commit", "time", "processes", "change here"):
+        grid.add_column(name, justify="left" if name == "commit" else "right", no_wrap=True)
+    grid.add_column("subject", overflow="fold")
+    for number in range(len(found.nodes)):
+        row = _node(found, number, subjects)
+        if row["ratio"] is not None or row["change"] > 0.01 or row["problem"] or number == 0:
+            ratio = "1" if number == 0 else f"{row['ratio']:.3f}x" if row["ratio"] is not None else "-"
+            style = "bold red" if row["culprit"] else None
+            count, change = str(row["processes"] or "-"), "-" if row["problem"] else f"{row['change']:.0%}"
+            here = f"{found.case} at {row['measured']}: "
+            reason = f" (not measured: {row['problem'].removeprefix(here)})" if row["problem"] else ""
+            grid.add_row(Text(row["measured"][:_BISECTION_SHORT]), ratio, count, change, Text(row["subject"] + reason),
+                         style=style)  # fmt: skip
+    return Group(*_answer(found, subjects), grid)
+
+
+def _answer(found: Bisection, subjects: Mapping[str, str]) -> list[RenderableType]:
+    if len(found.nodes) < 2:
+        words = "all commits have the same machine code and launches, so none of them changed its time"
+        return [Text(f"{found.case}: {words}")]
+    if found.culprits:
+        return [line for node in found.culprits for line in _culprit(found, node, subjects)]
+    if found.ended == "decided":
+        return [Text(f"{found.case}: no commit changed its time ({found.posterior.none:.0%} sure)")]
+    return [Text(f"{found.case}: undecided, the {found.ended} ended the search; no change {found.posterior.none:.0%}")]
+
+
+def _culprit(found: Bisection, node: HistoryNode, subjects: Mapping[str, str]) -> list[RenderableType]:
+    number = found.nodes.index(node)
+    sure = min(1.0, float(found.posterior.at[number]))
+    first = node.commits[0]
+    several = f", or one of {len(node.commits) - 1} after it" if node.measured != first else ""
+    if before := len(found.suspects_before(node)):
+        several += f", or one of {before} before it that could not be measured"
+    head = f"{found.case}: changed by {first[:_BISECTION_SHORT]} {subjects.get(first, '')}{several} ({sure:.1%} sure)"
+    return [Text(head), *_code(found, node)]
+
+
+def _code(found: Bisection, node: HistoryNode) -> list[RenderableType]:
+    entries, note = _bisection_difference(found, node)
+    if entries:
+        return [code_difference_view(code_difference_json(entries), note)]
+    return [Text(f"  {note}", style="dim")]

@@ -1,22 +1,28 @@
-"""Profiles in the terminal: shares of peaks and the bottleneck of each case, and the launches of a capture."""
+"""Profiles in the terminal: bottlenecks, launch ledgers, and why a case takes its time."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.bounds.profile_table import rows
-from prism_bench.analysis.findings import Finding
-from prism_bench.profilers.chips import chips
-from prism_bench.profilers.launches import ProfiledLaunch
-from prism_bench.profilers.metrics import combined, why_missing
+from prism_bench.analysis.bounds.bottleneck import SourceLine
+from prism_bench.analysis.bounds.profiles import LaunchLedger, LedgerRow, rows
+from prism_bench.analysis.bounds.why import COUNTERS, CodeAgainst, CountedNear, Fix, Why, WhyCounter
+from prism_bench.analysis.run_analysis import Finding
+from prism_bench.profilers.metrics import ProfiledLaunch, chips, combined, why_missing
 from prism_bench.record.run_record import RunRecord
-from prism_bench.report.terminal.fitted_table import FittedColumn, FittedTable, fitted
+from prism_bench.report.headline import times_text
+from prism_bench.report.plain import changes_of, code_difference_json
+from prism_bench.report.terminal.tables import FittedColumn, FittedTable, fitted
 from prism_bench.units import bytes_text, count_text, share_text, time_text
+from prism_bench.workflows.tracing import LaunchCost
+
+# Profiles in the terminal: shares of peaks and the bottleneck of each case, and the launches of a capture.
 
 MOST_LAUNCHES = 20  # that a capture shows one by one
 _SHARES = ("dram_share", "l2_share", "fp32_share", "tensor_share", "sfu_share", "issue_share", "occupancy")
@@ -191,3 +197,174 @@ def _seconds(one: ProfiledLaunch) -> float | None:
 
 def _known(number: int | None) -> str:
     return "unknown" if number is None else str(number)
+
+
+# The launch ledger as a table and as JSON.
+
+CAUSES = ("sync", "host", "launch", "queued")
+
+
+def ledger_json(account: LaunchLedger, costs: Mapping[str, LaunchCost]) -> dict[str, Any]:
+    """Return what `prism-bench ledger --json` prints."""
+    return {**asdict(account), "costs": {name: asdict(cost) for name, cost in costs.items()}}
+
+
+def ledger_view(account: LaunchLedger, costs: Mapping[str, LaunchCost], *, whole: bool) -> RenderableType:
+    """Return a row for each range, the total first with `whole`, then what launching costs the host, and notes."""
+    title = Text(f"launch ledger of {account.source}, by {account.tool} {account.version}")
+    table = Table()
+    table.add_column("range", overflow="fold")
+    graphs = ("graphs",) if account.total.graphs else ()
+    for name in ("kernels", *graphs, "launch calls", "busy", "span", "idle", "gaps", *CAUSES, "copies"):
+        table.add_column(name, justify="right")
+    for row in [*([account.total] if whole else []), *account.ranges]:
+        kernels, *cells = _ledger_cells(row)
+        table.add_row(Text(row.name or "all"), kernels, *(str(row.graphs) for _ in graphs), *cells)
+    lines = [
+        f"{name}: the host takes {time_text(cost.plain)} to launch it, {time_text(cost.watched)} while watched"
+        for name, cost in costs.items()
+    ]
+    return Group(title, table, *map(Text, [*lines, *(f"note: {note}" for note in account.notes)]))
+
+
+def _ledger_cells(row: LedgerRow) -> tuple[str, ...]:
+    causes = (time_text(row.gaps[word].seconds) if word in row.gaps else "-" for word in CAUSES)
+    times = (share_text(row.busy_share), time_text(row.span), time_text(row.idle))
+    copies = f"{row.copies} ({bytes_text(row.copied_bytes)})"
+    return (str(row.kernels), str(row.launch_calls), *times, str(row.gap_count), *causes, copies)
+
+
+# Why a case takes its time, in a terminal: at most fifteen lines of what the kernel's page shows.
+
+MOST = 15  # lines
+_VERDICT, _FIXES, _LINES, _NOTES = 4, 3, 3, 2  # lines of each part at most; of notes, how many
+
+
+def why_view(found: Why) -> RenderableType:
+    """Return the account in at most `MOST` lines of the terminal.
+
+    Lines are cut at its edge, but for the verdict and for the names and commands of notes, which are folded.
+    """
+    return _Account(found)
+
+
+@dataclass
+class _Part:
+    """Lines of one subject; where the terminal has too few for all, no more than the last ones go, down to `least`."""
+
+    lines: list[Text]
+    least: int
+
+    @property
+    def spare(self) -> int:
+        return len(self.lines) - self.least
+
+
+class _Account:
+    def __init__(self, found: Why) -> None:
+        self._found = found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        parts = list(_parts(self._found, console, options.max_width))
+        texts = [Text(f"note      {note}", style="dim") for note in self._found.notes[:_NOTES]]
+        notes = [_folded(text, console, options.max_width) for text in texts]
+        while len(notes) > 1 and sum(one.least for one in parts) + sum(map(len, notes)) > MOST:
+            notes.pop()  # a note with a command is shown in whole, or not at all
+        _shorten(parts, MOST - sum(map(len, notes)))
+        yield from [line for lines in (*(one.lines for one in parts), *notes) for line in lines][:MOST]
+
+
+def _shorten(parts: Sequence[_Part], most: int) -> None:
+    """Remove the last lines of the parts that can spare most, until there are no more than `most`."""
+    while sum(len(one.lines) for one in parts) > most and any(one.spare for one in parts):
+        max(reversed(parts), key=lambda one: one.spare).lines.pop()
+
+
+def _parts(found: Why, console: Console, width: int) -> Iterator[_Part]:
+    """Yield the parts from the first line to the last, without notes."""
+    verdict = Text(found.verdict, style="bold yellow" if found.bottleneck else "bold")
+    folded = _folded(verdict, console, width)[:_VERDICT]
+    yield _Part([*_cut([Text(found.case, style="bold")]), *folded], 1 + len(folded))
+    counters = [*_counters(found.counters), *_counted_in(found)]
+    sources = found.lines or (found.near.lines if found.near else ())
+    for lines, least in ((counters, COUNTERS), (_near(found.near), 1 + COUNTERS), (_roof(found), 1), (_fixes(found), 1),
+                         (_lines(sources), 1), (_code(found.code), 1)):  # fmt: skip
+        cut = _cut(lines)
+        yield _Part(cut, min(least, len(cut)))
+
+
+def _folded(text: Text, console: Console, width: int) -> list[Text]:
+    return list(text.wrap(console, width, overflow="fold"))
+
+
+def _cut(lines: Iterable[Text]) -> list[Text]:
+    """Return the lines so that each is cut at the edge of the terminal."""
+    cut = list(lines)
+    for line in cut:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return cut
+
+
+def _counters(counters: Iterable[WhyCounter]) -> Iterator[Text]:
+    for one in counters:
+        yield Text(f"  {one.text:>8}  {one.meaning}")
+
+
+def _counted_in(found: Why) -> Iterator[Text]:
+    if found.counted_in:
+        yield Text(f"          counted in {found.counted_in}", style="dim")
+
+
+def _near(near: CountedNear | None) -> Iterator[Text]:
+    """Yield what was counted at another workload."""
+    if near is None:
+        return
+    yield Text(f"at {near.label:<7}{near.verdict}")
+    yield from _counters(near.counters)
+
+
+def _roof(found: Why) -> Iterator[Text]:
+    if found.roof:
+        roof = found.roof
+        least = f"{time_text(roof.seconds)} cold; the {roof.limit} limit allows {time_text(roof.least)}"
+        yield Text(f"roof      {least}: {share_text(roof.share)} of it reached")
+    elif found.seconds:
+        yield Text(f"time      {time_text(found.seconds)} cold")
+
+
+def _fixes(found: Why) -> Iterator[Text]:
+    for number, fix in enumerate(found.fixes[:_FIXES]):
+        yield Text(f"{'' if number else 'fix':<10}{fix.words}{_gain(found, fix)}")
+
+
+def _gain(found: Why, fix: Fix) -> str:
+    """Return the time that a fix would bring at best, and how many times as fast that is."""
+    if fix.seconds is None:
+        return ""
+    faster = f", {times_text(found.roof.seconds / fix.seconds)} as fast" if found.roof else ""
+    return f": {time_text(fix.seconds)}{faster}"
+
+
+def _lines(lines: Sequence[SourceLine]) -> Iterator[Text]:
+    for number, one in enumerate(lines[:_LINES]):
+        stall = f" ({one.stall})" if one.stall else ""
+        text = f"  {one.text.strip()}" if one.text else ""
+        yield Text(f"{'' if number else 'source':<10}{one.file}:{one.line} {share_text(one.share)}{stall}{text}")
+
+
+def _code(code: CodeAgainst | None) -> Iterator[Text]:
+    """Yield how the machine code differs from the earlier run's."""
+    if code is None:
+        return
+    if code.state == "unknown":
+        yield Text(f"code      {code.note}")
+        return
+    facts = [f"{name.replace('_', ' ')} {was} to {now}" for name, (was, now) in code.facts.items()]
+    facts += ["launched otherwise"] if code.relaunched else []
+    yield Text(f"code      {code.state} since {code.before}")
+    if facts:
+        yield Text(f"          {', '.join(facts)}")
+    for one in code_difference_json(code.entries)[:1]:
+        yield Text(f"          {one['entry']}: {', '.join(changes_of(one)) or 'other operands or another order'}")
+    if code.note:
+        yield Text(f"          {code.note}", style="dim")

@@ -1,31 +1,231 @@
-"""A record in the terminal: the headline, the table of cases with footnotes, the findings."""
+"""A record in the terminal: the headline, the table of cases with footnotes, and peers."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.conditions import conditions, words
-from prism_bench.analysis.findings import Finding
-from prism_bench.analysis.reading import Reading, read
-from prism_bench.analysis.rivals import UNSTABLE_MARK
-from prism_bench.analysis.summary import implementation
-from prism_bench.analysis.time_spent import time_spent, window_seconds
+from prism_bench.analysis.peers import UNSTABLE_MARK, HeadlineRow, PeerRow, peer_rows, range_text, unstable_stand_in
+from prism_bench.analysis.run_analysis import Finding, Reading, metric_words, read, value_text
+from prism_bench.analysis.summary import SummaryRow, conditions, implementation, time_spent, window_seconds, words
 from prism_bench.catalogue import Catalogue
-from prism_bench.measure.limits import is_bandwidth
-from prism_bench.record.run_record import IMPORTED, RunRecord
-from prism_bench.report.cells import Cell, Column
-from prism_bench.report.headline import headline, tiles
-from prism_bench.report.machine import devices_text, machine_name
-from prism_bench.report.peers import UNSTABLE_MEANING, UNSTABLE_TIME
-from prism_bench.report.terminal.case_table import CaseRow, CaseTable, Line, lines, table_of
-from prism_bench.report.terminal.fitted_table import FittedTable
-from prism_bench.report.terminal.fitting import Alike, alike, few_lines, middle_cut, names_text
-from prism_bench.report.terminal.peers import headline_view, peer_tables
-from prism_bench.run.record_builder import NOT_TIMED
+from prism_bench.measure.plausibility import is_bandwidth
+from prism_bench.record.run_record import IMPORTED, CaseResult, RunRecord
+from prism_bench.report.headline import (
+    COLUMNS,
+    UNSTABLE_MEANING,
+    UNSTABLE_TIME,
+    Cell,
+    Column,
+    case_text,
+    headline,
+    headline_text,
+    how_text,
+    labels_text,
+    mean_text,
+    tiles,
+    times_text,
+)
+from prism_bench.report.plain import devices_text, machine_name
+from prism_bench.report.terminal.tables import Alike, FittedTable, alike, few_lines, middle_cut, names_text
+from prism_bench.run.settings import NOT_TIMED
+from prism_bench.spec.metric import MEASURED, StandIn
 from prism_bench.units import count_text, duration_text, rate_text, time_text
+
+# Rows, kept columns and footnotes of the table of cases.
+
+VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst first: it is the case's
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """One case: its cells by column, its verdict on the budgets, and the numbers of its footnotes by column."""
+
+    case: CaseResult
+    workload: str
+    cells: dict[str, Cell]
+    budget: Cell
+    notes: dict[str, int]
+
+    @property
+    def state(self) -> str:
+        """The status; of a case that is ok `invalid` where a measurement of its kernel cannot be trusted.
+
+        `unstable` where processes differ in a time that is no kernel's.
+        """
+        if self.case.status != "ok":
+            return self.case.status
+        if any(one.distrusted for one in self.case.measurements):
+            return "invalid"
+        return "unstable" if self.cells["wall_time"].mark else "ok"
+
+
+@dataclass(frozen=True)
+class CaseTable:
+    """The table: `columns` that hold anything, `rows`, the `notes` that cells point at, `absent` metrics."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[CaseRow, ...]
+    notes: tuple[str, ...]
+    absent: tuple[str, ...]
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether any case has a budget."""
+        return any(row.budget.sort is not None for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row before its footnotes have their numbers; `stand_in` is what its record timed in place of kernels."""
+
+    case: CaseResult
+    workload: str
+    cells: dict[str, Cell]
+    budget: Cell
+    stand_in: StandIn | None = None
+
+
+def case_table(reading: Reading) -> CaseTable:
+    """Return the table of the record's cases; a column that is empty throughout is left out and named in `absent`."""
+    return table_of(lines(reading))
+
+
+def lines(reading: Reading) -> list[Line]:
+    """Return one line for each case of the record."""
+    budgets = _budget_cells(reading)
+    return [
+        Line(case, row["workload"], _cells(row, case, reading.record.stand_in),
+             budgets.get(case.name, Cell()), reading.record.stand_in)
+        for row, case in zip(reading.rows, reading.cases, strict=True)
+    ]  # fmt: skip
+
+
+def _cells(row: SummaryRow, case: CaseResult, stand_in: StandIn | None) -> dict[str, Cell]:
+    """Return the cells of a case by column; a time that is no kernel's has a mark where processes differ."""
+    cells = {column.key: column.make(row, case) for column in COLUMNS}
+    ends = unstable_stand_in(case) if stand_in else None
+    if ends:
+        cells["wall_time"] = replace(cells["wall_time"], small=range_text(*ends), tone="warn", mark=UNSTABLE_MARK)
+    return cells
+
+
+def table_of(lines: Sequence[Line]) -> CaseTable:
+    """Return the table of these lines, whichever records they come from; its footnotes are numbered as they come."""
+    notes: dict[str, int] = {}
+    rows = []
+    for line in lines:
+        marks = {key: notes.setdefault(cell.reason, len(notes) + 1) for key, cell in line.cells.items() if cell.reason}
+        rows.append(CaseRow(line.case, line.workload, line.cells, line.budget, marks))
+    stand_in = next((line.stand_in for line in lines if line.stand_in), None)
+    kept = tuple(_named(column, stand_in) for column in COLUMNS if any(_filled(row.cells[column.key]) for row in rows))
+    absent = tuple(metric_words(metric) for metric in MEASURED if not _measured(lines, metric))
+    return CaseTable(kept, tuple(rows), tuple(notes), absent)
+
+
+def _named(column: Column, stand_in: StandIn | None) -> Column:
+    """Return the column of wall times under the name of what was timed; any other one as it is."""
+    if column.key != "wall_time" or stand_in is None:
+        return column
+    title = stand_in.name[0].upper() + stand_in.name[1:]
+    return replace(column, title=title, meaning=f"one call of the {stand_in.name} on the CPU; no kernel was timed")
+
+
+def _filled(cell: Cell) -> bool:
+    return cell.sort is not None or bool(cell.reason)
+
+
+def _measured(lines: Sequence[Line], metric: str) -> bool:
+    return any(one.metric == metric and one.samples for line in lines for one in line.case.measurements)
+
+
+def _budget_cells(reading: Reading) -> dict[str, Cell]:
+    """Return a cell for each case that has budgets."""
+    verdicts, words = defaultdict(list), defaultdict(list)
+    for one in reading.budgets:
+        verdicts[one.case].append(one.verdict)
+        words[one.case].append(
+            f"{metric_words(one.budget.metric)} {value_text(one.budget.metric, one.value)}: {one.verdict}"
+        )
+    return {case: _budget_cell(verdicts[case], words[case]) for case in verdicts}
+
+
+def _budget_cell(verdicts: Sequence[str], words: Sequence[str]) -> Cell:
+    worst = next(verdict for verdict in VERDICTS if verdict in verdicts)
+    tone = {"missed": "bad", "undecided": "warn", "expired": "warn", "unmeasured": "muted", "met": "good"}[worst]
+    count = f"{verdicts.count(worst)} of {len(verdicts)}" if len(verdicts) > 1 else ""
+    return Cell(worst, worst, count, tone=tone, reason="; ".join(words))
+
+
+# Peers in the terminal: the headline by class of peer, and every peer of a case.
+
+
+def headline_view(rows: Sequence[HeadlineRow], *, whole: bool = True) -> list[RenderableType]:
+    """Return the headline: a table by label and class, what its figures mean, and the large ratios by name.
+
+    Without `whole`, the table is that of the first labels alone.
+    """
+    text = headline_text(rows)
+    if not whole and text.rows:
+        first = labels_text(text.rows[0])
+        return [_table([row for row in text.rows if labels_text(row) == first])]
+    if not text.rows:
+        return []
+    large = [f"{text.large_title}: {'; '.join(text.large)}."] if text.large else []
+    return [_table(text.rows), *(Text(words, style="dim") for words in (" ".join(text.notes), *large))]
+
+
+def _table(rows: Sequence[HeadlineRow]) -> FittedTable:
+    """Return the headline's table; in a narrow terminal, names of kernels lose their middle."""
+    longest = max(len(row["worst"]["implementation"]) for row in rows)
+    return FittedTable(lambda _, names: _peers_grid(rows, names), {}, longest)
+
+
+def _peers_grid(rows: Sequence[HeadlineRow], names: int) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for title in ("labels", "against peers"):
+        grid.add_column(title, no_wrap=True)
+    for title in ("cases", "mean", "below 1"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("worst", overflow="fold")
+    before = None
+    for row in rows:
+        labels = labels_text(row)
+        raced = row["worst"].copy()
+        raced["implementation"] = middle_cut(raced["implementation"], names)
+        worst = Text.assemble(f"{times_text(raced['ratio'])} ", (case_text(raced), "dim"))
+        grid.add_row("" if labels == before else labels, row["peers"], str(row["cases"]), mean_text(row),
+                     str(row["below"]), worst)  # fmt: skip
+        before = labels
+    return grid
+
+
+def peer_tables(cases: Sequence[CaseResult]) -> list[RenderableType]:
+    """Return for each case with peers a table of them: class, time, ratio, how it was called or why it has no time."""
+    found = [(case, peer_rows(case)) for case in cases if not case.ceiling]
+    return [
+        Group(Text(f"\npeers of {implementation(case)} {case.label}"), _peers(rows)) for case, rows in found if rows
+    ]
+
+
+def _peers(rows: Sequence[PeerRow]) -> RenderableType:
+    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for title in ("peer", "class"):
+        grid.add_column(title, no_wrap=True)
+    for title in ("time", "ratio"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("how", overflow="fold")
+    for row in rows:
+        ratio = "-" if row["ratio"] is None else times_text(row["ratio"])
+        grid.add_row(Text(row["peer"]), row["kind"], time_text(row["seconds"]), ratio, Text(how_text(row), style="dim"))
+    return Padding(grid, (0, 0, 0, 2))
+
+
+# A record in the terminal: the headline, the table of cases with footnotes, the findings.
 
 _STYLES = {"good": "green", "bad": "bold red", "warn": "yellow", "muted": "dim"}
 _GRAVITY_STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow"}

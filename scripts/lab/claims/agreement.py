@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from lab.claims.own_files import answer_files, answer_in, claim_files
-from prism_bench.extensions.claims.answers import meet
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import Claim, read_bytes
-from prism_bench.extensions.claims.replay_document import Replay
+from prism_bench.extensions.claims.replaying import Replay, meet
 from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
 

@@ -17,7 +17,7 @@ from lab.claims.own_replays import OwnReplays
 from lab.claims.own_run import OwnRun
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
-from prism_bench.extensions.claims.measuring import PROCESSES
+from prism_bench.extensions.claims.making import PROCESSES
 from prism_bench.record import store
 
 

@@ -14,8 +14,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import PEER, Claim, read_bytes
-from prism_bench.extensions.claims.replay_checks import SideChecks
-from prism_bench.extensions.claims.replay_document import Replay
+from prism_bench.extensions.claims.replaying import Replay, SideChecks
 from prism_bench.spec.case import Case
 from prism_bench.spec.workload import LABELS
 

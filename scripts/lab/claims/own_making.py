@@ -10,8 +10,7 @@ from lab.claims.together import JointRecords, measured_together, with_ceilings_o
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.claims.document import Claim, encoded
-from prism_bench.extensions.claims.making import SideSource, claim_of
-from prism_bench.extensions.claims.sources import ClaimRequest, of_result
+from prism_bench.extensions.claims.making import ClaimRequest, SideSource, claim_of, of_result
 from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord
 

@@ -8,8 +8,7 @@ from lab.claims.own_files import answer_file, answer_in, claim_files, sides_here
 from lab.claims.own_run import OwnRun
 from lab.claims.together import Contestants, measured_together, with_ceilings_of
 from prism_bench.extensions.claims.checks import checked
-from prism_bench.extensions.claims.derived import ClaimContest
-from prism_bench.extensions.claims.document import PEER, Claim, canonical, read_bytes
+from prism_bench.extensions.claims.document import PEER, Claim, ClaimContest, canonical, read_bytes
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest, drawn_seeds
 from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord

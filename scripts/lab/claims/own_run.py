@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.extensions.claims.measuring import PROCESSES, ClaimEffort
+from prism_bench.extensions.claims.making import PROCESSES, ClaimEffort
 from prism_bench.record.identity import machine
 
 

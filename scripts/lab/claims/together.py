@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prism_bench.catalogue import Catalogue
-from prism_bench.extensions.claims.derived import ClaimContest
-from prism_bench.extensions.claims.document import PEER
-from prism_bench.extensions.claims.measuring import ClaimEffort, measured_builds, with_ceilings
+from prism_bench.extensions.claims.document import PEER, ClaimContest
+from prism_bench.extensions.claims.making import ClaimEffort, measured_builds, with_ceilings
 from prism_bench.record.run_record import RunRecord
 from prism_bench.run import run
-from prism_bench.run.interleave import Build
+from prism_bench.run.builds import Build
 from prism_bench.spec.case import Case
 
 

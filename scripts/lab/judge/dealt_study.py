@@ -14,9 +14,9 @@ from typing import TypeVar
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.judge.batch import open_gpus
 from prism_bench.io.files import temporary_folder
-from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
-from prism_bench.monitor.devices import VISIBLE
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.io.workers import WorkerEnvironment, WorkerProcess
+from prism_bench.monitor.nvml import VISIBLE
+from prism_bench.workflows.compile_table import write_csv
 
 ENDING_SECONDS = 15.0  # for a process to end what it started, after SIGTERM
 NOT_ALL = 3  # the exit code where some items have no answer
@@ -54,14 +54,14 @@ class DealtStudy:
         A signal or an error costs nothing that was judged.
         """
         if before:
-            write_table(before, self.output)
+            write_csv(before, self.output)
         self.forget()
         try:
             self.run(items, gpus, jobs)
         finally:
             rows = read()
             if rows:
-                write_table(rows, self.output)
+                write_csv(rows, self.output)
             self.forget()
         return rows
 

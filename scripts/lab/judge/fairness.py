@@ -15,21 +15,18 @@ from lab.judge.dealt_study import NOT_ALL, DealtStudy, add_part_options, at_leas
 from lab.judge.study_summary import write_summary
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue, of_project
-from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, UsageError, unknown
-from prism_bench.extensions.judge.hidden import hidden_cases
-from prism_bench.extensions.judge.judged_form import JudgedForm, judged_form, read_forms
+from prism_bench.extensions.judge.judging import JudgedForm, judged_form, read_forms
 from prism_bench.extensions.judge.on_gpu import OnGpu
-from prism_bench.extensions.judge.spec_card import spec_card, write_submission
-from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.task import JudgeTask, variant_task
+from prism_bench.extensions.judge.submission import read_submission, spec_card, write_submission
+from prism_bench.extensions.judge.task import JudgeTask, hidden_cases, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.io.files import temporary_folder
-from prism_bench.io.interrupts import guarded
+from prism_bench.io.files import guarded, temporary_folder
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 SECRET = 20261123  # sizes that are drawn are known beforehand here, since a card has a launch for each workload
 LABELS = ("S0", "S1")  # that a GPU launches, which an emulator need not
@@ -102,7 +99,7 @@ def _reported(chosen: argparse.Namespace, rows: list[JudgedForm], lacking: int, 
     """Write table and summary where an output is chosen, print the rate, and return the exit code."""
     counts = Counter(row.outcome for row in rows)
     if chosen.output and rows:
-        write_table(rows, chosen.output)
+        write_csv(rows, chosen.output)
     if not chosen.part:
         _print_summary(rows, counts, lacking)
         if chosen.output and rows:
@@ -219,7 +216,7 @@ def _judged_all(
         print(f"{row.form}: {row.outcome}{took}{row.words and f': {row.words}'}", flush=True)
         rows[row.form] = row
         if chosen.output:
-            write_table(rows.values(), chosen.output)
+            write_csv(rows.values(), chosen.output)
     return list(rows.values())
 
 

@@ -16,17 +16,15 @@ from lab.judge.sized_trial import SizedJudge
 from lab.judge.study_summary import write_summary
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import of_project
-from prism_bench.catalogue.listing import timed_cases
+from prism_bench.catalogue.catalogue import timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, unknown
-from prism_bench.extensions.judge.hidden import drawn_secret
-from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
-from prism_bench.extensions.judge.verdict import JudgeVerdict
+from prism_bench.extensions.judge.task import drawn_secret
+from prism_bench.extensions.judge.verdict import JudgeVerdict, seconds_of_steps, steps_text
 from prism_bench.io.documents import json_text
-from prism_bench.io.files import temporary_folder
-from prism_bench.io.interrupts import guarded
-from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
+from prism_bench.io.files import guarded, temporary_folder
+from prism_bench.io.workers import WorkerEnvironment, WorkerProcess
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 KERNELS = ("softmax", "vector_add", "layer_norm")
 LABELS = ("S0", "S1")
@@ -159,7 +157,7 @@ def _measured(study: OverheadStudy, kernels: Sequence[str], output: Path | None)
         print(f"{kernel}: {row.judged:.1f} s, a run {row.run:.1f} s: {row.ratio:.2f} times{why}", flush=True)
         rows.append(row)
         if output:
-            write_table(rows, output)
+            write_csv(rows, output)
     slow = sum(row.ratio > MOST or bool(row.words) for row in rows)
     print(f"{len(rows) - slow} of {count_text(len(rows), 'verdict')} within {MOST:g} times a plain run")
     if output:

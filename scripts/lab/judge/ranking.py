@@ -17,13 +17,12 @@ from lab.judge.study_summary import write_summary
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import of_project
 from prism_bench.errors import PrismBenchError, UsageError, unknown
-from prism_bench.extensions.judge.hidden import drawn_secret
-from prism_bench.extensions.judge.referee.turns import WAITING
-from prism_bench.extensions.judge.step_seconds import seconds_of_steps, steps_text
-from prism_bench.extensions.judge.verdict import JudgeVerdict
-from prism_bench.io.interrupts import guarded
+from prism_bench.extensions.judge.referee.referee import WAITING
+from prism_bench.extensions.judge.task import drawn_secret
+from prism_bench.extensions.judge.verdict import JudgeVerdict, seconds_of_steps, steps_text
+from prism_bench.io.files import guarded
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 SLOW, FAST = "naive", "good"
 
@@ -136,7 +135,7 @@ def _ranked_all(chosen: argparse.Namespace, tasks: Sequence[Path]) -> list[Ranke
         print(f"{row.task}: {SLOW} {row.slow:.3g}, {FAST} {row.fast:.3g}{row.words and f': {row.words}'}", flush=True)
         rows.append(row)
         if chosen.output:
-            write_table(rows, chosen.output)
+            write_csv(rows, chosen.output)
     return rows
 
 

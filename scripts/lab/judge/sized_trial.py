@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask

@@ -7,11 +7,10 @@ from pathlib import Path
 import msgspec
 
 from prism_bench.errors import BackendUnavailable, ProfilerError
-from prism_bench.extensions.judge.referee.watch import TOOL
+from prism_bench.extensions.judge.referee.sanitizer import TOOL
 from prism_bench.io.documents import json_text
 from prism_bench.io.files import write_atomically
-from prism_bench.monitor.devices import devices, visible
-from prism_bench.monitor.nvml import DeviceLost, opened
+from prism_bench.monitor.nvml import DeviceLost, devices, opened, visible
 from prism_bench.profilers.tools import find
 from prism_bench.record.identity import commit_of, software, timestamp
 

@@ -21,7 +21,7 @@ from lab.own_repository.trial import TrialCommand, TrialRepository, machine_of
 from prism_bench import __version__
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.units import count_text
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 
 COLUMNS = (
     "slowdown", "history", "commits", "codes", "added_iterations", "planted", "answer", "found", "ended", "probability",
@@ -167,7 +167,7 @@ def main(words: Sequence[str] | None = None) -> int:
         for found in searches(rows, wanted, effort, chosen.seconds):
             print(*found.values(), sep=",", flush=True)
             rows.append(found)
-            write_table(rows, output, COLUMNS)
+            write_csv(rows, output, COLUMNS)
     except PrismBenchError as error:
         print(f"measure_bisect: {error}", file=sys.stderr)
         return 2

@@ -7,8 +7,16 @@ Neither window nor batch is free: another window is another result, and a larger
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prism_bench.workflows.tuning.crossover import CrossoverCost, Rule, costs
-from prism_bench.workflows.tuning.measured import TARGETS, Batch, Measured, Window, largest_within
+from prism_bench.workflows.tuning.crossover import (
+    TARGETS,
+    Batch,
+    CrossoverCost,
+    Measured,
+    Rule,
+    Window,
+    costs,
+    largest_within,
+)
 
 
 def by_volume(m: int, k: int, n: int) -> str:

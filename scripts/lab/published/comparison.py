@@ -8,15 +8,14 @@ from typing import TypedDict
 from lab.published.choices import BatchChoice, batch_choices, costs_of, window_choices
 from lab.published.figures import FigureVerdict, figures_of
 from lab.published.rules import RuleVerdict, rules_for, verdicts
-from prism_bench.analysis.bounds.profile_table import newest_counted
-from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.bounds.profiles import newest_counted
+from prism_bench.analysis.run_analysis import Reading
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.fusion.benefit import ComparedRow, Sources, chains_of, compared, ledgers
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
 from prism_bench.spec.workload import LABELS
-from prism_bench.workflows.tuning.crossover import CrossoverCost
-from prism_bench.workflows.tuning.measured import Measured, Window, path_for, read_measured
+from prism_bench.workflows.tuning.crossover import CrossoverCost, Measured, Window, path_for, read_measured
 
 
 @dataclass(frozen=True)

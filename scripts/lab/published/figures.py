@@ -8,9 +8,8 @@ from importlib.resources import files
 from typing import NotRequired, TypedDict, cast
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.run_analysis import Reading, within_errors
 from prism_bench.analysis.summary import SummaryRow, number
-from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.record.run_record import CaseResult
 from prism_bench.spec.metric import Budget, BudgetWord
 

@@ -9,11 +9,8 @@ from functools import cache
 from statistics import fmean, stdev
 
 from lab.published.figures import quoted
-from prism_bench.analysis.findings import Finding, metric_words
-from prism_bench.analysis.gate.baselines import FACTOR
-from prism_bench.analysis.gate.promises import Promises
-from prism_bench.analysis.gate.toml_table import TomlTable
-from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.gate.budgets import FACTOR, Promises, TomlTable
+from prism_bench.analysis.run_analysis import Finding, Reading, metric_words
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import MEASURED

@@ -6,9 +6,7 @@ from math import log
 import numpy
 import pytest
 
-from prism_bench.analysis.boards.agreement import BoardAgreement, agreement
-from prism_bench.analysis.boards.factors import BoardModel
-from prism_bench.analysis.boards.observed import Observations, observed, several_boards
+from prism_bench.analysis.boards import BoardAgreement, BoardModel, Observations, agreement, observed, several_boards
 from tests.analysis.trend.histories import history, row
 
 SESSION, CASE, NOISE = 0.003, 0.004, 0.004  # standard deviations of logs

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.bounds.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates
-from prism_bench.analysis.bounds.profile_table import csv_text, newest_counted, newest_rows, profile_findings, rows
+from prism_bench.analysis.bounds.bottleneck import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates
+from prism_bench.analysis.bounds.profiles import csv_text, newest_counted, newest_rows, profile_findings, rows
 from prism_bench.analysis.summary import summary
 from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
 

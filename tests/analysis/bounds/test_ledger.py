@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.analysis.bounds.ledger import ledger
+from prism_bench.analysis.bounds.profiles import ledger
 from prism_bench.profilers.timeline import COPY, KERNEL, timeline_of
 
 NAMES = ("kernel", "cuLaunchKernel", "cuStreamSynchronize", "cudaLaunchKernel_v7000", "chain", "other")
@@ -85,6 +85,6 @@ def test_two_devices_have_accounts_of_their_own():
 def test_blocks_do_not_lose_the_running_maximum(monkeypatch):
     work = [(0, 1000, 1), *((10 * i, 10 * i + 5, i) for i in range(1, 60)), (1200, 1300, 99)]
     whole = ledger(timeline(work)).total
-    monkeypatch.setattr("prism_bench.analysis.bounds.ledger._BLOCK", 7)
+    monkeypatch.setattr("prism_bench.analysis.bounds.profiles._BLOCK", 7)
     assert whole == ledger(timeline(work)).total
     assert 1 == whole.gap_count

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.analysis.bounds.roofline import (
+from prism_bench.analysis.bounds.bottleneck import (
     ARITHMETIC,
     PRODUCTS,
     attainable,
@@ -14,7 +14,7 @@ from prism_bench.analysis.bounds.roofline import (
     unmeasured_peaks,
 )
 from prism_bench.catalogue import of_project
-from prism_bench.measure.limits import Limits
+from prism_bench.measure.plausibility import Limits
 from tests.report.synthetic import case_result
 
 LIMITS = Limits(floors={"cold_time": 4e-6}, ceilings={"bandwidth": 4e12, "fp32": 60e12, "tensor": 700e12})

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.bounds.code_against import code_against
-from prism_bench.analysis.bounds.profile_table import Counted
-from prism_bench.analysis.bounds.why import Fix, why, why_in
+from prism_bench.analysis.bounds.profiles import Counted
+from prism_bench.analysis.bounds.why import Fix, code_against, why, why_in
 from prism_bench.io.documents import json_line
-from prism_bench.measure.limits import Limits
+from prism_bench.measure.plausibility import Limits
 from prism_bench.record.run_record import RunRecord
-from prism_bench.report.why import why_json
+from prism_bench.report.plain import why_json
 from tests.report.synthetic import case_result
 
 LIMITS = Limits(floors={"cold_time": 4e-6, "hot_time": 1e-6}, ceilings={"bandwidth": 4e12, "fp32": 60e12})

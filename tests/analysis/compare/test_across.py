@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.boards.factors import BoardFactor, BoardModel
+from prism_bench.analysis.boards import BoardFactor, BoardModel
 from prism_bench.analysis.compare.comparison import compare, comparison_findings
 from prism_bench.record.measurement import Measurement
 from tests.analysis.boards.test_factors import boards_seen

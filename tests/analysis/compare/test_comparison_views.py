@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench import display
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
-from prism_bench.analysis.compare.control import Control
+from prism_bench.analysis.compare.noise import Control
 from prism_bench.analysis.compare.verdict import judged, pair_of
 from prism_bench.record.measurement import Measurement
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from prism_bench.analysis.compare.comparison import compare
-from prism_bench.analysis.compare.control import ENOUGH, control_of, shift_words
-from prism_bench.analysis.compare.medians import Medians
-from prism_bench.analysis.compare.noise import stored_noise
+from prism_bench.analysis.compare.estimate import Medians
+from prism_bench.analysis.compare.noise import ENOUGH, control_of, shift_words, stored_noise
 from prism_bench.analysis.compare.verdict import Pair
 from prism_bench.record import store
 

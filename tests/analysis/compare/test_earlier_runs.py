@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from prism_bench.analysis.compare.earlier_runs import earlier_runs, spreads, usual
-from prism_bench.analysis.compare.estimate import Spread, estimate, larger, smallest_change
-from prism_bench.analysis.compare.medians import Medians
+from prism_bench.analysis.compare.estimate import Medians, Spread, estimate, larger, smallest_change
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 

@@ -4,8 +4,7 @@ from math import inf, isnan, log, log1p
 
 import pytest
 
-from prism_bench.analysis.compare.estimate import Estimate, Spread, estimate, pooled, smallest_change
-from prism_bench.analysis.compare.medians import Medians
+from prism_bench.analysis.compare.estimate import Estimate, Medians, Spread, estimate, pooled, smallest_change
 
 
 def side(*logs, within=0.0):

@@ -5,7 +5,7 @@ from math import exp, isnan, log
 import numpy as np
 import pytest
 
-from prism_bench.analysis.compare.medians import cycles, medians, medians_of_rows
+from prism_bench.analysis.compare.estimate import cycles, medians, medians_of_rows
 from prism_bench.record.measurement import Measurement
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from prism_bench.analysis.compare.medians import Medians
-from prism_bench.analysis.compare.placements import level_floor, supported
+from prism_bench.analysis.compare.estimate import Medians, level_floor, supported
 
 
 def side(*logs):

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from prism_bench.analysis.compare.estimate import Spread
-from prism_bench.analysis.compare.tuning import Searched, decided, mean_speedup
+from prism_bench.analysis.compare.selection import Searched, decided, mean_speedup
 from prism_bench.catalogue import discover
 from prism_bench.record.measurement import Measurement
 

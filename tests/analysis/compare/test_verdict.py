@@ -6,8 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from prism_bench.analysis.compare.estimate import Spread, pooled
-from prism_bench.analysis.compare.medians import Medians, medians
+from prism_bench.analysis.compare.estimate import Medians, Spread, medians, pooled
 from prism_bench.analysis.compare.verdict import CHANGED, MachineShift, Pair, VerdictRules, judged
 
 

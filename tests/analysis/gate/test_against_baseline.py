@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 
 from prism_bench.analysis.compare.earlier_runs import earlier_runs
-from prism_bench.analysis.findings import findings
-from prism_bench.analysis.gate.against_baseline import baseline_part
-from prism_bench.analysis.gate.baselines import baseline_of, slowdowns
-from prism_bench.analysis.gate.checks import gate
-from prism_bench.analysis.gate.promises import Promises
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.gate.budgets import Promises, baseline_of, slowdowns
+from prism_bench.analysis.gate.checks import baseline_part, gate
+from prism_bench.analysis.run_analysis import findings, read
 from prism_bench.errors import ResultsError
 from prism_bench.record import store
 from tests.analysis.gate.test_against_last import noisy

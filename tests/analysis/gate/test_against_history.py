@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.gate.against_history import ENOUGH, trend_part
-from prism_bench.analysis.gate.alerts import alerts
-from prism_bench.analysis.gate.checks import gate
-from prism_bench.analysis.reading import read
-from prism_bench.analysis.trend.shifts import RECENT
+from prism_bench.analysis.gate.checks import ENOUGH, alerts, gate, trend_part
+from prism_bench.analysis.run_analysis import read
+from prism_bench.analysis.trend.causes import RECENT
 from prism_bench.record.store.history import HistoryProblem
 from tests.analysis.gate.test_outcome import PATH
 from tests.analysis.trend.histories import history, night_facts, points, row, series

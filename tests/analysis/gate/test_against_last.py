@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.gate.against_last import last_part, once
-from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate, last_part, once
+from prism_bench.analysis.run_analysis import read
 from prism_bench.record import store
 from tests.analysis.gate.test_outcome import PATH
 from tests.analysis.measured_pairs import measured, records

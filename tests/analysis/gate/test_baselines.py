@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.gate.baselines import baseline_of, host_notes, read_baseline, slowdowns, write_baseline
+from prism_bench.analysis.gate.budgets import baseline_of, host_notes, read_baseline, slowdowns, write_baseline
 from prism_bench.errors import ResultsError
 from tests.report.synthetic import MACHINE, case_result, measurement, record_of
 

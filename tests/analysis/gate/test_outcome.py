@@ -7,11 +7,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.analysis.gate.alerts import MANY, alerts, occasion
-from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate, of_budgets, of_run, states
-from prism_bench.analysis.gate.promises import Promises
-from prism_bench.analysis.reading import read
-from prism_bench.extensions.ci.alerts.ledger import Ledger
+from prism_bench.analysis.gate.budgets import Promises
+from prism_bench.analysis.gate.checks import (
+    MANY,
+    GateCheck,
+    GatePart,
+    alerts,
+    checks_states,
+    gate,
+    occasion,
+    of_budgets,
+    of_run,
+)
+from prism_bench.analysis.run_analysis import read
+from prism_bench.extensions.ci.alerts import Ledger
 from prism_bench.spec.metric import Budget
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 
@@ -99,13 +108,13 @@ def test_other_parts_count_as_much():
 
 def test_the_state_of_the_world_is_code_and_driver():
     software = {"driver": "580.1", "nvrtc": "13.0", "numpy": "2.0"}
-    found = states(record_of(replace(FAST, code={"sass": "abc"}), software=software))
+    found = checks_states(record_of(replace(FAST, code={"sass": "abc"}), software=software))
     assert {
         "softmax[n=100]": "code abc, driver 580.1, nvrtc 13.0",
         None: "commit 7471611d, driver 580.1, nvrtc 13.0",
     } == found
-    assert "commit 7471611d" == states(record_of(FAST, software={}))["softmax[n=100]"]
-    assert "commit unknown" == states(record_of(FAST, software={}, commit=None))["softmax[n=100]"]
+    assert "commit 7471611d" == checks_states(record_of(FAST, software={}))["softmax[n=100]"]
+    assert "commit unknown" == checks_states(record_of(FAST, software={}, commit=None))["softmax[n=100]"]
 
 
 def test_an_alert_is_the_same_thing_on_another_commit_and_record():

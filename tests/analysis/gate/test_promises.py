@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.gate.budgets import absent, budget_verdicts
-from prism_bench.analysis.gate.promises import folder_of, promises_for
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.gate.budgets import absent, budget_verdicts, folder_of, promises_for
+from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import summary_rows
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError

@@ -2,8 +2,7 @@
 
 import shlex
 
-from prism_bench.analysis.gate.alerts import command
-from prism_bench.analysis.gate.checks import GateCheck
+from prism_bench.analysis.gate.checks import GateCheck, command
 from tests.report.synthetic import case_result, record_of
 
 CASES = (case_result("softmax"), case_result("softmax", "edge", workload={"n": 1}))

@@ -3,9 +3,8 @@
 import random
 from datetime import datetime, timedelta
 
-from prism_bench.record.store.columns import block
 from prism_bench.record.store.history import History, history_of
-from prism_bench.record.store.points import Facts
+from prism_bench.record.store.points import Facts, block
 
 FIRST = datetime(2026, 1, 1, 3)
 SOFTWARE = {"python": "3.12", "nvrtc": "13.0", "driver": "570.1", "torch": "2.11", "cupy": "14.2"}

@@ -6,8 +6,8 @@ from math import exp
 import pytest
 
 from prism_bench.analysis.trend import trend
+from prism_bench.analysis.trend.causes import shifts
 from prism_bench.analysis.trend.series import series_of
-from prism_bench.analysis.trend.shifts import shifts
 from tests.analysis.trend.histories import history, row
 
 NIGHTS, CASES = 60, 24
@@ -72,7 +72,7 @@ def test_a_change_of_five_percent_by_new_code_is_found_at_its_night(board):
 
 def test_without_factors_boards_in_turn_would_hide_it(monkeypatch):
     """The same history, taken for one of equal boards: its values jump by 14 % from night to night."""
-    monkeypatch.setattr("prism_bench.analysis.trend.tested.levelled", lambda history, series, names: series)
+    monkeypatch.setattr("prism_bench.analysis.trend.detection.levelled", lambda history, series, names: series)
     result = trend(night_after_night(in_turn, slower=(7, 45, 1.05)))
     assert not [step for step in result.steps if step.cause.kind == "code"]
 

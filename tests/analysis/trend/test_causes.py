@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.trend import steps, trend
-from prism_bench.analysis.trend.shifts import shifts
+from prism_bench.analysis.trend.causes import shifts
 from prism_bench.errors import ResultsError
 from tests.analysis.trend.histories import SOFTWARE, history, row, series
 from tests.analysis.trend.test_trend import NIGHT, changed, from_night, slower, the_step

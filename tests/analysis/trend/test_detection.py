@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prism_bench.analysis.trend.detection import level_changes
-from prism_bench.analysis.trend.runs import SeriesRuns
+from prism_bench.analysis.trend.series import SeriesRuns
 
 FLOOR = 0.02
 

@@ -6,9 +6,8 @@ import numpy
 import pytest
 
 from prism_bench.analysis.trend import steps, trend
-from prism_bench.analysis.trend.choice import chosen
-from prism_bench.analysis.trend.series import visiting
-from prism_bench.analysis.trend.shifts import findings, shifts
+from prism_bench.analysis.trend.causes import findings, shifts
+from prism_bench.analysis.trend.series import chosen, visiting
 from prism_bench.errors import UsageError
 from tests.analysis.trend.histories import SOFTWARE, history, points, row, series
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from prism_bench.compilation import nvrtc_version
-from prism_bench.compilation.elf import check_card
+from prism_bench.compilation.cubin import check_card
 from prism_bench.compilation.languages import BuildRequest, build, code_facts
-from prism_bench.compilation.languages.code_facts import source_identity
+from prism_bench.compilation.languages.building import source_identity
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.spec.launch import CardParameter, Instance, LaunchCard
 

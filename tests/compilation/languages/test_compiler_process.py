@@ -2,8 +2,7 @@
 
 import pytest
 
-from prism_bench.compilation.languages.compiler_process import ask
-from prism_bench.compilation.languages.messages import CompiledAnswer, CompileQuestion
+from prism_bench.compilation.languages.building import CompiledAnswer, CompileQuestion, ask
 from prism_bench.errors import CompilationFailed
 from prism_bench.spec.launch import Instance
 

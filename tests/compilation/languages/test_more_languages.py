@@ -14,7 +14,7 @@ import pytest
 from prism_bench.backends import open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.catalogue import discover
-from prism_bench.compilation.elf import check_card, elf_entries
+from prism_bench.compilation.cubin import check_card, elf_entries
 from prism_bench.compilation.languages import build, build_request, building, language
 from prism_bench.compilation.languages.child import real_module
 from prism_bench.compilation.languages.language import Language

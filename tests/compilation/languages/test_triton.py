@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.compilation.elf import check_card, elf_entries
+from prism_bench.compilation.cubin import check_card, elf_entries
 from prism_bench.compilation.languages import build, build_request, language
-from prism_bench.compilation.languages.compiler_process import ask
+from prism_bench.compilation.languages.building import ask
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.spec.case import Device
 from prism_bench.spec.launch import CardParameter
-from prism_bench.workflows.compile_against import since_catalogue
+from prism_bench.workflows.compile_table import since_catalogue
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.extensions.ci.asv_runs.commits import commits
-from prism_bench.extensions.ci.asv_runs.handover import AsvProject, configuration, project_at
-from prism_bench.extensions.ci.asv_runs.ledger import NightlyRun, entered, read
+from prism_bench.extensions.ci.asv_runs import AsvProject, NightlyRun, commits, configuration, entered, project_at, read
 from prism_bench.io.installation import pip_install
 from tests.report.synthetic import record_of
 

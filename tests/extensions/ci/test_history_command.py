@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from prism_bench.extensions.ci.keeping import Checkout, keep, opened
-from prism_bench.extensions.ci.keeping.base import Base
+from prism_bench.extensions.ci.keeping.branch import Base
 from tests.cli.clones import Clone, alerts, git, remote_project  # noqa: F401
 
 PLACES = ("runs/box/new.json.gz", "nights/box.jsonl", "asv-nights/box/a.json", "alerts/box.json")

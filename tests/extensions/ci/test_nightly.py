@@ -13,7 +13,7 @@ from prism_bench.extensions.ci.nightly import NightlyMeasurement, NightlyPlan, l
 from prism_bench.extensions.ci.nightly import run as module
 from prism_bench.extensions.ci.nightly.run import NightlyOutput, nightly
 from prism_bench.record import store
-from prism_bench.report.gate import delivery
+from prism_bench.report import gate as delivery
 from tests.report.synthetic import case_result, record_of
 
 

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from prism_bench.extensions.ci.commands import nightly as nightly_command
-from prism_bench.extensions.ci.nightly import NightlyPlan, again, progress, run
+from prism_bench.extensions.ci.nightly import NightlyPlan, measuring, run
 from prism_bench.extensions.ci.nightly.run import NightlyResult
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 from prism_bench.record import store
 from tests.cli.conftest import TOYS
 
@@ -20,7 +20,7 @@ QUICK = ("--backend", "null", "--processes", "1", "--filter", "triple", "--filte
 
 
 def test_gpus_share_a_run_that_is_judged_and_published(shell, tmp_path, toys, monkeypatch):
-    monkeypatch.setattr(progress, "FIRST_SECONDS", (0.0,))  # the parts may end before the usual first line is due
+    monkeypatch.setattr(run, "FIRST_SECONDS", (0.0,))  # the parts may end before the usual first line is due
     done = shell("nightly", *toys, "--gpus", 2, *QUICK)
     assert 0 == done.code, done.out + done.err
     (path,) = tmp_path.glob("reports/runs/*/*.json.gz")
@@ -34,7 +34,7 @@ def test_gpus_share_a_run_that_is_judged_and_published(shell, tmp_path, toys, mo
 
 def test_undecided_cases_are_measured_again_before_it_answers(shell, tmp_path, toys, monkeypatch):
     """One process a side decides nothing; two more do. Each case stays on the GPU that measured it."""
-    monkeypatch.setattr(again, "nightly_looks", lambda start: (start, start + 2))
+    monkeypatch.setattr(measuring, "nightly_looks", lambda start: (start, start + 2))
     words = ("nightly", *toys, "--gpus", 2, *QUICK)
     assert 0 == shell(*words).code
     done = shell(*words)

@@ -13,16 +13,14 @@ from prism_bench.errors import UsageError
 from prism_bench.extensions.ci.nightly import (
     NightlyMeasurement,
     NightlyPlan,
-    again,
-    child,
     locked,
     measured,
     measured_again,
+    measuring,
     new_logs,
-    place,
 )
-from prism_bench.extensions.ci.nightly.again import grown
-from prism_bench.io.workers.child import environment
+from prism_bench.extensions.ci.nightly.measuring import grown
+from prism_bench.io.workers import environment
 from prism_bench.record import store
 from tests.report.synthetic import case_result, record_of
 
@@ -50,7 +48,7 @@ def stub(tmp_path, monkeypatch):
     """Stand-ins for parts, and one record for each."""
     (tmp_path / "nightly_stub.py").write_text(STUB)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(child, "_MODULE", "nightly_stub")
+    monkeypatch.setattr(measuring, "_MODULE", "nightly_stub")
     for part, name in ((1, "softmax"), (2, "gelu")):
         case = case_result(name, times={"cold_time": 1e-5})
         path = store.save(
@@ -175,7 +173,7 @@ def test_a_part_does_not_hold_the_lock(stub, monkeypatch):
     """A nightly run of several GPUs ended late, and the next one found its lock taken until then."""
     monkeypatch.setenv("SLOW", "1")
     with locked(stub):
-        part = child.started(["run"], new_logs(stub) / "run-1", None)
+        part = measuring.started(["run"], new_logs(stub) / "run-1", None)
     with locked(stub):
         deadline = time.monotonic() + 30
         while not part.line.startswith("process") and time.monotonic() < deadline:
@@ -185,7 +183,7 @@ def test_a_part_does_not_hold_the_lock(stub, monkeypatch):
 
 
 def test_the_newest_logs_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(place, "KEPT_LOGS", 2)
+    monkeypatch.setattr(measuring, "KEPT_LOGS", 2)
     made = [new_logs(tmp_path) for _ in range(4)]
     assert made[2:] == sorted(made[0].parent.iterdir())
     assert "*\n" == (tmp_path / ".prism-bench/.gitignore").read_text()
@@ -227,7 +225,7 @@ def test_rounds_end_when_all_is_decided(grows, stub):
 def test_rounds_are_bounded(grows, monkeypatch):
     found, path, told = grows(lambda _: {"softmax[n=100]"})
     assert 3 == len(told)
-    monkeypatch.setattr(again, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(measuring, "MOST_SECONDS", -1.0)
     told.clear()
     grows(lambda _: {"softmax[n=100]"})
     assert [] == told

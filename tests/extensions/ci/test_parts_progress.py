@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from prism_bench.cli import options
-from prism_bench.cli.options.progress import SECONDS, line_seconds
+from prism_bench.cli.measuring import SECONDS, line_seconds
 from prism_bench.errors import UsageError
-from prism_bench.extensions.ci.nightly import PartState, progress
+from prism_bench.extensions.ci.nightly import PartState, run
 
 
 def state(seconds, number=1, line="process 1, 3 of 9: softmax[rows=32,cols=1000]", code=None):
@@ -18,7 +18,7 @@ def state(seconds, number=1, line="process 1, 3 of 9: softmax[rows=32,cols=1000]
 
 def printed_after(capsys, times):
     """Return the seconds at which lines were printed, of states at these times."""
-    with progress.parts_progress() as show:
+    with run.parts_progress() as show:
         for seconds in times:
             show([state(seconds), state(seconds, 2, "", None)])
     lines = capsys.readouterr().err.splitlines()
@@ -46,7 +46,7 @@ def test_a_terminal_of_80_columns_shows_a_line_for_each_part(monkeypatch):
     text = io.StringIO()
     monkeypatch.setattr(options, "err", lambda: Console(file=text, width=80, force_terminal=True, color_system=None))
     long = "process 1, 3 of 9, about 20 min left: fused_matmul_bias_activation[m=4096,n=4096,k=4096]"
-    with progress.parts_progress() as show:
+    with run.parts_progress() as show:
         show([state(65, line=long), state(65, 2, code=2)])
     first, second = [re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", line) for line in text.getvalue().splitlines()][:2]
     assert re.match(r"part 1 of 2 +65 s +process 1, 3 of 9, about 20 min left: fused", first), first

@@ -8,7 +8,7 @@ from elftools.elf.elffile import ELFFile
 
 from prism_bench.compilation import sass_hash
 from prism_bench.extensions.claims.document import PackedFile, sha256
-from prism_bench.extensions.claims.packing import unpacked
+from prism_bench.extensions.claims.making import unpacked
 
 
 def put(path, value):

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prism_bench.catalogue import discover
-from prism_bench.extensions.claims.derived import ClaimContest
-from prism_bench.extensions.claims.document import canonical, sha256
+from prism_bench.extensions.claims.document import ClaimContest, canonical, sha256
 from prism_bench.extensions.claims.making import SideSource, claim_of
 from prism_bench.record.run_record import RunRecord
 from prism_bench.run.settings import Settings

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from docs.readme import ROOT
-from prism_bench.analysis import rivals
+from prism_bench.analysis import peers
 from prism_bench.errors import ResultsError
-from prism_bench.extensions.claims.answers import meet
-from prism_bench.extensions.claims.derived import ClaimContest, board_error, ratio_of
+from prism_bench.extensions.claims.document import ClaimContest, board_error, ratio_of
+from prism_bench.extensions.claims.replaying import meet
 from prism_bench.record import store
 
 RECORDS = ROOT / "reports" / "runs" / "nvidia-h200"
@@ -26,7 +26,7 @@ def ratios(one, other) -> Iterator[tuple]:
         sass = case.code.get("sass")
         if case.ceiling or there is None or not sass or sass != there.code.get("sass"):
             continue
-        for peer in rivals.peers(case):
+        for peer in peers.peers(case):
             if case.peers.get(peer.name) != there.peers.get(peer.name):
                 continue
             try:

@@ -7,12 +7,11 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
-from prism_bench.extensions.claims import replay_checks
+from prism_bench.extensions.claims import replaying
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import encoded
-from prism_bench.extensions.claims.measuring import ClaimEffort
+from prism_bench.extensions.claims.making import ClaimEffort, ClaimRequest, of_builds
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
-from prism_bench.extensions.claims.sources import ClaimRequest, of_builds
 from tests.extensions.claims.planted import plant
 
 CASE = "triple[n=1000]"
@@ -44,7 +43,7 @@ def test_commits_are_named_by_their_hash(repository, monkeypatch):
     second, first = git(repository, "log", "--format=%H").split()
     assert [f"triple at {commit[:8]}" for commit in (second, first)] == [side.name for side in made.sides]
     assert f"of triple at {first[:8]}, " in made.sentence
-    monkeypatch.setattr(replay_checks, "verify", lambda *_: [{"passed": True}])
+    monkeypatch.setattr(replaying, "verify", lambda *_: [{"passed": True}])
     found = ClaimReplay(*checked(encoded(made), "claim"), ReplayRequest(catalogue, "emulator", trusted=True)).replay()
     assert [f"outputs of {side.name}" for side in made.sides] == [
         one.what for one in found.checks if one.what.startswith("outputs")

@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.extensions.claims.checks import fetched, fetched_next_to
 from prism_bench.extensions.claims.document import encoded
-from prism_bench.extensions.claims.fetching import fetched, fetched_next_to
 from prism_bench.extensions.claims.page import claim_page
 from tests.cli.conftest import shell  # noqa: F401
 

@@ -7,8 +7,8 @@ import pytest
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import encoded
+from prism_bench.extensions.claims.making import ClaimRequest, of_record, of_records
 from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
-from prism_bench.extensions.claims.sources import ClaimRequest, of_record, of_records
 from prism_bench.record.formats import read_foreign
 from tests.extensions.claims.planted import resealed
 from tests.record.formats.results import google_benchmark, nvbench, repetition

@@ -8,12 +8,10 @@ import pytest
 
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import CompilationFailed, ResultsError
-from prism_bench.extensions.claims import replay_checks, replaying
-from prism_bench.extensions.claims.answers import answer, scaled
+from prism_bench.extensions.claims import replaying
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import ClaimRatio, encoded
-from prism_bench.extensions.claims.replay_document import Replay
-from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
+from prism_bench.extensions.claims.replaying import ClaimReplay, Replay, ReplayRequest, answer, scaled
 from prism_bench.spec.peer import PeerFacts
 from tests.extensions.claims.changes import forged_cubin
 from tests.extensions.claims.planted import claim_in, plant, record, resealed
@@ -186,7 +184,7 @@ def test_what_the_emulator_does_not_compile_stays_open(claim, catalogue, monkeyp
     def fail(*_):
         raise CompilationFailed("no such instruction on a CPU")
 
-    monkeypatch.setattr(replay_checks, "verify", fail)
+    monkeypatch.setattr(replaying, "verify", fail)
     found = ClaimReplay(*checked(encoded(claim), "claim"), ReplayRequest(catalogue, "emulator")).replay()
     assert "cannot be decided here" == found.answer.word
     assert 1 == sum(one.words == "no such instruction on a CPU" for one in found.checks), "once, not for each case"

@@ -8,11 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
-from prism_bench.extensions.claims import sources
+from prism_bench.extensions.claims import making
+from prism_bench.extensions.claims.checks import require_signature, sign
 from prism_bench.extensions.claims.document import encoded
-from prism_bench.extensions.claims.page import claim_page
-from prism_bench.extensions.claims.picture import badge
-from prism_bench.extensions.claims.signing import require_signature, sign
+from prism_bench.extensions.claims.page import badge, claim_page
 from prism_bench.record import store
 from tests.cli.conftest import shell  # noqa: F401
 from tests.extensions.claims.planted import record
@@ -140,8 +139,8 @@ def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words): 
      (("triple:naive", "triple", "--backend", "numpy_reference"), "times references, not kernels")],
 )  # fmt: skip
 def test_what_no_measurement_can_mend_is_refused_before_it(shell, kept, monkeypatch, words, message):  # noqa: F811
-    monkeypatch.setattr(sources, "measured_builds", None)
-    monkeypatch.setattr(sources, "measured_peers", None)
+    monkeypatch.setattr(making, "measured_builds", None)
+    monkeypatch.setattr(making, "measured_peers", None)
     monkeypatch.setenv("PATH", "/nowhere")
     found = shell("claim", "--case", "S0", "--backend", "null", *kept[1], *words)
     assert (2, True) == (found.code, message in found.err), found.err

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.fleet.board import (
+from prism_bench.extensions.fleet.dispatch import _board as described_board
+from prism_bench.extensions.fleet.fleet import (
     BoardClaim,
     FleetBoard,
     SeenWorker,
@@ -14,7 +15,6 @@ from prism_bench.extensions.fleet.board import (
     require_equal,
     set_alike,
 )
-from prism_bench.extensions.fleet.describe import _board as described_board
 from prism_bench.spec.case import Device
 
 

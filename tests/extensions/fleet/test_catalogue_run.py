@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 from prism_bench.catalogue import discover
 from prism_bench.extensions.fleet.catalogue_run import MISSED, MISSED_BY_RECORD, SECONDS, FleetRun, block_seconds
-from prism_bench.run import Settings, catalogue_run
+from prism_bench.run import Settings, job
 from tests.extensions.fleet.test_fleet import TOYS
 
 
 def test_a_plan_reads_no_older_record_where_the_newest_has_all_kernels():
     catalogue = discover(TOYS)
     cases = catalogue.cases(labels=("S0",))
-    record = catalogue_run.run(catalogue, "null", cases, Settings(processes=1))
+    record = job.run(catalogue, "null", cases, Settings(processes=1))
     newest = replace(record, machine={**record.machine, "uuid": "b"}, duration=9.0)
 
     def earlier():
@@ -29,7 +29,7 @@ def test_jobs_are_longer_where_a_record_has_the_times(monkeypatch):
     monkeypatch.delenv(SECONDS, raising=False)
     catalogue = discover(TOYS)
     cases = catalogue.cases(labels=("S0",))
-    record = catalogue_run.run(catalogue, "null", cases, Settings(processes=1))
+    record = job.run(catalogue, "null", cases, Settings(processes=1))
     known, unknown = (
         FleetRun(None, [], catalogue, "null", cases, Settings(processes=1), earlier=earlier)._schedule(cases, [])[1]
         for earlier in ([replace(record, duration=9.0)], [])

@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.extensions.fleet import measured_block
-from prism_bench.extensions.fleet.catalogue_work import CatalogueWork
-from prism_bench.extensions.fleet.dispatch import BoardRefused, BoardState
-from prism_bench.extensions.fleet.placement import CaseGroup, ceiling_groups
+from prism_bench.extensions.fleet import catalogue_run
+from prism_bench.extensions.fleet.catalogue_run import CatalogueWork
+from prism_bench.extensions.fleet.dispatch import BoardRefused, BoardState, CaseGroup, ceiling_groups
 from prism_bench.io.files import CACHE_REFUSED
 from prism_bench.record.run_record import encode_case
 from prism_bench.run import Settings
@@ -101,15 +100,15 @@ def test_a_job_whose_results_did_not_all_arrive_is_not_kept(work):
 def test_a_job_verifies_the_tasks_first_that_took_longest(monkeypatch):
     seconds = {CASE.task: 2.0, "edges:double": 3.0}
     work = CatalogueWork(CATALOGUE, "null", Settings(processes=1, known_seconds=seconds), [CASE], lanes=2)
-    monkeypatch.setattr("prism_bench.run.lanes.WORTH_A_START", 1)
+    monkeypatch.setattr("prism_bench.run.pool.WORTH_A_START", 1)
     known = []
 
     def in_order(tasks, seconds, lanes):
         known.append(seconds)
         return list(tasks)
 
-    monkeypatch.setattr("prism_bench.run.catalogue_run.longest_first", in_order)
+    monkeypatch.setattr("prism_bench.run.job.longest_first", in_order)
     order = json.loads(json.dumps(work.order(board("a"), [GROUP, CEILINGS])))
-    result = measured_block.measure(order, SimpleNamespace(send=lambda event: None))
+    result = catalogue_run.measure(order, SimpleNamespace(send=lambda event: None))
     assert result["results"] > 3
     assert [seconds, seconds] == known, "edges, then cases"

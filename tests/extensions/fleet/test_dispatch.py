@@ -9,10 +9,8 @@ from distributed.comm import CommClosedError
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.fleet import dispatch
-from prism_bench.extensions.fleet.board import BoardClaim, FleetBoard, SeenWorker
-from prism_bench.extensions.fleet.dispatch import MOST_LOSSES, BoardRefused, Dispatcher
-from prism_bench.extensions.fleet.fleet import JobMessage
-from prism_bench.extensions.fleet.placement import CaseGroup, Schedule
+from prism_bench.extensions.fleet.dispatch import MOST_LOSSES, BoardRefused, CaseGroup, Dispatcher, Schedule
+from prism_bench.extensions.fleet.fleet import BoardClaim, FleetBoard, JobMessage, SeenWorker
 from prism_bench.spec.case import Device
 
 

@@ -11,12 +11,11 @@ from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.fleet import cluster
-from prism_bench.extensions.fleet.board import BoardClaim, SeenWorker
 from prism_bench.extensions.fleet.catalogue_run import SECONDS, FleetRun
-from prism_bench.extensions.fleet.describe import boards_of
-from prism_bench.extensions.fleet.fleet import Fleet, opened
-from prism_bench.extensions.fleet.spec import parse
-from prism_bench.io.saving import INTERVAL
+from prism_bench.extensions.fleet.cluster import parse
+from prism_bench.extensions.fleet.dispatch import boards_of
+from prism_bench.extensions.fleet.fleet import BoardClaim, Fleet, SeenWorker, opened
+from prism_bench.io.files import INTERVAL
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 

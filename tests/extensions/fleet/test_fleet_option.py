@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from prism_bench.cli import options
-from prism_bench.cli.options.progress import SECONDS
+from prism_bench.cli.measuring import SECONDS
 from prism_bench.extensions.fleet import cluster
 from prism_bench.extensions.fleet import place as fleet
 from prism_bench.extensions.fleet.catalogue_run import FleetProgress

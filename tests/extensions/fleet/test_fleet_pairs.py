@@ -14,7 +14,7 @@ from prism_bench.extensions.fleet import pairs
 from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
 from prism_bench.extensions.fleet.pairs import PairJudge, PairWork, groups_of, measure, measure_pairs
 from prism_bench.record.run_record import encode
-from prism_bench.run.interleave import Build
+from prism_bench.run.builds import Build
 from prism_bench.workflows.pairs import PairEffort
 from tests.extensions.fleet.test_fleet import TOYS
 

@@ -10,17 +10,15 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.fleet import tuning
+from prism_bench.extensions.fleet import pairs
 from prism_bench.extensions.fleet.catalogue_run import SECONDS
-from prism_bench.extensions.fleet.describe import boards_of
-from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
+from prism_bench.extensions.fleet.cluster import parse
+from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher, boards_of
 from prism_bench.extensions.fleet.fleet import opened
-from prism_bench.extensions.fleet.spec import parse
-from prism_bench.extensions.fleet.tuning import TuningWork, encoded, groups_of, measure, tune_on
-from prism_bench.io.saving import INTERVAL
+from prism_bench.extensions.fleet.pairs import TuningWork, encoded, tune_on, tuning_groups_of, tuning_measure
+from prism_bench.io.files import INTERVAL
 from prism_bench.spec.case import Device
-from prism_bench.workflows.trials import Bench
-from prism_bench.workflows.tuning_session import TuningPlan
+from prism_bench.workflows.tuning_session import Bench, TuningPlan
 from tests.extensions.fleet.test_fleet import kill
 
 TUNABLE = Path(__file__).parents[2] / "tunable"
@@ -63,7 +61,7 @@ class Channel:
 def carried_out(work, group):
     """Return the events and the result of the job for a group."""
     channel = Channel()
-    result = measure(json.loads(json.dumps(work.order(BOARD, [group]))), channel)
+    result = tuning_measure(json.loads(json.dumps(work.order(BOARD, [group]))), channel)
     return channel.events, json.loads(json.dumps(result))
 
 
@@ -91,17 +89,17 @@ def test_a_killed_worker_costs_its_job_alone_and_all_cases_are_decided(work):
 
 
 def test_a_job_sends_what_it_has_after_the_search_and_every_round(work):
-    group = groups_of(work, Device())[0]
+    group = tuning_groups_of(work, Device())[0]
     events, result = carried_out(work, group)
     found = [event["found"] for event in events if "found" in event]
     assert [0, 2, 2] == [len(one["again"]) for one in found], "default and the one quicker, after each of two rounds"
     assert result == found[-1]
     assert any("tripled" in event.get("task", "") for event in events)
-    assert result == json.loads(json.dumps(encoded(tuning.decoded(result, work.bench.catalogue))))
+    assert result == json.loads(json.dumps(encoded(pairs.decoded(result, work.bench.catalogue))))
 
 
 def test_an_interrupt_keeps_what_boards_have_sent(work, monkeypatch):
-    first, second = groups_of(work, Device())
+    first, second = tuning_groups_of(work, Device())
     (events, result), (later, _) = carried_out(work, first), carried_out(work, second)
     calls = []
 
@@ -115,7 +113,7 @@ def test_an_interrupt_keeps_what_boards_have_sent(work, monkeypatch):
         work.event(BOARD, [second], next(one for one in later if "found" in one), BoardState("x"))
         return []
 
-    monkeypatch.setattr(tuning, "Dispatcher", Interrupted)
+    monkeypatch.setattr(pairs, "Dispatcher", Interrupted)
     fleet = SimpleNamespace(messages=messages, stop=lambda: calls.append("stop"))
     found = tune_on(fleet, [BOARD], work, lambda _: None)
     assert ["drain", "stop"] == calls
@@ -125,7 +123,7 @@ def test_an_interrupt_keeps_what_boards_have_sent(work, monkeypatch):
 
 
 def test_a_lost_job_is_tuned_anew_and_one_that_is_given_up_is_left_and_named(work):
-    first, second = groups_of(work, Device())
+    first, second = tuning_groups_of(work, Device())
     events, result = carried_out(work, first)
     work.event(BOARD, [first], next(one for one in events if "found" in one), BoardState("x"))
     assert [first] == work.lost(BOARD, [first])
@@ -139,7 +137,7 @@ def test_a_lost_job_is_tuned_anew_and_one_that_is_given_up_is_left_and_named(wor
 
 
 def test_the_seconds_of_a_group_follow_from_its_configurations(work):
-    (one, _) = groups_of(work, Device())
-    assert 5 * tuning.TRIAL_SECONDS + 2 * 4 * tuning.AGAIN_SECONDS == one.seconds
+    (one, _) = tuning_groups_of(work, Device())
+    assert 5 * pairs.TRIAL_SECONDS + 2 * 4 * pairs.AGAIN_SECONDS == one.seconds
     work.plan = replace(work.plan, budget=2)
-    assert groups_of(work, Device())[0].seconds < one.seconds
+    assert tuning_groups_of(work, Device())[0].seconds < one.seconds

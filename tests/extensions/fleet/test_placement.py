@@ -9,7 +9,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
 from prism_bench.extensions.fleet.catalogue_run import SECONDS, block_seconds
-from prism_bench.extensions.fleet.placement import (
+from prism_bench.extensions.fleet.dispatch import (
     JOB_SECONDS,
     PEER_SECONDS,
     CaseGroup,
@@ -23,7 +23,7 @@ from prism_bench.extensions.fleet.placement import (
     last_boards,
     level,
 )
-from prism_bench.run.case_costs import CaseCosts
+from prism_bench.run.forecast import CaseCosts
 
 TOYS = discover(Path(__file__).parents[2] / "toys")
 

@@ -3,8 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.fleet.cluster import slurm_options
-from prism_bench.extensions.fleet.spec import FORMS, FleetSpec, parse
+from prism_bench.extensions.fleet.cluster import FORMS, FleetSpec, parse, slurm_options
 
 
 @pytest.mark.parametrize(

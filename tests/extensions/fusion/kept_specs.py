@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
 from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec, Launch

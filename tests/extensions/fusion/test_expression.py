@@ -6,24 +6,29 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from prism_bench.errors import SpecError
-from prism_bench.extensions.fusion.cuda_text import cuda
-from prism_bench.extensions.fusion.evaluation import evaluator
 from prism_bench.extensions.fusion.expression import (
     Absolute,
     Binary,
     FunctionCall,
     FunctionChoice,
+    Includes,
     Name,
     Number,
     absolute,
+    activation,
+    cuda,
+    divergence,
+    evaluator,
     flops,
     functions_in,
+    gelu,
+    log_likelihood,
     names,
     names_in,
+    relu,
     replaced,
+    sigmoid,
 )
-from prism_bench.extensions.fusion.functions import activation, divergence, gelu, log_likelihood, relu, sigmoid
-from prism_bench.extensions.fusion.includes import Includes
 
 a, b, c = names("a b c")
 LEAVES = st.sampled_from([a, b, c, Number(2.0), Number(-0.5)])

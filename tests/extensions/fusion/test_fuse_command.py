@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from prism_bench.compilation import bindings
+from prism_bench.compilation import compilers
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.files import default_folder
 
@@ -70,7 +70,7 @@ def test_files_without_a_program_are_told(shell, folder):
 
 def test_ptx_is_kept_with_what_made_it(shell, folder):
     try:
-        bindings.load()
+        compilers.load()
     except BackendUnavailable as error:
         pytest.skip(str(error))
     assert 0 == shell("fuse", "--catalogue", folder).code
@@ -83,7 +83,7 @@ def test_ptx_is_kept_with_what_made_it(shell, folder):
 
 def test_ptx_of_an_older_source_is_stale_whatever_the_compiler(shell, folder):
     try:
-        bindings.load()
+        compilers.load()
     except BackendUnavailable as error:
         pytest.skip(str(error))
     shell("fuse", "--catalogue", folder)
@@ -99,11 +99,11 @@ def test_ptx_of_an_older_source_is_stale_whatever_the_compiler(shell, folder):
 
 def test_without_a_compiler_the_sources_are_still_written(shell, folder, monkeypatch):
     def missing():
-        raise BackendUnavailable(bindings.missing())
+        raise BackendUnavailable(compilers.missing())
 
-    monkeypatch.setattr(bindings, "load", missing)
+    monkeypatch.setattr(compilers, "load", missing)
     outcome = shell("fuse", "--catalogue", folder, "--json")
-    assert (0, bindings.missing()) == (outcome.code, outcome.json["no_ptx"])
+    assert (0, compilers.missing()) == (outcome.code, outcome.json["no_ptx"])
     assert {f"{NAME}.cu"} == set(written(folder))
 
 

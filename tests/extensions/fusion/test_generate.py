@@ -10,8 +10,8 @@ from prism_bench.catalogue import discover
 from prism_bench.compilation import compile_source, sass_hash, source_hash
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError
 from prism_bench.extensions.fusion import Map, keeping, names
-from prism_bench.extensions.fusion.declarations import Declaration, declarations
-from prism_bench.extensions.fusion.source import fused_program
+from prism_bench.extensions.fusion.keeping import Declaration, declarations
+from prism_bench.extensions.fusion.specification import fused_program
 from prism_bench.io.files import default_folder
 from prism_bench.run.verification import complaint, passed, verify
 from tests.built_in import CATALOGUE

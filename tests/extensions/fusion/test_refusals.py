@@ -4,13 +4,10 @@ import pytest
 
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion import ColumnSums, Input, Map, Nearest, Product, Reduce, RowDots, Within, names
-from prism_bench.extensions.fusion.functions import activation, divergence
-from prism_bench.extensions.fusion.includes import Includes
-from prism_bench.extensions.fusion.plan import planned
-from prism_bench.extensions.fusion.references import sizes
-from prism_bench.extensions.fusion.refusals import refuse
-from prism_bench.extensions.fusion.shapes import operands
-from prism_bench.extensions.fusion.source import written
+from prism_bench.extensions.fusion.expression import Includes, activation, divergence
+from prism_bench.extensions.fusion.plan import planned, refuse
+from prism_bench.extensions.fusion.program import operands
+from prism_bench.extensions.fusion.specification import sizes, written
 from tests.extensions.fusion.toys import program
 
 x, y, z, v, w, a, b, total = names("x y z v w a b total")

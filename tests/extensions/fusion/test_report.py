@@ -11,11 +11,16 @@ from rich.console import Console
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.fusion.benefit import Sources, compared
 from prism_bench.extensions.fusion.benefit.saving import Speedup
-from prism_bench.extensions.fusion.report.bars import Moved, Times
-from prism_bench.extensions.fusion.report.chart import fusion_picture
-from prism_bench.extensions.fusion.report.json_view import fusion_json
-from prism_bench.extensions.fusion.report.terminal import fusion_view
-from prism_bench.extensions.fusion.report.words import Footnotes, percent, ratio_words, signed, verdict
+from prism_bench.extensions.fusion.report.charts import Moved, Times, fusion_picture
+from prism_bench.extensions.fusion.report.terminal import (
+    Footnotes,
+    fusion_json,
+    fusion_view,
+    percent,
+    ratio_words,
+    signed,
+    verdict,
+)
 from prism_bench.record.measurement import Measurement
 from tests.extensions.fusion.benefit.toy_chain import (
     APART,

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.fusion.declarations import declarations
+from prism_bench.extensions.fusion.keeping import declarations
 from prism_bench.extensions.fusion.selection import PrecisionChoice, Question, Tried, read_sample, select
 from prism_bench.io.files import default_folder
 from prism_bench.record.measurement import Sample

@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 from prism_bench.extensions.fusion import Map, Reduce, names
-from prism_bench.extensions.fusion.separate import separated
+from prism_bench.extensions.fusion.specification import separated
 from prism_bench.spec.case import Device
 from prism_bench.spec.kernel import Launch
 from tests.built_in import CATALOGUE

@@ -13,7 +13,7 @@ from prism_bench.extensions.fusion import (
     Within,
     names,
 )
-from prism_bench.extensions.fusion.functions import relu
+from prism_bench.extensions.fusion.expression import relu
 
 x, y, a, b, total, most, summed = names("x y a b total most summed")
 dots, product, bias, scale = names("dots product bias scale")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.init.new_project import new_project
-from prism_bench.extensions.init.parts import PARTS
+from prism_bench.extensions.init.project import PARTS, new_project
 from prism_bench.io import project
 
 FROM = """
@@ -151,7 +150,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(shell, files, words, c
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(shell, monkeypatch):
-    from prism_bench.extensions.init import writing
+    from prism_bench.extensions.init import project as writing
 
     create, seen = writing.create_file, []
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lab.judge.dealt_study import add_part_options, claimed
 
-from prism_bench.io.interrupts import guarded
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.io.files import guarded
+from prism_bench.workflows.compile_table import write_csv
 
 
 @guarded
@@ -29,7 +29,7 @@ def main() -> int:
             print("it is bad", file=sys.stderr)
             return 2
         rows.append({"item": item, "gpu": os.environ["CUDA_VISIBLE_DEVICES"]})
-        write_table(rows, chosen.output)
+        write_csv(rows, chosen.output)
         time.sleep(chosen.pause)
         end = time.monotonic() + 60
         while item == "waits" and len(list(chosen.part.iterdir())) < len(chosen.items) + len(chosen.then):

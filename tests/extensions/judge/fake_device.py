@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.cuda.tensor_map import MAP_TYPE
+from prism_bench.backends.cuda.runnable import MAP_TYPE
 from prism_bench.errors import SpecError
-from prism_bench.extensions.judge.referee.device import RefereeDevice
-from prism_bench.extensions.judge.referee.digests import digest_of
+from prism_bench.extensions.judge.referee.buffers import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
+from prism_bench.extensions.judge.referee.referee import digest_of
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.launch import TensorMap
 

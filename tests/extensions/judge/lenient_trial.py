@@ -8,20 +8,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from prism_bench.backends.base import Runnable
+from prism_bench.backends.base import HostGuard, Runnable
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
-from prism_bench.backends.guard import HostGuard
+from prism_bench.emulator.library import LaunchRequest
 from prism_bench.emulator.report import LaunchReport
-from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import SpecError
-from prism_bench.extensions.judge.case_check import CaseCheck
-from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.defences import Defence
-from prism_bench.extensions.judge.expressions import CardFunction
-from prism_bench.extensions.judge.jailed_emulator import JailedEmulator, JailedModule
-from prism_bench.extensions.judge.messages import MachineCodeAnswer
-from prism_bench.extensions.judge.submission import Submission
-from prism_bench.extensions.judge.trial import MODES, SubmissionTrial
+from prism_bench.extensions.judge.jail_client import JailCell, JailedEmulator, JailedModule, MachineCodeAnswer
+from prism_bench.extensions.judge.submission import CardFunction, Submission
+from prism_bench.extensions.judge.trial import MODES, CaseCheck, SubmissionTrial
 from prism_bench.extensions.judge.verdict import Objection
 from prism_bench.run.verification import Entry as Comparison
 from prism_bench.spec.case import Case

@@ -24,23 +24,22 @@ from lab.judge.dealt_study import at_least_one, chosen_gpus
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, unknown
-from prism_bench.extensions.judge import form
+from prism_bench.extensions.judge import machine_code
 from prism_bench.extensions.judge.jail.jail import jail_maker
-from prism_bench.extensions.judge.limits import CellLimits
-from prism_bench.extensions.judge.messages import MachineCodeAnswer
+from prism_bench.extensions.judge.jail_client import CellLimits, MachineCodeAnswer
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee.client import RunnerProcess
-from prism_bench.extensions.judge.referee.rules import RefereeRules
+from prism_bench.extensions.judge.referee.referee import RefereeRules
+from prism_bench.extensions.judge.referee.sanitizer import TOOL
 from prism_bench.extensions.judge.referee.session import RefereeSession
-from prism_bench.extensions.judge.referee.watch import TOOL
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection
-from prism_bench.io.interrupts import guarded
-from prism_bench.monitor.devices import VISIBLE
+from prism_bench.io.files import guarded
+from prism_bench.monitor.nvml import VISIBLE
 from prism_bench.spec.case import Case
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 from tests.extensions.judge.museum_entries import Entry, entries
 from tests.extensions.judge.museum_processes import MuseumProcesses, end_with_parent
 from tests.extensions.judge.museum_table import MuseumRow, read_rows, summed_up
@@ -80,7 +79,7 @@ def tried(entry: Entry, way: Way, architecture: str) -> dict[str, object]:
         return asdict(naive_verdict(entry.card, entry.task, catalogue))
     if not _has_jail() and "jail" in entry.defences:
         return {"ruling": entry.ruling, "words": "no jail can be made here, so that the judge takes nothing"}
-    form.LARGEST_CUBIN = entry.largest_cubin or form.LARGEST_CUBIN
+    machine_code.LARGEST_CUBIN = entry.largest_cubin or machine_code.LARGEST_CUBIN
     task = JudgeTask(catalogue.kernel(entry.task), catalogue)
     if way == "judge" and not entry.needs and entry.ruling != "right":
         verdict = _verdict(entry, task, None, SubmissionTrial, architecture)
@@ -237,7 +236,7 @@ def _rows(chosen: argparse.Namespace, found: Sequence[Entry]) -> list[MuseumRow]
               flush=True)  # fmt: skip
         rows = sorted([*rows, one], key=lambda row: row.entry)
         if chosen.output:
-            write_table(rows, chosen.output)
+            write_csv(rows, chosen.output)
     return rows
 
 

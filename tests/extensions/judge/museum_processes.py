@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from prism_bench.io.workers.child import end_with
+from prism_bench.io.workers import end_with
 
 PARENT = "PRISM_BENCH_MUSEUM_PARENT"  # the descriptor that closes when the process that started this one ends
 

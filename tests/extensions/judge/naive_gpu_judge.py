@@ -15,16 +15,14 @@ from prism_bench.backends.cuda.backend import open_backend as open_cuda
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
-from prism_bench.extensions.judge.judged_spec import judged_spec
-from prism_bench.extensions.judge.referee.arena import Arena
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.buffers import Arena
+from prism_bench.extensions.judge.referee.client import ContestantCode, case_plan
 from prism_bench.extensions.judge.referee.cuda_device import CudaRefereeDevice
-from prism_bench.extensions.judge.referee.machine import device_turn
 from prism_bench.extensions.judge.referee.messages import CasePlan
-from prism_bench.extensions.judge.referee.planning import case_plan
-from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.referee.session import device_turn
+from prism_bench.extensions.judge.submission import judged_spec, read_submission
 from prism_bench.run.verification import compare_outputs, passed
 from prism_bench.spec.case import Case, Device
 

@@ -10,14 +10,13 @@ import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.catalogue import discover
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.machine import MachineState
+from prism_bench.extensions.judge.referee.client import ContestantCode
 from prism_bench.extensions.judge.referee.messages import Answer, Question
-from prism_bench.extensions.judge.referee.rules import RefereeRules
+from prism_bench.extensions.judge.referee.referee import RefereeRules
 from prism_bench.extensions.judge.referee.runner import RunnerService
-from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
-from prism_bench.io.workers.frames import Frame
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.extensions.judge.referee.session import Contestant, MachineState, RefereeFindings, RefereeSession
+from prism_bench.io.channels import Frame
+from prism_bench.io.workers import Refusal
 from prism_bench.spec.case import Case
 from tests.extensions.judge.fake_device import FakeDevice
 
@@ -58,7 +57,7 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
 
 @pytest.fixture(autouse=True)
 def any_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prism_bench.extensions.judge.referee.planning.elf_entries", lambda cubin: {})
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.client.elf_entries", lambda cubin: {})
 
 
 def judged(

@@ -14,8 +14,7 @@ from prism_bench.extensions.judge import batch
 from prism_bench.extensions.judge.batch import JudgeBatch, JudgingProcesses, leaderboard_lines
 from prism_bench.extensions.judge.command import command
 from prism_bench.extensions.judge.submission import Submission, identity_of, read_submission
-from prism_bench.extensions.judge.verdict import JudgeVerdict
-from prism_bench.extensions.judge.view import verdict_json
+from prism_bench.extensions.judge.verdict import JudgeVerdict, verdict_json
 from prism_bench.io.documents import json_text
 from tests.extensions.judge.verdicts import RIGHT, WRONG
 

@@ -6,9 +6,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, SpecError, UsageError
-from prism_bench.extensions.judge.expressions import CardExpression
-from prism_bench.extensions.judge.judged_spec import judged_spec
-from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.submission import CardExpression, judged_spec, read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict

@@ -8,17 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.compilation.code import Resources
-from prism_bench.compilation.toolchain import marked
-from prism_bench.emulator.build import prepared
-from prism_bench.emulator.compiler import find_compiler
-from prism_bench.emulator.request import LaunchRequest
+from prism_bench.compilation.cubin import Resources
+from prism_bench.compilation.program import marked
+from prism_bench.emulator.build import find_compiler, prepared
+from prism_bench.emulator.library import LaunchRequest
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, VerificationFailed
-from prism_bench.extensions.judge.cell import JailCell
-from prism_bench.extensions.judge.compiling import compiled_parts
-from prism_bench.extensions.judge.messages import HostLaunchQuestion, MachineCodeAnswer
-from prism_bench.io.workers.frames import Frame
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.extensions.judge.jail_client import HostLaunchQuestion, JailCell, MachineCodeAnswer, compiled_parts
+from prism_bench.io.channels import Frame
+from prism_bench.io.workers import Refusal
 from prism_bench.spec.case import Case
 
 

@@ -5,7 +5,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from prism_bench.extensions.judge.referee.digests import digest_of
+from prism_bench.extensions.judge.referee.referee import digest_of
 from tests.backends.test_guard import kernels  # noqa: F401
 
 

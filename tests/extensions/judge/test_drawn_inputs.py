@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.extensions.judge.referee import drawn_inputs, runner
+from prism_bench.extensions.judge.referee import referee, runner
 from prism_bench.extensions.judge.referee.client import ReadyRunners
-from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
-from prism_bench.extensions.judge.referee.machine import MachineState
 from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion, Question
-from prism_bench.extensions.judge.referee.session import RefereeSession
-from prism_bench.io.workers.frames import Frame
+from prism_bench.extensions.judge.referee.referee import DrawnInputs
+from prism_bench.extensions.judge.referee.session import MachineState, RefereeSession
+from prism_bench.io.channels import Frame
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from tests.extensions.judge import fake_device, near_runner
@@ -49,7 +48,7 @@ def test_what_two_processes_agree_on_is_drawn_and_compared_once(case: Case, monk
 
 def test_only_the_latest_inputs_are_kept(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = DrawnInputs(case.inputs)
-    monkeypatch.setattr(drawn_inputs, "KEPT_BYTES", 2 * sum(one.block.nbytes for one in inputs(1).values()))
+    monkeypatch.setattr(referee, "KEPT_BYTES", 2 * sum(one.block.nbytes for one in inputs(1).values()))
     first, second = inputs(1), inputs(2)
     assert first is inputs(1)
     inputs(3)

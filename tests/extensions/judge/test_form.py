@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from prism_bench.compilation.symbols import entry_symbols
-from prism_bench.extensions.judge import form
-from prism_bench.extensions.judge.form import form_objections, precision_objections
+from prism_bench.compilation.cubin import entry_symbols
+from prism_bench.extensions.judge import machine_code
+from prism_bench.extensions.judge.machine_code import form_objections, precision_objections
 
 _FILE, _SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")  # the headers of ELF files
 CUBIN = Path(__file__).parent / "museum" / "honest_machine_code.cubin"
@@ -70,7 +70,7 @@ def test_machine_code_has_one_table_of_symbols(name: str) -> None:
 @pytest.mark.parametrize("name", ["at ack", "at\nack", "\u00a0ttack", "at\tack"])
 def test_a_kernel_has_a_name_that_a_listing_can_have(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else its instructions are in nobody's census: a listing is read by lines and words."""
-    monkeypatch.setattr(form, "entry_symbols", lambda cubin: [name])
+    monkeypatch.setattr(machine_code, "entry_symbols", lambda cubin: [name])
     (odd,) = form_objections(CUBIN.read_bytes(), [name])
     assert "names that no compiler gives" in odd.words
 
@@ -86,12 +86,12 @@ def test_instructions_that_nothing_lists_have_no_precision() -> None:
 
 def test_an_objection_names_few_kernels_and_no_long_name(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{'x' * 500}{number}" for number in range(90)]
-    monkeypatch.setattr(form, "undefined_symbols", lambda cubin: [*names, "vprintf"])
-    monkeypatch.setattr(form, "why_unreadable", lambda cubin: "")
-    monkeypatch.setattr(form, "entry_symbols", lambda cubin: ["one", *names])
+    monkeypatch.setattr(machine_code, "undefined_symbols", lambda cubin: [*names, "vprintf"])
+    monkeypatch.setattr(machine_code, "why_unreadable", lambda cubin: "")
+    monkeypatch.setattr(machine_code, "entry_symbols", lambda cubin: ["one", *names])
     others, prints = form_objections(b"", ["one"])
     assert others.words.endswith("... and 87 more kernels")
     assert len(others.words) < 500
     assert "it prints from the device (vprintf)" == prints.words
-    monkeypatch.setattr(form, "undefined_symbols", lambda cubin: names)
+    monkeypatch.setattr(machine_code, "undefined_symbols", lambda cubin: names)
     assert 3 == len(list(form_objections(b"", ["one"], compiled_here=True)))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.extensions.judge.hidden import changed_inputs, drawn_secret, hidden_cases, is_no_size
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
+from prism_bench.extensions.judge.task import changed_inputs, drawn_secret, hidden_cases, is_no_size
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec, Rule
 from prism_bench.spec.workload import Workload

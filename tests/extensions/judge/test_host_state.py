@@ -10,11 +10,10 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.judge.host_state import EVIDENCE, HostState
 from prism_bench.extensions.judge.jail.jail import jail_maker
-from prism_bench.extensions.judge.limits import CellLimits
+from prism_bench.extensions.judge.jail_client import CellLimits
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.task import EVIDENCE, HostState, JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 
 HERE = Path(__file__).parent

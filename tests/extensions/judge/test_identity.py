@@ -7,9 +7,9 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.judge.identity import headers_hash, task_hash
 from prism_bench.extensions.judge.jail.jail import jail_maker
 from prism_bench.extensions.judge.judging import judge
+from prism_bench.extensions.judge.task import headers_hash, task_hash
 
 HERE = Path(__file__).parent
 HEADER = "#pragma once\n"

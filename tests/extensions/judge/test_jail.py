@@ -17,8 +17,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.judge.jail import jail as jails
 from prism_bench.extensions.judge.jail.jail import Jail, Maker, jail_maker
 from prism_bench.extensions.judge.jail.seccomp import REFUSED, refused_numbers
-from prism_bench.io.workers.child import MOST_WORDS, environment
-from prism_bench.io.workers.handle import WorkerEnvironment, WorkerProcess
+from prism_bench.io.workers import MOST_WORDS, WorkerEnvironment, WorkerProcess, environment
 
 FOLDER = Path(__file__).parent
 

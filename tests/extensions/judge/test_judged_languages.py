@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
 from prism_bench.compilation.languages.language import language, names
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
-from prism_bench.extensions.judge.cell import JailCell
-from prism_bench.extensions.judge.compiling import compiled_parts
 from prism_bench.extensions.judge.jail.jail import jail_maker
-from prism_bench.extensions.judge.judged_spec import judged_spec
-from prism_bench.extensions.judge.messages import MachineCodeAnswer
-from prism_bench.extensions.judge.referee.arena import Arena
-from prism_bench.extensions.judge.referee.contestant_code import CardedCode, ContestantCode
-from prism_bench.extensions.judge.referee.planning import case_plan, check_parameters
-from prism_bench.extensions.judge.spec_card import spec_card, write_submission
-from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.jail_client import JailCell, MachineCodeAnswer, compiled_parts
+from prism_bench.extensions.judge.referee.buffers import Arena
+from prism_bench.extensions.judge.referee.client import CardedCode, ContestantCode, case_plan, check_parameters
+from prism_bench.extensions.judge.submission import judged_spec, read_submission, spec_card, write_submission
 from prism_bench.extensions.judge.task import JudgeTask, workplace
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.spec.case import Case, Device
@@ -132,7 +127,7 @@ def test_what_a_process_that_imported_the_source_answers_of_instructions_is_not_
             assert (b"a cubin", ("add",)) == (source.read_bytes(), tuple(entries))
             return MachineCodeAnswer({"add": "add"}, {}, {}, {"half": 9}), b""
 
-    monkeypatch.setattr("prism_bench.extensions.judge.compiling.check_card", lambda card, cubin: None)
+    monkeypatch.setattr("prism_bench.extensions.judge.jail_client.check_card", lambda card, cubin: None)
     case = case_of(sent(tmp_path))
     (part,) = compiled_parts(case.spec, [case], ForgingCell(None), "90")
     assert ({"half": 9}, CARD, b"a cubin") == (part.made.precisions, part.made.card, part.cubin)

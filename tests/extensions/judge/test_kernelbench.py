@@ -9,8 +9,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.extensions.judge.jail.jail import jail_maker
-from prism_bench.extensions.judge.kernelbench.judged import judge_problem, main
-from prism_bench.extensions.judge.kernelbench.problem import KernelBenchProblem
+from prism_bench.extensions.judge.kernelbench.problem import KernelBenchProblem, judge_problem, main
 
 TORCH = """
 import numpy as np

@@ -11,13 +11,10 @@ import pytest
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.catalogue import discover
-from prism_bench.extensions.judge.judged_spec import judged_spec
-from prism_bench.extensions.judge.referee.client import RunnerClient
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.launch_inputs import launch_inputs, repeated_inputs
-from prism_bench.extensions.judge.referee.planning import case_plan
+from prism_bench.extensions.judge.referee.client import ContestantCode, RunnerClient, case_plan
+from prism_bench.extensions.judge.referee.referee import launch_inputs, repeated_inputs
 from prism_bench.extensions.judge.referee.session import Contestant
-from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.submission import judged_spec, read_submission
 from prism_bench.run.verification import compare_outputs, passed
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import BLOCK, ONE_BY_ONE, Fill, InputArray, Runs, draw, uniform

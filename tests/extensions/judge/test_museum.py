@@ -16,12 +16,13 @@ import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.emulator.compiler import find_compiler
+from prism_bench.emulator.build import find_compiler
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.extensions.judge import form, judged_spec
+from prism_bench.extensions.judge import machine_code
+from prism_bench.extensions.judge import submission as judged_spec
 from prism_bench.extensions.judge.defences import DEFENCES
 from prism_bench.extensions.judge.jail.jail import jail_maker
-from prism_bench.extensions.judge.limits import USUAL, CellLimits
+from prism_bench.extensions.judge.jail_client import USUAL, CellLimits
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import MODES
@@ -90,7 +91,7 @@ def test_an_attack_is_caught_and_bites_without_its_defences(
     capfd: pytest.CaptureFixture[str], surroundings: None,
 ) -> None:  # fmt: skip
     if entry.largest_cubin:
-        monkeypatch.setattr(form, "LARGEST_CUBIN", entry.largest_cubin)
+        monkeypatch.setattr(machine_code, "LARGEST_CUBIN", entry.largest_cubin)
     if entry.defences and not entry.needs:
         BITES[entry.bites](entry, tasks, cell, monkeypatch)
     limits = (SOON if entry.ruling == "refused" else IMPATIENT) if "limits of time" in entry.defences else USUAL

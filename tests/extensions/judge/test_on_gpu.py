@@ -8,9 +8,9 @@ import pytest
 import prism_bench
 from prism_bench.backends.cuda.backend import open_backend
 from prism_bench.errors import ProfilerError
-from prism_bench.extensions.judge.device_bytes import DeviceBytes
-from prism_bench.extensions.judge.host_state import EVIDENCE
-from prism_bench.extensions.judge.referee.watch import TOOL
+from prism_bench.extensions.judge.referee.cuda_device import DeviceBytes
+from prism_bench.extensions.judge.referee.sanitizer import TOOL
+from prism_bench.extensions.judge.task import EVIDENCE
 from prism_bench.extensions.judge.verdict import JudgeVerdict
 from prism_bench.profilers.tools import find
 from prism_bench.spec.inputs import BLOCK, ONE_BY_ONE, InputArray, Runs

@@ -14,9 +14,14 @@ import prism_bench
 from prism_bench.errors import UsageError
 from prism_bench.extensions.judge.batch import leaderboard_lines
 from prism_bench.extensions.judge.judging import judge
-from prism_bench.extensions.judge.page import page_html
-from prism_bench.extensions.judge.verdict import BatchRow, JudgeVerdict, Objection
-from prism_bench.extensions.judge.view import verdict_json, verdict_view
+from prism_bench.extensions.judge.verdict import (
+    BatchRow,
+    JudgeVerdict,
+    Objection,
+    page_html,
+    verdict_json,
+    verdict_view,
+)
 from prism_bench.io.documents import json_text
 from tests.extensions.judge.verdicts import RIGHT, TIMES, WRONG
 from tests.report.site.browser import keep, rules_of, violations, window

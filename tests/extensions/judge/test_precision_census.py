@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.extensions.judge.precision_census import below, precision_census
+from prism_bench.extensions.judge.machine_code import below, precision_census
 
 
 @pytest.mark.parametrize(

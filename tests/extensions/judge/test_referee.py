@@ -12,15 +12,12 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
-from prism_bench.compilation.elf import ElfEntry
+from prism_bench.compilation.cubin import ElfEntry
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.judge.referee import machine
-from prism_bench.extensions.judge.referee.client import RunnerProcess
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.machine import MachineState, quarantine_file
-from prism_bench.extensions.judge.referee.planning import case_plan
-from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
-from prism_bench.monitor.reading import DeviceReading, Process
+from prism_bench.extensions.judge.referee import session as machine
+from prism_bench.extensions.judge.referee.client import ContestantCode, RunnerProcess, case_plan
+from prism_bench.extensions.judge.referee.session import Contestant, MachineState, RefereeSession, quarantine_file
+from prism_bench.monitor.probe import DeviceReading, Process
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import Launch, TensorMap
 from prism_bench.spec.workload import Workload
@@ -243,7 +240,7 @@ def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = {"add": ElfEntry(((0, 8), (8, 8), (16, 8), (24, 4)))}
-    monkeypatch.setattr("prism_bench.extensions.judge.referee.planning.elf_entries", lambda cubin: entries)
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.client.elf_entries", lambda cubin: entries)
     (objection,) = judged(case, "honest").objections
     assert "form" == objection.rule
     assert "8, 8, 8, 8 bytes; the machine code takes 8, 8, 8, 4" in objection.words

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.referee import Referee
-from prism_bench.extensions.judge.referee.rules import RefereeRules
+from prism_bench.extensions.judge.referee.client import ContestantCode
+from prism_bench.extensions.judge.referee.referee import Referee, RefereeRules
 from prism_bench.extensions.judge.referee.session import Contestant
 from prism_bench.spec.case import Case
 from tests.extensions.judge import near_runner

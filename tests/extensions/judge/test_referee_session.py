@@ -14,17 +14,15 @@ import pytest
 from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.catalogue import discover
-from prism_bench.catalogue.listing import edge_cases
-from prism_bench.extensions.judge.cell import JailCell
-from prism_bench.extensions.judge.host_state import EVIDENCE
+from prism_bench.catalogue.catalogue import edge_cases
+from prism_bench.extensions.judge.jail_client import JailCell
 from prism_bench.extensions.judge.on_gpu import OnGpu
-from prism_bench.extensions.judge.referee import machine
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.machine import MachineState
-from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings, RefereeSession
-from prism_bench.extensions.judge.referee.watch import LaunchWatch
+from prism_bench.extensions.judge.referee import session as machine
+from prism_bench.extensions.judge.referee.client import ContestantCode
+from prism_bench.extensions.judge.referee.sanitizer import LaunchWatch
+from prism_bench.extensions.judge.referee.session import Contestant, MachineState, RefereeFindings, RefereeSession
 from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.task import EVIDENCE, JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import CheckedCase, JudgedTime, Objection
 from prism_bench.spec.case import Case

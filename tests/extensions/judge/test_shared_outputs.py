@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from prism_bench.extensions.judge.referee import session as session_module
+from prism_bench.extensions.judge.referee.cuda_device import copied_outputs
 from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan
-from prism_bench.extensions.judge.referee.shared_outputs import copied_outputs
 from prism_bench.spec.case import Case
 from tests.extensions.judge import near_runner
 from tests.extensions.judge.fake_device import FakeDevice

@@ -9,18 +9,17 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.compilation import compile_source
 from prism_bench.emulator import LaunchReport
+from prism_bench.emulator.library import LaunchRequest
 from prism_bench.emulator.report import LaunchFinding
-from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import BackendUnavailable, CompilationFailed
-from prism_bench.extensions.judge.jailed_emulator import JailedModule
+from prism_bench.extensions.judge.jail_client import JailedModule
 from prism_bench.extensions.judge.on_gpu import OnGpu
-from prism_bench.extensions.judge.plain_words import plain_words
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.client import ContestantCode
 from prism_bench.extensions.judge.referee.session import WHERE, RefereeFindings
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
-from prism_bench.extensions.judge.verdict import CheckedCase, JudgeVerdict
+from prism_bench.extensions.judge.verdict import CheckedCase, JudgeVerdict, plain_words
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec
 

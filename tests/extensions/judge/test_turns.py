@@ -11,15 +11,12 @@ import pytest
 
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.errors import UsageError
-from prism_bench.extensions.judge.referee import machine, session
-from prism_bench.extensions.judge.referee.client import RunnerClient
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.machine import MachineState
+from prism_bench.extensions.judge.referee import session
+from prism_bench.extensions.judge.referee.client import ContestantCode, RunnerClient, case_plan
 from prism_bench.extensions.judge.referee.messages import Answer, FactsQuestion, InputsQuestion, Question
-from prism_bench.extensions.judge.referee.planning import case_plan
-from prism_bench.extensions.judge.referee.session import Contestant, RefereeSession
-from prism_bench.extensions.judge.referee.turns import WAITING, DeviceTurns, PhaseClock
-from prism_bench.io.workers.frames import Frame
+from prism_bench.extensions.judge.referee.referee import WAITING, DeviceTurns, PhaseClock
+from prism_bench.extensions.judge.referee.session import Contestant, MachineState, RefereeSession
+from prism_bench.io.channels import Frame
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import InputArray
 from tests.extensions.judge import near_runner
@@ -86,15 +83,15 @@ def test_who_waits_for_a_device_is_next(case: Case) -> None:
 
     def second() -> None:
         waiting.set()
-        with machine.device_turn("fake-0"):
+        with session.device_turn("fake-0"):
             has_it.set()
 
-    with machine.device_turn("fake-0"):
+    with session.device_turn("fake-0"):
         other = threading.Thread(target=second)
         other.start()
         assert waiting.wait(10)
         time.sleep(0.2)
-    with machine.device_turn("fake-0"):
+    with session.device_turn("fake-0"):
         assert has_it.is_set()
     other.join(10)
 

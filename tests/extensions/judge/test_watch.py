@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
-from prism_bench.extensions.judge.referee.sanitized import SanitizedRunner
+from prism_bench.extensions.judge.referee.client import ContestantCode
+from prism_bench.extensions.judge.referee.sanitizer import LaunchWatch, SanitizedRunner, WatchedRunner, WatchRules
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings
-from prism_bench.extensions.judge.referee.watch import LaunchWatch, WatchedRunner, WatchRules
 from prism_bench.profilers import tools
-from prism_bench.profilers.sanitizer import CHECKS
+from prism_bench.profilers.tools import CHECKS
 from prism_bench.spec.case import Case
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import near_runner, watched_device

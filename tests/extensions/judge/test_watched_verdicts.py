@@ -8,17 +8,17 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.errors import ProfilerError
 from prism_bench.extensions.judge import on_gpu
-from prism_bench.extensions.judge.cell import JailCell
 from prism_bench.extensions.judge.defences import in_force
+from prism_bench.extensions.judge.jail_client import JailCell
 from prism_bench.extensions.judge.on_gpu import OnGpu
-from prism_bench.extensions.judge.referee.contestant_code import ContestantCode
+from prism_bench.extensions.judge.referee.client import ContestantCode
+from prism_bench.extensions.judge.referee.sanitizer import LaunchWatch
 from prism_bench.extensions.judge.referee.session import RefereeFindings
-from prism_bench.extensions.judge.referee.watch import LaunchWatch
 from prism_bench.extensions.judge.submission import read_submission
 from prism_bench.extensions.judge.task import JudgeTask
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.profilers import tools
-from prism_bench.profilers.sanitizer import CHECKS
+from prism_bench.profilers.tools import CHECKS
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import Workload
@@ -89,7 +89,7 @@ def test_without_the_tool_the_verdict_names_what_nobody_looked_for(case: Case, m
     def missing(name: str) -> tools.Tool:
         raise ProfilerError("compute-sanitizer: the tool is not on this machine.")
 
-    monkeypatch.setattr("prism_bench.extensions.judge.referee.watch.tools.find", missing)
+    monkeypatch.setattr("prism_bench.extensions.judge.referee.sanitizer.tools.find", missing)
     found = judged_on_gpu(case, "honest", on_gpu.installed_watch)
     assert [] == found.times == found.objections
     assert [words for words in found.unjudged if words.startswith(on_gpu.UNWATCHED)]

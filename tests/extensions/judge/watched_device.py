@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.extensions.judge.referee.device import RefereeDevice
+from prism_bench.extensions.judge.referee.buffers import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.extensions.judge.referee.runner import RunnerService
-from prism_bench.extensions.judge.referee.sanitized import LARGEST_LOG
-from prism_bench.extensions.judge.referee.watch import WatchedRunner
+from prism_bench.extensions.judge.referee.sanitizer import LARGEST_LOG, WatchedRunner
 from prism_bench.spec.inputs import InputArray
 from tests.extensions.judge.fake_device import BASE, KERNELS, FakeDevice
 from tests.extensions.judge.near_runner import NearRunner

@@ -5,8 +5,7 @@ import pytest
 
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.links.emulated_group import SMALL, EmulatedCall, EmulatedGroup
-from prism_bench.extensions.links.fused import MEET, SOURCE, TILES, fused_launch
+from prism_bench.extensions.links.groups import MEET, SMALL, SOURCE, TILES, EmulatedCall, EmulatedGroup, fused_launch
 from prism_bench.extensions.links.operations import OPERATIONS, GroupCase, case_of
 from prism_bench.spec.case import Device
 

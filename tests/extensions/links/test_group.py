@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.backends.cuda.harness import StreamNotHeld
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.links.cuda_group import CudaCall, CudaGroup
+from prism_bench.extensions.links.groups import CudaCall, CudaGroup
 from prism_bench.extensions.links.session import LinkSession
 from prism_bench.record.measurement import Sample
 

@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.cli import options
 from prism_bench.extensions.memory import trace as traces
-from prism_bench.extensions.memory.synthetic import random_trace
+from prism_bench.extensions.memory.trace import random_trace
 from prism_bench.record import store
 from tests.extensions.planted_programs import program, record, trace
 
@@ -62,7 +62,7 @@ def measured(monkeypatch):
 
 
 def test_what_was_measured_is_kept_before_anything_is_made_of_it(shell, tmp_path, measured, monkeypatch):
-    monkeypatch.setattr("prism_bench.extensions.memory.contest.contest", lambda *_: 1 / 0)
+    monkeypatch.setattr("prism_bench.extensions.memory.replay.contest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         shell("memory", "--records", tmp_path, "--allocator", "size_class")
     assert {"cupy", "size_class", "traces"} == {path.name for path in tmp_path.iterdir()}

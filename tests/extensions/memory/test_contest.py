@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.extensions.memory.contest import contest
+from prism_bench.extensions.memory.replay import contest
 from tests.extensions.planted_programs import program, record, trace
 
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from prism_bench.extensions.memory import PoolLimits
-from prism_bench.extensions.memory.limits import class_of
+from prism_bench.extensions.memory.pool import class_of
 
 pytestmark = pytest.mark.gpu
 
@@ -102,10 +102,10 @@ def test_blocks_are_zero_where_that_is_asked_for(cupy):
 
 def test_every_allocator_serves_a_trace(cupy):
     from prism_bench.errors import BackendUnavailable
-    from prism_bench.extensions.memory.allocators import device_used, open_allocator
+    from prism_bench.extensions.memory.cupy_pool import device_used, open_allocator
     from prism_bench.extensions.memory.names import ALLOCATORS
     from prism_bench.extensions.memory.replay import DeviceUse, footprint, replay
-    from prism_bench.extensions.memory.synthetic import random_trace
+    from prism_bench.extensions.memory.trace import random_trace
 
     trace, served = random_trace(300), 0
     for name in ALLOCATORS:
@@ -124,7 +124,7 @@ def test_every_allocator_serves_a_trace(cupy):
 
 
 def test_a_recorder_sees_what_cupy_asks_for(cupy):
-    from prism_bench.extensions.memory.recorder import recording
+    from prism_bench.extensions.memory.cupy_pool import recording
 
     with recording("toy") as recorder:
         array = cupy.zeros(5000, dtype=cupy.float32)

@@ -1,6 +1,6 @@
 """The page of memory answers first: how long an allocation takes against the base, and what programs gain."""
 
-from prism_bench.extensions.memory.page import _answer
+from prism_bench.extensions.memory.report import _answer
 
 
 def trace(allocator, verdict, ratio):

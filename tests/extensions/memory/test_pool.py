@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.errors import UsageError
 from prism_bench.extensions.memory import PoolLimits
-from prism_bench.extensions.memory.limits import class_of
+from prism_bench.extensions.memory.pool import class_of
 from tests.extensions.memory.fake_device import pool_on
 
 

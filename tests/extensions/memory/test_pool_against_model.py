@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from prism_bench.extensions.memory import PoolLimits, SizeClassPool
-from prism_bench.extensions.memory.limits import class_of
+from prism_bench.extensions.memory.pool import class_of
 from tests.extensions.memory.fake_device import FakeDevice
 
 STREAMS = st.integers(0, 2)

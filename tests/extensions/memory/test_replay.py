@@ -1,8 +1,8 @@
 """Traces replayed: on a scripted clock, on the pool's books, and at random."""
 
-from prism_bench.extensions.memory import Event, PoolLimits, SizeClassPool, Trace, planning
-from prism_bench.extensions.memory.replay import DeviceUse, footprint, replay, summary
-from prism_bench.extensions.memory.synthetic import IN_USE, random_trace
+from prism_bench.extensions.memory import Event, PoolLimits, SizeClassPool, Trace
+from prism_bench.extensions.memory.replay import CountingSource, DeviceUse, footprint, planned, replay, summary
+from prism_bench.extensions.memory.trace import IN_USE, random_trace
 
 TOY = Trace(
     "toy", (Event(1, 5000, 0), Event(2, 600, 0), Event(1, 0, 0), Event(3, 8000, 0), Event(2, 0, 0), Event(3, 0, 0))
@@ -55,7 +55,7 @@ def test_lanes_are_entered_where_the_stream_changes():
 
 
 def test_the_footprint_is_what_was_held_at_most():
-    source = planning.CountingSource()
+    source = CountingSource()
     pool = SizeClassPool(source, PoolLimits(slack=0.0))
     found = footprint(
         TOY,
@@ -80,7 +80,7 @@ def test_an_allocator_that_tells_nothing_is_judged_by_the_device():
 
 
 def test_the_pools_books_of_a_trace():
-    state = planning.planned(TOY)
+    state = planned(TOY)
     assert (1, 2, 9216, 0) == (state.hits, state.misses, state.peak_held, state.live)
 
 
@@ -100,7 +100,7 @@ def _in_use(trace):
 
 
 def test_on_a_random_trace_the_pool_stays_near_what_is_in_use():
-    state = planning.planned(random_trace(5000))
+    state = planned(random_trace(5000))
     assert state.peak_held <= 1.25 * state.peak_live
     assert state.hit_rate > 0.5
 

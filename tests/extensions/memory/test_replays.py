@@ -8,16 +8,14 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
-from prism_bench.extensions.memory import SizeClassPool, replays, trace
-from prism_bench.extensions.memory.planning import CountingSource
-from prism_bench.extensions.memory.replays import replayed
-from prism_bench.extensions.memory.synthetic import random_trace
-from prism_bench.extensions.memory.tracker import Tracker
+from prism_bench.extensions.memory import SizeClassPool, replay, trace
+from prism_bench.extensions.memory.replay import CountingSource, replayed
+from prism_bench.extensions.memory.trace import Tracker, random_trace
 from prism_bench.run.task_worker import TaskContext
 
 pytest.importorskip("cupy")
 
-from prism_bench.extensions.memory import allocators, recorder  # noqa: E402
+from prism_bench.extensions.memory import cupy_pool  # noqa: E402
 
 TOYS = Path(__file__).resolve().parents[2] / "toys"
 
@@ -37,8 +35,8 @@ def opened(monkeypatch):
     """Our pool on books, and a device that tells what they hold."""
     source = CountingSource()
     pool = SizeClassPool(source)
-    monkeypatch.setattr(allocators, "device_used", lambda: sum(source.held.values()))
-    return allocators.Opened(
+    monkeypatch.setattr(cupy_pool, "device_used", lambda: sum(source.held.values()))
+    return cupy_pool.Opened(
         lambda size: Held(pool, size), lambda: pool.state().live, lambda: pool.state().held, pool.clear
     )
 
@@ -67,7 +65,7 @@ def test_a_trace_that_does_not_fit_is_skipped(opened, path):
     def refuse(size):
         raise MemoryError("the device has no more")
 
-    full = allocators.Opened(refuse)
+    full = cupy_pool.Opened(refuse)
     found = replayed(path, full, NumpyBackend(), first=False)
     assert ("skipped", "out of memory: the device has no more") == (found.status, found.reason)
 
@@ -76,10 +74,10 @@ def test_an_unknown_allocator_and_one_that_is_not_installed(monkeypatch):
     from prism_bench.errors import BackendUnavailable, UsageError
 
     with pytest.raises(UsageError, match="unknown allocator 'size'; did you mean size_class"):
-        allocators.open_allocator("size")
-    monkeypatch.setattr(allocators, "find_spec", lambda name: None)
+        cupy_pool.open_allocator("size")
+    monkeypatch.setattr(cupy_pool, "find_spec", lambda name: None)
     with pytest.raises(BackendUnavailable, match="RMM is not installed here"):
-        allocators.open_allocator("rmm")
+        cupy_pool.open_allocator("rmm")
 
 
 @pytest.fixture
@@ -93,12 +91,12 @@ def recorded(monkeypatch, tmp_path):
             if len(seen) == 1:
                 raise error
 
-        monkeypatch.setattr(replays, "verify", run)
-        replays.record_catalogue(TaskContext({"label": "S0"}, NumpyBackend(), discover(TOYS)), tmp_path)
+        monkeypatch.setattr(replay, "verify", run)
+        replay.record_catalogue(TaskContext({"label": "S0"}, NumpyBackend(), discover(TOYS)), tmp_path)
         return seen
 
     told = SimpleNamespace(trace=lambda **facts: random_trace(10), tracker=Tracker())
-    monkeypatch.setattr(recorder, "recording", lambda name: nullcontext(told))
+    monkeypatch.setattr(cupy_pool, "recording", lambda name: nullcontext(told))
     return record
 
 
@@ -108,6 +106,6 @@ def test_a_kernel_that_fails_does_not_end_the_recording(recorded, tmp_path):
 
 
 def test_a_device_that_no_longer_answers_ends_it(recorded, monkeypatch):
-    monkeypatch.setattr(replays, "is_sticky", lambda backend, error: True)
+    monkeypatch.setattr(replay, "is_sticky", lambda backend, error: True)
     with pytest.raises(RuntimeError, match="illegal"):
         recorded(RuntimeError("illegal address"))

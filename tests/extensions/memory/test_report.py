@@ -5,11 +5,9 @@ import json
 
 from rich.console import Console
 
-from prism_bench.extensions.memory.contest import contest
-from prism_bench.extensions.memory.planning import planned
+from prism_bench.extensions.memory.replay import contest, planned
 from prism_bench.extensions.memory.report import contest_json, contest_view, traces_json, tracked_view
-from prism_bench.extensions.memory.synthetic import random_trace
-from prism_bench.extensions.memory.tracker import published_demo
+from prism_bench.extensions.memory.trace import published_demo, random_trace
 from tests.extensions.planted_programs import program, record, trace
 
 

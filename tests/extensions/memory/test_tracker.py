@@ -3,8 +3,8 @@
 import pytest
 
 from prism_bench.extensions.memory import Tracker
-from prism_bench.extensions.memory.extents import Extents
-from prism_bench.extensions.memory.tracker import published_demo
+from prism_bench.extensions.memory.pool import Extents
+from prism_bench.extensions.memory.trace import published_demo
 
 MEBI = 1 << 20
 

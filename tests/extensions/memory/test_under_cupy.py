@@ -10,8 +10,11 @@ from tests.extensions.memory.fake_device import FakeDevice
 
 cupy = pytest.importorskip("cupy")
 
-from prism_bench.extensions.memory import PoolLimits, cupy_pool, recorder  # noqa: E402
-from prism_bench.extensions.memory.cupy_extents import Addresses  # noqa: E402
+from prism_bench.extensions.memory import (  # noqa: E402
+    PoolLimits,
+    cupy_pool,
+)
+from prism_bench.extensions.memory.cupy_pool import Addresses  # noqa: E402
 from prism_bench.extensions.memory.pool import SizeClassPool  # noqa: E402
 
 
@@ -172,7 +175,7 @@ def test_memory_for_a_stream_that_is_captured_is_waited_for_by_the_host(streams)
 
 def test_a_recorder_writes_down_what_goes_through_it(allocator, monkeypatch):
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=allocator[1].current))
-    found = recorder.Recorder(allocator[0], "toy")
+    found = cupy_pool.Recorder(allocator[0], "toy")
     first = found(5000)
     allocator[1].current = 77
     second = found(600)
@@ -185,7 +188,7 @@ def test_a_recorder_writes_down_what_goes_through_it(allocator, monkeypatch):
 
 
 def test_the_hook_tells_extents_what_cupys_pool_does():
-    from prism_bench.extensions.memory.extents import Extents
+    from prism_bench.extensions.memory.pool import Extents
 
     extents = Extents()
     hook = Addresses(extents)

@@ -6,8 +6,8 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.extensions.persistent import PERSISTENT, Executor
-from prism_bench.extensions.persistent.program import program_of, served
-from prism_bench.extensions.persistent.runnable import ServedRunnable
+from prism_bench.extensions.persistent.executor import ServedRunnable
+from prism_bench.extensions.persistent.queue import program_of, served
 from prism_bench.run.verification import complaint, passed, verify_prepared
 from prism_bench.spec.case import Device
 from tests.extensions.persistent.chains import CHAINS, LARGE

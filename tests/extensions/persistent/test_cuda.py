@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.persistent.board import Board
-from prism_bench.extensions.persistent.cuda import CudaMachine
-from prism_bench.extensions.persistent.program import served
+from prism_bench.extensions.persistent.queue import Board, CudaMachine, served
 
 ORDER = served([])
 NAMES = ("cudaDevAttrCooperativeLaunch", "cudaDevAttrCanMapHostMemory")
@@ -174,7 +172,7 @@ def test_a_kernel_launched_twice_may_have_as_much_shared_memory_as_the_launch_wi
     kernel = SimpleNamespace(max_dynamic_shared_size_bytes=48 << 10)
     module = SimpleNamespace(get_function=lambda name: kernel)
     compiled = SimpleNamespace(path="library", lowered={"entry": "entry"})
-    monkeypatch.setattr("prism_bench.extensions.persistent.cuda.compile_source", lambda *_: compiled)
+    monkeypatch.setattr("prism_bench.extensions.persistent.queue.compile_source", lambda *_: compiled)
     ours, _ = machine()
     ours._cupy.RawModule = lambda **_: module
     for shared in (first, second):

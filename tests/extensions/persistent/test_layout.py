@@ -6,31 +6,30 @@ import numpy as np
 import pytest
 
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.extensions.persistent import layout
-from prism_bench.extensions.persistent.board import Board
-from prism_bench.extensions.persistent.layout import LINE_WORDS, STOP_PROGRAM, QueueStage
+from prism_bench.extensions.persistent import queue
+from prism_bench.extensions.persistent.queue import LINE_WORDS, STOP_PROGRAM, Board, QueueStage
 
 
 def test_constants_are_read_from_the_header_in_its_own_words():
     text = "constexpr int BITS = 24;  // so\nconstexpr unsigned int MASK = 0xff;\nenum Word { FIRST, SECOND, COUNT };\n"
-    assert {"BITS": 24, "MASK": 255, "FIRST": 0, "SECOND": 1, "COUNT": 2} == layout.constants(text)
+    assert {"BITS": 24, "MASK": 255, "FIRST": 0, "SECOND": 1, "COUNT": 2} == queue.constants(text)
 
 
 def test_a_message_is_a_ticket_and_a_number():
-    word = layout.message(5_000_000_000, 17)
-    assert (5_000_000_000, 17) == (layout.ticket_of(word), layout.number_of(word))
+    word = queue.message(5_000_000_000, 17)
+    assert (5_000_000_000, 17) == (queue.ticket_of(word), queue.number_of(word))
     assert word < 1 << 64
 
 
 def test_requests_stand_at_their_slots_and_end_with_the_stop():
-    words = layout.requests([3, 4], slots=4)
-    assert [0, 1, 2, 3] == [layout.ticket_of(int(word)) for word in words]
-    assert [0, 3, 4, STOP_PROGRAM] == [layout.number_of(int(word)) for word in words]
+    words = queue.requests([3, 4], slots=4)
+    assert [0, 1, 2, 3] == [queue.ticket_of(int(word)) for word in words]
+    assert [0, 3, 4, STOP_PROGRAM] == [queue.number_of(int(word)) for word in words]
 
 
 def test_programs_tell_where_they_begin_and_how_long_their_stages_are():
     first, second = QueueStage(0, (2, 3, 1), (64, 128)), QueueStage(1, (5, 1, 1), ())
-    words = layout.table([[], [first, second]])
+    words = queue.table([[], [first, second]])
     assert [2, 4, 0, 1, 2, 6, 7, 0, 2, 3, 1, 64, 128, 5, 1, 5, 1, 1] == words.tolist()
     assert 6 == first.blocks
     assert np.uint64 == words.dtype
@@ -38,13 +37,13 @@ def test_programs_tell_where_they_begin_and_how_long_their_stages_are():
 
 def test_more_programs_than_there_is_room_for_are_refused():
     with pytest.raises(SpecError, match="the programs of a queue take 1406 words, 256 at most"):
-        layout.table([[QueueStage(0, (1, 1, 1), tuple(range(30)))] * 20] * 2)
+        queue.table([[QueueStage(0, (1, 1, 1), tuple(range(30)))] * 20] * 2)
 
 
 def test_errors_have_words():
-    assert "no such program" == layout.error_text(1)
-    assert "the kernel gave error 3" == layout.error_text(layout.KERNEL_ERRORS + 3)
-    assert "error 9" == layout.error_text(9)
+    assert "no such program" == queue.error_text(1)
+    assert "the kernel gave error 3" == queue.error_text(queue.KERNEL_ERRORS + 3)
+    assert "error 9" == queue.error_text(9)
 
 
 @pytest.mark.parametrize("slots", [2, 64])

@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.compilation import compile_source, compile_to_ptx, nvrtc_version
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.persistent.program import program_of, served
+from prism_bench.extensions.persistent.queue import program_of, served
 from tests.extensions.persistent.chains import CHAINS, LARGE
 
 STATIC_SHARED = 48 << 10

@@ -4,14 +4,13 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.persistent import process
-from prism_bench.extensions.persistent.messages import DeviceMessage, ServingMessage
-from prism_bench.extensions.persistent.process import ServingProcess
-from prism_bench.io.workers.handle import WorkerEnvironment
+from prism_bench.extensions.persistent.process import DeviceMessage, ServingMessage, ServingProcess
+from prism_bench.io.workers import WorkerEnvironment
 
 SENDS = """
 import socket, sys, time
-from prism_bench.extensions.persistent.messages import ArrayContent, DeviceMessage
-from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.extensions.persistent.process import ArrayContent, DeviceMessage
+from prism_bench.io.channels import FrameChannel
 import numpy as np
 connected = socket.socket(fileno=int(sys.argv[1]))
 {}

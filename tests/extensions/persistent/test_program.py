@@ -5,7 +5,7 @@ import pytest
 
 from prism_bench import Launch, Out, Scalar, Scratch, Size, TensorMap, Workload, Zero
 from prism_bench.errors import UsageError
-from prism_bench.extensions.persistent.program import ALIGNMENT, program_of, served
+from prism_bench.extensions.persistent.queue import ALIGNMENT, program_of, served
 from prism_bench.spec.case import Device
 from tests.extensions.persistent.toys import COMPLAINING, DOUBLED, TURNED, N, case_of
 

@@ -4,8 +4,17 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.persistent import Executor
-from prism_bench.extensions.persistent.latency import LatencySamples, LatencySizes, take_served
-from prism_bench.extensions.persistent.record import EMPTY, ItemSpread, ItemTimes, LatencyRecord, newest, read_latencies
+from prism_bench.extensions.persistent.records import (
+    EMPTY,
+    ItemSpread,
+    ItemTimes,
+    LatencyRecord,
+    LatencySamples,
+    LatencySizes,
+    newest,
+    read_latencies,
+    take_served,
+)
 
 SPREAD = ItemSpread(2e-6, 1e-6, 3e-6, 4e-6, 5)
 

@@ -5,14 +5,21 @@ import socket
 import pytest
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.persistent.board import Board
-from prism_bench.extensions.persistent.layout import NO_SUCH_PROGRAM, STOP_PROGRAM, message
-from prism_bench.extensions.persistent.machine import Machine, open_machine
-from prism_bench.extensions.persistent.messages import WORKER_MESSAGES, ServingMessage, pack_order
-from prism_bench.extensions.persistent.program import CHAINS, Program, served
-from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
+from prism_bench.extensions.persistent.executor import LAUNCHES, PERSISTENT
+from prism_bench.extensions.persistent.process import WORKER_MESSAGES, ServingMessage, pack_order
+from prism_bench.extensions.persistent.queue import (
+    CHAINS,
+    NO_SUCH_PROGRAM,
+    STOP_PROGRAM,
+    Board,
+    Machine,
+    Program,
+    message,
+    open_machine,
+    served,
+)
 from prism_bench.extensions.persistent.worker import LaunchingServer, Worker
-from prism_bench.io.workers.channel import FrameChannel
+from prism_bench.io.channels import FrameChannel
 from prism_bench.spec.case import Device
 
 

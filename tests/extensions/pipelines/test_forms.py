@@ -6,10 +6,9 @@ import pytest
 from prism_bench.backends import open_backend
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError
 from prism_bench.extensions.pipelines import KNOWN
-from prism_bench.extensions.pipelines import image as images
-from prism_bench.extensions.pipelines.checking import check_results, check_stages
-from prism_bench.extensions.pipelines.forms import form
-from prism_bench.extensions.pipelines.prepared import Prepared
+from prism_bench.extensions.pipelines import definitions as images
+from prism_bench.extensions.pipelines.pipeline import Prepared, form
+from prism_bench.extensions.pipelines.session import check_results, check_stages
 from tests.built_in import CATALOGUE
 from tests.extensions.pipelines.toys import TOY, chain, stage
 

@@ -4,9 +4,7 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.extensions.pipelines import KNOWN
-from prism_bench.extensions.pipelines.forms import form
-from prism_bench.extensions.pipelines.pipeline import place_of
-from prism_bench.extensions.pipelines.prepared import Prepared
+from prism_bench.extensions.pipelines.pipeline import Prepared, form, place_of
 from tests.built_in import CATALOGUE
 from tests.extensions.pipelines.toys import TOY
 from tests.extensions.pipelines.watched_flow import WatchedFlow

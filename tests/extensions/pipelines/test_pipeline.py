@@ -6,8 +6,7 @@ import pytest
 
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.pipelines import KNOWN, pipelines
-from prism_bench.extensions.pipelines.lanes import lanes
-from prism_bench.extensions.pipelines.pipeline import Stage, placed, together
+from prism_bench.extensions.pipelines.pipeline import Stage, lanes, placed, together
 from prism_bench.spec.case import Device
 from prism_bench.spec.workload import Workload
 from tests.built_in import CATALOGUE

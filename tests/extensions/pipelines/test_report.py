@@ -5,8 +5,7 @@ import json
 
 from rich.console import Console
 
-from prism_bench.extensions.pipelines.report import pipelines_json, pipelines_view
-from prism_bench.extensions.pipelines.results import phases, rows
+from prism_bench.extensions.pipelines.results import phases, pipelines_json, pipelines_view, rows
 from tests.extensions.planted_programs import program, record
 
 

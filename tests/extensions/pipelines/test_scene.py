@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prism_bench.extensions.pipelines.scene import centres, heated
+from prism_bench.extensions.pipelines.definitions import centres, heated
 
 
 def test_spots_lie_in_the_middle_of_cells_spread_over_the_image():

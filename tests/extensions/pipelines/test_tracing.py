@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.pipelines.prepared import Prepared
-from prism_bench.extensions.pipelines.tracing import EVALUATIONS, PipelineTracer
+from prism_bench.extensions.pipelines.pipeline import Prepared
+from prism_bench.extensions.pipelines.session import EVALUATIONS, PipelineTracer
 from prism_bench.profilers import cupti
 from prism_bench.profilers.timeline import COPY, KERNEL, timeline_of
 from tests.built_in import CATALOGUE

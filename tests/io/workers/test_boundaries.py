@@ -13,8 +13,8 @@ CONNECTIONS = ("Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client") 
 
 # Pools exchange pickles. Their processes run our own code, never a kernel's, so that both ends are trusted.
 POOLS = {
-    "prism_bench/run/ahead.py": "compiles kernels, which it does not run; returns None",
-    "prism_bench/record/store/processes.py": "reads records; returns tables",
+    "prism_bench/run/precompile.py": "compiles kernels, which it does not run; returns None",
+    "prism_bench/record/store/history.py": "reads records; returns tables",
     "scripts/lab/bisect_table.py": "simulates bisections on drawn numbers; returns rows",
     "scripts/lab/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
     "scripts/lab/fuzz_processes.py": "asks commands about damaged records; returns rows",
@@ -25,10 +25,10 @@ POOLS = {
 }
 # Who may start a process that goes on while the caller does something else.
 STARTS = {
-    "prism_bench/io/workers/handle.py": "every worker",
+    "prism_bench/io/workers.py": "every worker",
     "prism_bench/extensions/judge/jail/namespaces.py": "what a jail holds, by a worker that becomes it",
     "prism_bench/extensions/judge/jail/confined.py": "a jailed worker's own program, in its place",
-    "prism_bench/extensions/ci/logged.py": "parts of a nightly run, whole commands whose records and logs are read",
+    "prism_bench/extensions/ci/raw_samples.py": "parts of a nightly run, whose records and logs are read",
     "prism_bench/profilers/tools.py": "profilers, which are other programs and start ours themselves",
     "scripts/lab/persistent_study.py": "the tests of the executor, killed at a time limit",
     "scripts/lab/store_at_scale.py": "whole commands, each of whose memory is measured",

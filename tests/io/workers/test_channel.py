@@ -7,9 +7,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from prism_bench.io.workers import channel
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.frames import FrameError, frame_parts
+from prism_bench.io import channels
+from prism_bench.io.channels import FrameChannel, FrameError, frame_parts
 
 
 class Note(msgspec.Struct, frozen=True, tag=True):
@@ -51,7 +50,7 @@ def test_waiting_has_a_limit_and_an_end_is_told_from_silence(ends):
 
 
 def test_a_frame_that_stops_half_way_is_no_frame(monkeypatch):
-    monkeypatch.setattr(channel, "STALL_SECONDS", 0.05)
+    monkeypatch.setattr(channels, "STALL_SECONDS", 0.05)
     raw, end = socket.socketpair()
     receiver = FrameChannel(end)
     whole = b"".join(frame_parts(Note("half"), [np.zeros(9)]))

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from prism_bench.io.workers.child import MOST_WORDS, ending, environment
+from prism_bench.io.workers import MOST_WORDS, ending, environment
 
 
 def test_a_child_imports_what_stands_at_a_root_and_what_this_process_does(tmp_path, monkeypatch):

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.io.workers.conversation import Conversation
-from prism_bench.io.workers.process import WorkerDied
-from prism_bench.run.places import HERE
+from prism_bench.io.workers import Conversation, WorkerDied
+from prism_bench.run.pool import HERE
 from prism_bench.run.settings import Settings
-from prism_bench.workflows.trials import Bench
+from prism_bench.workflows.tuning_session import Bench
 
 TOYS = discover(Path(__file__).parents[2] / "toys")
 TASK = "double[n=1000]"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from prism_bench.io.workers import frames
-from prism_bench.io.workers.frames import FrameError, can_be_sent, frame_parts, read_frame
+from prism_bench.io import channels
+from prism_bench.io.channels import FrameError, can_be_sent, frame_parts, read_frame
 
 
 class Greeting(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -68,7 +68,7 @@ def received(data, largest=LIMIT):
     return read_frame(fill, DECODER, largest), stream.read()
 
 
-def frame_of(header, payload=b"", magic=frames.MAGIC, header_bytes=None, payload_bytes=None):
+def frame_of(header, payload=b"", magic=channels.MAGIC, header_bytes=None, payload_bytes=None):
     """A frame that may be wrong anywhere."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     lengths = struct.pack("<IQ", len(text) if header_bytes is None else header_bytes,
@@ -104,7 +104,7 @@ def test_random_bytes_are_no_frame(data):
 @given(st.binary(max_size=300), st.integers(0, 400), st.integers(0, 400))
 def test_random_bytes_behind_a_right_beginning_are_no_frame(data, header, payload):
     with pytest.raises(FrameError):
-        received(frames.MAGIC + struct.pack("<IQ", header, payload) + data)
+        received(channels.MAGIC + struct.pack("<IQ", header, payload) + data)
 
 
 @given(sent, st.data())

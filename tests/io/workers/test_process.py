@@ -2,10 +2,7 @@
 
 import pytest
 
-from prism_bench.io.workers.child import environment
-from prism_bench.io.workers.events import NoEvent, decode_event
-from prism_bench.io.workers.handle import WorkerEnvironment
-from prism_bench.io.workers.process import WorkerDied, work
+from prism_bench.io.workers import NoEvent, WorkerDied, WorkerEnvironment, decode_event, environment, work
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from lab.judge.fairness import JudgedForm
 from lab.judge.ranking import RankedPair
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.workflows.csv_table import write_table
+from prism_bench.workflows.compile_table import write_csv
 from tests.extensions.judge import dealt_items, museum_on_gpu
 from tests.extensions.judge.museum_table import MuseumRow
 
@@ -57,7 +57,7 @@ def test_who_has_ended_its_items_takes_those_that_nobody_has_begun(tmp_path: Pat
 _DEALING = """
 import sys
 from pathlib import Path
-from prism_bench.io.interrupts import guarded
+from prism_bench.io.files import guarded
 from tests.lab.judge.test_dealt_study import study
 guarded(lambda: study(Path(sys.argv[1]), "--pause", "60").run(["a", "b"], ["0"], 2))()
 """
@@ -114,12 +114,12 @@ def test_a_catalogue_goes_on_from_the_tables_of_a_study_that_was_killed(
 
     def run(study: DealtStudy, items: list[str], gpus: list[str], jobs: int) -> None:
         asked.extend(items)
-        write_table([JudgedForm(one, "right") for one in items[:-1]], output.with_name("catalogue.part1.csv"))
+        write_csv([JudgedForm(one, "right") for one in items[:-1]], output.with_name("catalogue.part1.csv"))
 
     monkeypatch.setattr(DealtStudy, "run", run)
     names = [one.name for one in fairness.forms(fairness.of_project(TASKS))]
-    write_table([JudgedForm(names[0], "right")], output)
-    write_table([JudgedForm(names[1], "right")], output.with_name("catalogue.part3.csv"))
+    write_csv([JudgedForm(names[0], "right")], output)
+    write_csv([JudgedForm(names[1], "right")], output.with_name("catalogue.part3.csv"))
     words = ["--catalogue", str(TASKS), "--gpus", "0", "--output", str(output), "--resume"]
     assert fairness.main(words) == 3
     assert names[2:] == asked
@@ -143,10 +143,10 @@ def test_forms_that_last_begin_first_and_unchecked_ones_are_judged_again(
 
     def run(study: DealtStudy, items: list[str], gpus: list[str], jobs: int) -> None:
         asked.extend(items)
-        write_table([JudgedForm(items[-1], "right")], output.with_name("catalogue.part1.csv"))
+        write_csv([JudgedForm(items[-1], "right")], output.with_name("catalogue.part1.csv"))
 
     monkeypatch.setattr(DealtStudy, "run", run)
-    write_table(known, output)
+    write_csv(known, output)
     words = ["--catalogue", str(TASKS), "--gpus", "0", "--output", str(output), "--resume"]
     assert fairness.main(words) == 3
     assert (kernels[-1], kernels[0], names[1]) == (asked[0], asked[1], asked[-1])
@@ -163,7 +163,7 @@ def test_a_signal_leaves_one_table_of_what_was_judged(
                                               "ranking": RankedPair("softmax", 0.5, 1.0, 2)}  # fmt: skip
 
     def run(study: DealtStudy, *asked: object) -> None:
-        write_table([rows[name]], output.with_name(f"{name}.part1.csv"))
+        write_csv([rows[name]], output.with_name(f"{name}.part1.csv"))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(DealtStudy, "run", run)
@@ -182,7 +182,7 @@ def test_a_ranking_tries_pairs_again_that_were_not_in_order(tmp_path: Path, monk
         return RankedPair(folder.name, 0.5, 1.0, 2)
 
     monkeypatch.setattr(ranking, "ranked_pair", ranked)
-    write_table([RankedPair("softmax", 0.5, 1.0, 2), RankedPair("matmul", 1.0, 0.5, 2, "naive is not slower")], output)
+    write_csv([RankedPair("softmax", 0.5, 1.0, 2), RankedPair("matmul", 1.0, 0.5, 2, "naive is not slower")], output)
     words = [str(FOLDER), "--tasks", "softmax", "matmul", "--output", str(output), "--resume"]
     assert ranking.main(words) == 0
     assert ["matmul"] == asked
@@ -193,7 +193,7 @@ def test_a_ranking_tries_pairs_again_that_were_not_in_order(tmp_path: Path, monk
 def test_a_museum_tries_again_what_was_not_as_its_card_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output, tried = tmp_path / "museum.csv", list[str]()
     kept = MuseumRow("prints", "", "refused", "refused", "", "not asked", "", True, 1.0)
-    write_table([kept, MuseumRow("races", "", "wrong", "right", "", "", "", False, 1.5)], output)
+    write_csv([kept, MuseumRow("races", "", "wrong", "right", "", "", "", False, 1.5)], output)
     monkeypatch.setattr(museum_on_gpu, "answered", lambda *asked: {"right": True})
 
     def row(entry: museum_on_gpu.Entry, *_: object) -> MuseumRow:

@@ -13,14 +13,12 @@ import pytest
 from lab.judge.fairness import FairnessStudy, JudgedForm, forms, main
 
 from prism_bench.catalogue import discover
-from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.judge.form import form_objections
 from prism_bench.extensions.judge.jail.jail import jail_maker
-from prism_bench.extensions.judge.judged_spec import judged_spec
-from prism_bench.extensions.judge.spec_card import spec_card, write_submission
-from prism_bench.extensions.judge.submission import read_submission
+from prism_bench.extensions.judge.machine_code import form_objections
+from prism_bench.extensions.judge.submission import judged_spec, read_submission, spec_card, write_submission
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec, Launch, Zero
 from tests.built_in import CATALOGUE

@@ -8,12 +8,10 @@ from lab.judge import ranking, sized_trial
 from lab.judge.sized_trial import SMALL, SizedJudge, SizedTrial, reduced
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.catalogue.listing import edge_cases, timed_cases
-from prism_bench.extensions.judge.hidden import HIDDEN, hidden_cases
-from prism_bench.extensions.judge.judged_spec import judged_spec
-from prism_bench.extensions.judge.referee.turns import WAITING
-from prism_bench.extensions.judge.submission import read_submission
-from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.catalogue.catalogue import edge_cases, timed_cases
+from prism_bench.extensions.judge.referee.referee import WAITING
+from prism_bench.extensions.judge.submission import judged_spec, read_submission
+from prism_bench.extensions.judge.task import HIDDEN, JudgeTask, hidden_cases
 from prism_bench.extensions.judge.verdict import JudgedTime, JudgeVerdict
 from prism_bench.run.verification import complaint, passed, verify
 from tests.built_in import CATALOGUE

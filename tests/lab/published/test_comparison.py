@@ -6,12 +6,11 @@ from lab.published.comparison import comparison_of, summaries
 
 from docs.generated.published import page, page_of
 from docs.readme import ROOT, newest
-from prism_bench.analysis.reading import read
-from prism_bench.extensions.fusion.benefit.published import published_rows
+from prism_bench.analysis.run_analysis import read
+from prism_bench.extensions.fusion.benefit.saving import published_rows
 from prism_bench.record import store
-from prism_bench.report.json_view import view
-from prism_bench.workflows.tuning.crossover import CrossoverRow
-from prism_bench.workflows.tuning.measured import Batch, Measured, Window, path_for, write_measured
+from prism_bench.report.plain import view
+from prism_bench.workflows.tuning.crossover import Batch, CrossoverRow, Measured, Window, path_for, write_measured
 from tests.report.synthetic import MACHINE, case_result, gpu_record, record_of
 
 NAME = Path("reports/runs/nvidia-h200/record.json.gz")

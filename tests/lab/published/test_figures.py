@@ -5,7 +5,7 @@ import random
 import pytest
 from lab.published.figures import figure_verdicts, figures_of, published, quoted
 
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import summary_rows
 from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, cpu_record, record_of

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from lab.published.rules import published_rules, remarks, rule_verdicts, rules_for
 
-from prism_bench.analysis.findings import findings
-from prism_bench.analysis.gate.baselines import Baseline, slowdowns
-from prism_bench.analysis.gate.promises import promises_for
+from prism_bench.analysis.gate.budgets import Baseline, promises_for, slowdowns
+from prism_bench.analysis.run_analysis import findings
 from prism_bench.catalogue import discover
 from prism_bench.record.measurement import Measurement
 from tests.report.synthetic import case_result, record_of

@@ -11,7 +11,7 @@ from asv.results import Results
 
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.record.formats import read_foreign, tables
-from prism_bench.record.formats.asv_names import METRICS
+from prism_bench.record.formats.asv import METRICS
 from prism_bench.report.asv.results import write
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 

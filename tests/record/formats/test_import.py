@@ -47,7 +47,7 @@ def test_nvbench_gives_its_samples_clocks_batches_and_reasons(tmp_path):
 
 
 def test_nothing_was_promised_for_what_another_tool_measured(tmp_path):
-    from prism_bench.analysis.gate.promises import Promises, promises_for
+    from prism_bench.analysis.gate.budgets import Promises, promises_for
     from prism_bench.catalogue import Catalogue
 
     record = one(nvbench(tmp_path))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.record import store
-from prism_bench.record.store.commits import CommitOrder
+from prism_bench.record.store.records import CommitOrder
 from tests.analysis.trend.histories import night_facts
 from tests.report.synthetic import case_result, record_of
 

@@ -12,10 +12,10 @@ import pytest
 
 from prism_bench.record.run_record import encode
 from prism_bench.record.schema import checked
-from prism_bench.record.store import cache, read_history, save
-from prism_bench.record.store.columns import block, together
+from prism_bench.record.store import history as cache
+from prism_bench.record.store import read_history, save
 from prism_bench.record.store.history import History
-from prism_bench.record.store.points import NUMBERS, WORDS, points_in
+from prism_bench.record.store.points import NUMBERS, WORDS, block, points_in, together
 from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, measurement, record_of
 
 
@@ -37,7 +37,7 @@ def night(runs, day, seconds=1e-3, name=None, **changes):
 
 
 def in_cache(runs):
-    return cache.kept(cache.folder_for(runs)).entries
+    return cache.cache_kept(cache.folder_for(runs)).entries
 
 
 def values(history: History, subject="kernel"):
@@ -238,7 +238,7 @@ def test_of_a_cut_run_and_the_whole_one_the_whole_one_counts(runs):
 
 
 def test_many_records_are_read_by_several_processes(runs, monkeypatch):
-    monkeypatch.setattr("prism_bench.record.store.processes.FEW", 2)
+    monkeypatch.setattr("prism_bench.record.store.history.FEW", 2)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     for day in range(1, 6):
         night(runs, day, day * 1e-3)

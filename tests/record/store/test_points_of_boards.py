@@ -9,8 +9,8 @@ from prism_bench.errors import ResultsError
 from prism_bench.record.formats.tables import write_parts
 from prism_bench.record.store import History, all_points, parquet, points_in_parts, read_history, records_in, save
 from prism_bench.record.store import history as history_module
+from prism_bench.record.store.history import add_record, compact, migrate
 from prism_bench.record.store.shards import ShardFolder
-from prism_bench.record.store.upkeep import add_record, compact, migrate
 from prism_bench.run import merge
 from tests.record.store.test_shards import CASES, RUNS, run
 from tests.report.synthetic import MACHINE, case_result, record_of

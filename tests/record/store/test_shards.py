@@ -12,20 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.gate.against_history import trend_part
-from prism_bench.analysis.trend import trend, windows
-from prism_bench.analysis.trend.tested import WindowTest
-from prism_bench.analysis.trend.windows import courses
+from prism_bench.analysis.gate.checks import trend_part
+from prism_bench.analysis.trend import series, trend
+from prism_bench.analysis.trend.detection import WindowTest
+from prism_bench.analysis.trend.series import courses
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.ci.keeping import Checkout, keep, opened
-from prism_bench.extensions.ci.keeping.base import Base
+from prism_bench.extensions.ci.keeping.branch import Base
 from prism_bench.extensions.ci.raw_samples import KeptRaw
-from prism_bench.record import raw_source
-from prism_bench.record.store import all_points, parquet, read, read_history, records_in, save, shards
-from prism_bench.record.store.decimals import counted, seconds, shown, units_of
+from prism_bench.record.store import all_points, parquet, read, read_history, records, records_in, save, shards
+from prism_bench.record.store.history import add_record, compact, migrate, prune, removable, verify
+from prism_bench.record.store.points import counted, seconds, shown, units_of
 from prism_bench.record.store.shards import ShardFolder
-from prism_bench.record.store.upkeep import add_record, compact, migrate, prune, removable, verify
-from prism_bench.report.terminal.trend import trend_json
+from prism_bench.report.terminal.gate import trend_json
 from tests.report.synthetic import case_result, record_of
 
 pytest.importorskip("pyarrow", reason="shards are Parquet: pip install 'prism-gpu-bench[parquet]'")
@@ -36,7 +35,7 @@ RUNS, CASES = 30, 5
 def own_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
     yield
-    raw_source.supply(None)
+    records.supply(None)
 
 
 def run(runs, number):
@@ -75,8 +74,8 @@ def points_folder(runs):
 
 
 def test_shards_say_what_the_records_say_as_small_files_as_months_and_without_raw_samples(runs, monkeypatch):
-    monkeypatch.setattr(windows, "LENGTH", 16)  # so that a short history has several windows
-    monkeypatch.setattr(windows, "OVERLAP", 12)
+    monkeypatch.setattr(series, "LENGTH", 16)  # so that a short history has several windows
+    monkeypatch.setattr(series, "OVERLAP", 12)
     expected = said(runs)
     assert ["k2"] == sorted({step["key"]["case"].partition("[")[0] for step in expected[0]["steps"]})
     points_folder(runs).mkdir()
@@ -248,10 +247,10 @@ def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):
     assert RUNS == len(read_history(runs).records)
     with pytest.raises(ResultsError, match="no such record"):
         read(paths[0])
-    raw_source.supply(lambda: KeptRaw(lambda: target))
+    records.supply(lambda: KeptRaw(lambda: target))
     assert "00000000" == read(paths[0]).commit
-    assert raw_source.is_present(paths[1])
-    assert not raw_source.is_present(tmp_path / "elsewhere" / "a.json.gz")
+    assert records.is_present(paths[1])
+    assert not records.is_present(tmp_path / "elsewhere" / "a.json.gz")
 
 
 @pytest.mark.parametrize("damage", ["gone", "zeroed", "cut"])
@@ -270,16 +269,16 @@ def test_no_raw_samples_are_removed_whose_copy_cannot_be_read(runs, tmp_path, da
     file = path.relative_to(runs).as_posix()
     assert (19, True, True) == (len(found.removed), path.is_file(), "missing or damaged" in found.stay[file])
     path.unlink()
-    raw_source.supply(lambda: KeptRaw(lambda: target))
-    assert (False, True) == (raw_source.is_present(path), raw_source.is_present(runs / found.removed[0]))
+    records.supply(lambda: KeptRaw(lambda: target))
+    assert (False, True) == (records.is_present(path), records.is_present(runs / found.removed[0]))
     with pytest.raises(ResultsError, match="its copy is missing or damaged"):
         read(path)
     copy.write_bytes(whole)
-    raw_source.supply(lambda: KeptRaw(lambda: target))
+    records.supply(lambda: KeptRaw(lambda: target))
     assert "00000000" == read(path).commit
     (cached,) = (tmp_path / "cache" / "raw").rglob(path.name)
     cached.write_bytes(b"")
-    raw_source.supply(lambda: KeptRaw(lambda: target))
+    records.supply(lambda: KeptRaw(lambda: target))
     assert "00000000" == read(path).commit
 
 

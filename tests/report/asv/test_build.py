@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.gate.promises import Promises
-from prism_bench.analysis.reading import read
+from prism_bench.analysis.gate.budgets import Promises
+from prism_bench.analysis.run_analysis import read
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
 from prism_bench.record import store
-from prism_bench.report.asv.build import build
-from prism_bench.report.asv.pages import PAGES, promises
+from prism_bench.report.asv.pages import PAGES, build, promises
 from prism_bench.spec.metric import Budget
 from tests.analysis.gate.test_outcome import catalogue
 from tests.report.asv.site import copied
@@ -39,7 +38,7 @@ def cache(tmp_path_factory):
     """A cache of its own, and libraries without a network."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PRISM_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr("prism_bench.report.asv.build.carry_libraries", lambda site: None)
+        patch.setattr("prism_bench.report.asv.pages.carry_libraries", lambda site: None)
         yield
 
 
@@ -89,7 +88,7 @@ def test_a_broken_record_is_passed_by_and_said(tmp_path):
 
 
 def test_budgets_that_are_not_right_stop_the_publishing(tmp_path, monkeypatch):
-    from prism_bench.report.asv import newest
+    from prism_bench.report.asv import pages as newest
 
     (tmp_path / "mine" / "budgets").mkdir(parents=True)
     (tmp_path / "mine" / "budgets" / "nvidia-h200.toml").write_text("[[budget")
@@ -153,7 +152,7 @@ def test_without_the_libraries_the_page_stays_as_it_was_and_that_is_told(tmp_pat
     def refuse(site):
         raise ResultsError("https://registry does not answer")
 
-    monkeypatch.setattr("prism_bench.report.asv.build.carry_libraries", refuse)
+    monkeypatch.setattr("prism_bench.report.asv.pages.carry_libraries", refuse)
     told, site = [], copied(tmp_path / "site")
     build(site, tmp_path / "runs", told.append)
     assert ["asv's page needs a network to be looked at: https://registry does not answer"] == told

@@ -8,8 +8,7 @@ import asv
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.report.asv.libraries import PACKAGES
-from prism_bench.report.asv.local import STAND_INS, inserted, localised, write_twins
+from prism_bench.report.asv.libraries import PACKAGES, STAND_INS, inserted, localised, write_twins
 from tests.report.asv.site import page
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.analysis.gate.checks import GatePart
 from prism_bench.catalogue import discover
-from prism_bench.report.gate.annotations import lines
+from prism_bench.report.gate import lines
 from tests.report.gate.planted import AWKWARD, BAD, MET, NOTE, gate_of, many
 
 HOUSE = Path(__file__).resolve().parents[3]

@@ -4,12 +4,12 @@ from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
 from prism_bench.analysis.gate.checks import GatePart
-from prism_bench.report.gate.junit import document
+from prism_bench.report.gate import junit_xml
 from tests.report.gate.planted import AWKWARD, BAD, DOUBT, MET, NOTE, gate_of
 
 
 def suites(gate):
-    return list(Xml.fromstring(document(gate)))
+    return list(Xml.fromstring(junit_xml(gate)))
 
 
 def test_bad_fails_doubt_is_an_error_unmeasured_is_skipped():
@@ -35,4 +35,4 @@ def test_a_part_that_asked_nothing_is_skipped_with_its_reason():
 def test_any_message_can_be_read_again():
     (suite,) = suites(gate_of(replace(BAD, message=AWKWARD, case="\ud800[n=1]")))
     assert "50 % of <b>" in suite[0][0].text and "\x00" not in suite[0][0].text
-    document(gate_of(replace(BAD, message=AWKWARD, case="\ud800[n=1]"))).encode()
+    junit_xml(gate_of(replace(BAD, message=AWKWARD, case="\ud800[n=1]"))).encode()

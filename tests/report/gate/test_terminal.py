@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from prism_bench.analysis.gate.checks import GateCheck, GatePart
-from prism_bench.report.gate import json_view
-from prism_bench.report.gate.words import headline, is_undecided
+from prism_bench.report import gate as json_view
+from prism_bench.report.gate import headline, is_undecided
 from prism_bench.report.terminal.gate import view
 from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, OK, gate_of, many
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prism_bench.record import store
 from prism_bench.report.site import build_site
-from prism_bench.report.site.later import decoded
+from prism_bench.report.site.page import decoded
 from tests.report.site.unpacked import given_values
 
 VOID = {"meta", "link", "input", "br", "wbr", "hr", "img", "path", "use"}

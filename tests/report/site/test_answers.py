@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.bounds.roofline import unmeasured_peaks
+from prism_bench.analysis.bounds.bottleneck import unmeasured_peaks
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.measure.limits import Limits
+from prism_bench.measure.plausibility import Limits
 from prism_bench.report.site.answers import (
     budgets_answer,
     catalogue_answer,

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.bounds import code_against
-from prism_bench.compilation import disassembly
-from prism_bench.compilation.code import Resources
-from prism_bench.compilation.disassembly import CompiledEntry
-from prism_bench.compilation.listing import read_listing
+from prism_bench.analysis.bounds import why
+from prism_bench.compilation import listing
+from prism_bench.compilation.cubin import Resources
+from prism_bench.compilation.listing import CompiledEntry, read_listing
 from prism_bench.record.measurement import Evidence
-from prism_bench.report.site.measured import drawn_measurement, measurement_views
-from prism_bench.workflows.why_of import why_of
+from prism_bench.report.site.cases import drawn_measurement, measurement_views
+from prism_bench.workflows.profiling import why_of
 from tests.compilation.test_code_difference import LISTINGS
 from tests.report.languages import languages_record, operation_catalogue
 from tests.report.site.pages import nights, read, site_of
@@ -135,9 +134,9 @@ def test_a_case_of_an_older_run_is_compared_with_runs_before_that(tmp_path):
 def test_the_first_block_that_differs_is_on_the_page(tmp_path, monkeypatch):
     """Of code that the compiler's cache holds: the stored listings, by the digests of two runs."""
     texts = {"a": "scale.sass", "b": "scale_after.sass"}
-    monkeypatch.setattr(code_against, "kept_entries", lambda kernel, architecture, sass: {
+    monkeypatch.setattr(why, "kept_entries", lambda kernel, architecture, sass: {
         "scale": CompiledEntry(Path(sass), "scale", Resources(registers=8))})  # fmt: skip
-    monkeypatch.setattr(disassembly, "listing_of", lambda path: read_listing((LISTINGS / texts[path.name]).read_text()))
+    monkeypatch.setattr(listing, "listing_of", lambda path: read_listing((LISTINGS / texts[path.name]).read_text()))
     case = case_result(
         "k", times={"cold_time": 1e-5}, code={"sass": "a", "architecture": "sm_90", "entries": ["scale"]}
     )

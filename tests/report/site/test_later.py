@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from prism_bench.report.site.later import MOST, SHOWN, Later, decoded, encoded
+from prism_bench.report.site.page import MOST, SHOWN, Later, decoded, encoded
 from tests.report.site.unpacked import given_values
 
 CONTENTS = [

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from prism_bench.report.site.packing import giving
+from prism_bench.report.site.page import giving
 from tests.report.site.browser import window
 from tests.report.site.pages import site_of
 from tests.report.site.unpacked import given_values

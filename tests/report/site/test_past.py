@@ -4,12 +4,12 @@ import weakref
 
 import pytest
 
-from prism_bench.analysis.trend import trend, windows
-from prism_bench.analysis.trend.series import SeriesPoints
-from prism_bench.analysis.trend.shifts import shifts
-from prism_bench.analysis.trend.windows import courses
-from prism_bench.report.site import past, series_data
-from prism_bench.report.site.past import SeriesPast
+from prism_bench.analysis.trend import series as windows
+from prism_bench.analysis.trend import trend
+from prism_bench.analysis.trend.causes import shifts
+from prism_bench.analysis.trend.series import SeriesPoints, courses
+from prism_bench.report.site import context, data_files
+from prism_bench.report.site.context import SeriesPast
 from tests.analysis.trend.histories import history, row, series
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import case_result, record_of
@@ -23,8 +23,8 @@ def small_windows(monkeypatch, tmp_path):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(windows, "LENGTH", 16)
     monkeypatch.setattr(windows, "OVERLAP", 12)
-    monkeypatch.setattr(past, "RUNS", 10)
-    monkeypatch.setattr(past, "AROUND", 6)
+    monkeypatch.setattr(context, "RUNS", 10)
+    monkeypatch.setattr(context, "AROUND", 6)
 
 
 def made():
@@ -83,11 +83,11 @@ def test_no_more_than_a_window_is_in_memory(monkeypatch):
     assert [0] * 6 == alive
     kept = [*found.newest("a[n=1]"), *found.newest("b[n=1]"), *found._around.values()]
     assert all(array.base is None for one in kept for array in (one.records, one.values, one.boards))
-    assert max(len(one.records) for one in found._around.values()) <= past.AROUND * (2 * len(drawn) + 1)
+    assert max(len(one.records) for one in found._around.values()) <= context.AROUND * (2 * len(drawn) + 1)
 
 
 def test_a_site_of_many_windows_is_that_of_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(series_data, "CHUNK", 4)
+    monkeypatch.setattr(data_files, "CHUNK", 4)
     case, other = (case_result(name, times={"cold_time": 1.2345e-5, "hot_time": 1e-5}, code={"sass": name})
                    for name in ("k", "l"))  # fmt: skip
     records = nights(record_of(case, other), 30, slower="k", since=14)
@@ -103,4 +103,4 @@ def files(site):
 
 def test_a_window_has_a_whole_number_of_chunks(monkeypatch):
     monkeypatch.undo()
-    assert 0 == windows.LENGTH % series_data.CHUNK
+    assert 0 == windows.LENGTH % data_files.CHUNK

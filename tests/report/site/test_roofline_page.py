@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.report.site.sparkline import sparkline
+from prism_bench.report.site.cases import sparkline
 from tests.report.site.browser import opened, window
 from tests.report.site.pages import nights, read, site_of
 from tests.report.site.test_verdict import merged

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from prism_bench.report.site.guides import GUIDES
+from prism_bench.report.site.build import GUIDES
 from tests.docs.blocks import ROOT
 from tests.report.site.browser import opened, settled, window
 from tests.report.site.pages import read, site_of

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prism_bench.report.site import series_data
+from prism_bench.report.site import data_files
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import case_result, record_of
 
@@ -12,7 +12,7 @@ from tests.report.synthetic import case_result, record_of
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(series_data, "CHUNK", 4)
+    monkeypatch.setattr(data_files, "CHUNK", 4)
 
 
 def data(site):

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.report.site import sides
-from prism_bench.report.site.sides import file_of, side_files, side_of
+from prism_bench.report.site import data_files
+from prism_bench.report.site.data_files import file_of, side_files, side_of
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import MACHINE, case_result, gpu_record, record_of
 
@@ -40,15 +40,15 @@ def test_every_record_has_a_side_that_the_list_of_nights_names(tmp_path):
 def test_a_side_is_made_once(tmp_path, monkeypatch):
     every = records(4)
     before = laid(site_of(tmp_path, *every[:3]))
-    made, content = [], sides._made
-    monkeypatch.setattr(sides, "_made", lambda *record: (made.append(record), content(*record))[1])
+    made, content = [], data_files._made
+    monkeypatch.setattr(data_files, "_made", lambda *record: (made.append(record), content(*record))[1])
     after = laid(site_of(tmp_path, *every))
     assert 1 == len(made)
     assert before == {name: after[name] for name in before}
 
 
 def test_what_was_laid_down_while_records_were_read_is_taken_from_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(sides, "_content", lambda named: pytest.fail("was read twice"))
+    monkeypatch.setattr(data_files, "_content", lambda named: pytest.fail("was read twice"))
     assert 3 == len(laid(site_of(tmp_path, *records(3))))
     assert [] == list((tmp_path / "cache" / "sides").iterdir())
 
@@ -73,16 +73,16 @@ def test_a_side_that_was_cut_is_made_again(tmp_path):
 def test_other_code_or_another_record_makes_another_side(tmp_path, monkeypatch):
     every = records(2)
     before = listed(site_of(tmp_path, *every))
-    monkeypatch.setattr(sides, "_maker", lambda: "other code")
+    monkeypatch.setattr(data_files, "_maker", lambda: "other code")
     after = listed(site_of(tmp_path, *every))
     assert 4 == len({*before, *after})
 
 
 def test_a_side_follows_every_module_of_analysis_that_makes_it():
-    script = "import sys; import prism_bench.report.site.sides; print(*sys.modules)"
+    script = "import sys; import prism_bench.report.site.data_files; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     direct = {"comparable", "comparison", "medians", "rivals"}
-    names = {path.stem for path in sides.sources_of("prism_bench.report.site.sides")}
+    names = {path.stem for path in data_files.sources_of("prism_bench.report.site.data_files")}
     assert {"sides", *direct, "verdict", "estimate", "control"} <= names
     loaded = {name.rpartition(".")[2] for name in done.stdout.split() if name.startswith("prism_bench.analysis.")}
     assert names - {"sides", "__init__"} <= loaded, "nothing is hashed that is not imported"
@@ -98,8 +98,8 @@ def test_sources_are_those_that_are_imported_directly_or_through_one_another(tmp
     for name, text in files.items():
         (package / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sides, "_ANALYSIS", "planted_analysis")
-    found = {path.stem for path in sides.sources_of("planted_analysis.first")}
+    monkeypatch.setattr(data_files, "_ANALYSIS", "planted_analysis")
+    found = {path.stem for path in data_files.sources_of("planted_analysis.first")}
     assert {"__init__", "first", "second", "third"} == found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.extensions.fusion.report.waterfall import waterfall
+from prism_bench.extensions.fusion.report.charts import waterfall
 from tests.extensions.fusion.benefit.toy_chain import toy_ledger
 
 

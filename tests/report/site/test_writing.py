@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.report.site.writing import write_site
+from prism_bench.report.site.build import write_site
 
 OLD = {"index.html": b"old", "data/a-1.js": b"a", "kernels/k.html": b"k"}
 NEW = {"index.html": b"new", "data/a-2.js": b"b", "kernels/k.html": b"k"}

@@ -6,9 +6,15 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.spec.case import Device
-from prism_bench.workflows.tuning.applied import TuningMachine, applied, untuned
-from prism_bench.workflows.tuning.kept import KeptChoices, path_for, write_kept
-from prism_bench.workflows.tuning.launched import launched
+from prism_bench.workflows.tuning.choice import (
+    KeptChoices,
+    TuningMachine,
+    applied,
+    launched,
+    path_for,
+    untuned,
+    write_kept,
+)
 from tests.workflows.tuning.choices import TOOLS, choice
 
 CATALOGUE = discover(Path(__file__).parents[2] / "tunable")

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from prism_bench.workflows.tuning.bucket import bucket, bucket_of, distance
+from prism_bench.workflows.tuning.choice import bucket, bucket_of, distance
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.workflows.tuning.choice import toolchain_of
-from prism_bench.workflows.tuning.kept import KeptChoices, path_for, read_kept, write_kept
+from prism_bench.workflows.tuning.choice import KeptChoices, path_for, read_kept, toolchain_of, write_kept
 from tests.workflows.tuning.choices import TOOLS, choice
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.workflows.tuning.launched import launched
+from prism_bench.workflows.tuning.choice import launched
 
 SHARED = '''"""What specs share."""
 

@@ -3,8 +3,15 @@
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.workflows.tuning.crossover import CrossoverRow
-from prism_bench.workflows.tuning.measured import Batch, Measured, Window, path_for, read_measured, write_measured
+from prism_bench.workflows.tuning.crossover import (
+    Batch,
+    CrossoverRow,
+    Measured,
+    Window,
+    path_for,
+    read_measured,
+    write_measured,
+)
 
 ROW = CrossoverRow({"m": 1, "k": 2, "n": 3}, {"fp32": 1e-6}, 0.0, 0.0, {"fp32": 1e-7})
 WINDOW = Window(20, 30, 8, 1e-6, 4.0, 0.5, 0.25)

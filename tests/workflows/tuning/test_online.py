@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.workflows.tuning.online import Habits, OnlineTuner
+from prism_bench.workflows.tuning.search import Habits, OnlineTuner
 
 SPACE = [{"block": block} for block in (256, 64, 128)]
 N = {"n": 2500}

@@ -1,17 +1,295 @@
-"""Global state of the libraries around a peer: remembered before it, compared and restored after it."""
+"""Global state of the peers' libraries: flags and random states, saved before a peer and compared after it."""
 
+import gc
+import os
+import random
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, reduce
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from prism_bench.backends.cuda.peers.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS, GlobalFlag, first_change
 from prism_bench.errors import BackendUnavailable
 from prism_bench.spec.peer import LIBRARIES
+
+# Global flags of libraries and of the interpreter: how each is read and written, one table for all.
+#
+# A flag belongs to a module; it exists where that module is loaded and this version of it has the flag. Nothing here
+# imports a library.
+
+# Set by torch's compiler itself; another value of them would not be seen before the next process.
+OF_COMPILERS = (
+    "TORCHINDUCTOR_CACHE_DIR", "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", "TORCH_WARM_POOL", "TRITON_CACHE_DIR",
+    "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "CUDA_HOME", "CUBLAS_WORKSPACE_CONFIG", "KMP_DUPLICATE_LIB_OK",
+    "DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI", "TORCH_CUDA_ARCH_LIST", "PYTEST_CURRENT_TEST",
+)  # fmt: skip
+# Beginnings of the variables that change what more than one library does.
+OF_ALL = (
+    "CUBLAS", "CUDA_", "CUDNN", "CUPY", "JAX", "MKL_", "NVIDIA_", "OMP_", "PYTHON", "PYTORCH", "TF_", "TORCH", "TRITON",
+    "XLA",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GlobalFlag:
+    """One global value of the library `module`, under the `name` that a reason gives it.
+
+    `quiet` ones are restored and are no finding: random states, and what compilers change. `after` names a flag that
+    shows the same value in another way: a reason names this one only where that one is unchanged. `paths` are the
+    dotted names by which the flag is read and written, where these are all it takes.
+    """
+
+    name: str
+    module: str
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+    quiet: bool = False
+    after: str | None = None
+    detail: Callable[[Any, Any], str] = lambda before, now: ""
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Handle:
+    """An object of a library that is the same as another one with the same `key`."""
+
+    key: object
+    value: Any = field(compare=False)
+
+
+def lookup(path: str) -> Any:
+    """Return what a dotted path such as `torch.backends.cudnn.benchmark` names; its first module is loaded."""
+    first, *names = path.split(".")
+    return reduce(getattr, names, sys.modules[first])
+
+
+def attribute(path: str, after: str | None = None) -> GlobalFlag:
+    """Return the flag that is an attribute."""
+    owner, _, name = path.rpartition(".")
+    return GlobalFlag(
+        path, path.partition(".")[0], lambda: lookup(path), lambda value: setattr(lookup(owner), name, value),
+        after=after, paths=(path,),
+    )  # fmt: skip
+
+
+def functions(getter: str, setter: str, *arguments: Any, after: str | None = None) -> GlobalFlag:
+    """Return the flag that one function returns and another one sets, both after the same leading arguments."""
+    inside = ", ".join(map(repr, arguments))
+    return GlobalFlag(
+        f"{getter}({inside})", getter.partition(".")[0], lambda: lookup(getter)(*arguments),
+        lambda value: lookup(setter)(*arguments, value), after=after, paths=(getter, setter),
+    )  # fmt: skip
+
+
+_TF32 = "torch.backends.cuda.matmul.allow_tf32"
+_CUDNN_TF32 = "torch.backends.cudnn.allow_tf32"
+_SDP = ("flash", "mem_efficient", "math", "cudnn")
+
+ATTRIBUTES = (
+    attribute(_TF32),
+    attribute(_CUDNN_TF32),
+    attribute("torch.backends.cuda.matmul.fp32_precision", _TF32),
+    attribute("torch.backends.cudnn.conv.fp32_precision", _CUDNN_TF32),
+    attribute("torch.backends.cudnn.rnn.fp32_precision", _CUDNN_TF32),
+    attribute("torch.backends.cudnn.fp32_precision"),
+    attribute("torch.backends.fp32_precision"),
+    attribute("torch.backends.mkldnn.fp32_precision", "torch.backends.fp32_precision"),
+    attribute("torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction"),
+    attribute("torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction"),
+    attribute("torch.backends.cuda.matmul.allow_fp16_accumulation"),
+    attribute("torch.backends.cudnn.enabled"),
+    attribute("torch.backends.cudnn.benchmark"),
+    attribute("torch.backends.cudnn.deterministic"),
+    attribute("torch.backends.opt_einsum.enabled"),
+    attribute("torch.utils.deterministic.fill_uninitialized_memory"),
+)
+FUNCTIONS = (
+    functions("torch.get_float32_matmul_precision", "torch.set_float32_matmul_precision", after=_TF32),
+    functions("torch.get_default_dtype", "torch.set_default_dtype"),
+    functions("torch.is_grad_enabled", "torch.set_grad_enabled"),
+    functions("torch.is_autocast_enabled", "torch.set_autocast_enabled", "cuda"),
+    functions("torch.is_autocast_enabled", "torch.set_autocast_enabled", "cpu"),
+    functions("torch.get_autocast_dtype", "torch.set_autocast_dtype", "cuda"),
+    functions("torch.get_autocast_dtype", "torch.set_autocast_dtype", "cpu"),
+    functions("torch.is_autocast_cache_enabled", "torch.set_autocast_cache_enabled"),
+    functions("torch.get_deterministic_debug_mode", "torch.set_deterministic_debug_mode"),
+    functions("torch.is_anomaly_enabled", "torch.autograd.set_detect_anomaly"),
+    functions("torch.get_num_threads", "torch.set_num_threads"),
+    functions("torch.backends.mha.get_fastpath_enabled", "torch.backends.mha.set_fastpath_enabled"),
+    *(functions(f"torch.backends.cuda.{name}_sdp_enabled", f"torch.backends.cuda.enable_{name}_sdp") for name in _SDP),
+    functions(
+        "torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed",
+        "torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp",
+    ),
+    functions("torch._C._get_sdp_priority_order", "torch._C._set_sdp_priority_order"),
+    functions("cupy._core.get_routine_accelerators", "cupy._core.set_routine_accelerators"),
+    functions("cupy._core.get_reduction_accelerators", "cupy._core.set_reduction_accelerators"),
+    functions("cupy._core.get_elementwise_accelerators", "cupy._core.set_elementwise_accelerators"),
+    *(functions("cupy._core.get_compute_type", "cupy._core.set_compute_type", kind) for kind in "efd"),
+    functions("cupy.cuda.get_allocator", "cupy.cuda.set_allocator"),
+    functions("os.getcwd", "os.chdir"),
+)
+
+
+def _default_device() -> Any:
+    context = getattr(lookup("torch._GLOBAL_DEVICE_CONTEXT"), "device_context", None)
+    return None if context is None else context.device
+
+
+_KEPT: list[Any] = []  # a mode that is entered again to restore it ends when its object does
+
+
+def _enter_inference_mode(value: bool) -> None:
+    mode = lookup("torch.inference_mode")(value)
+    mode.__enter__()
+    _KEPT.append(mode)
+
+
+def _initialized() -> None:
+    if not lookup("torch.cuda.is_initialized")():
+        raise LookupError("no device of torch is in use")
+
+
+def _torch_random() -> bytes:
+    return lookup("torch.get_rng_state")().numpy().tobytes()
+
+
+def _set_torch_random(state: bytes) -> None:
+    torch = sys.modules["torch"]
+    torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+
+
+def _cuda_random() -> bytes:
+    _initialized()
+    return lookup("torch.cuda.get_rng_state")().cpu().numpy().tobytes()
+
+
+def _set_cuda_random(state: bytes) -> None:
+    torch = sys.modules["torch"]
+    torch.cuda.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+
+
+def _torch_stream() -> Handle:
+    _initialized()
+    stream = lookup("torch.cuda.current_stream")()
+    return Handle((stream.device_index, stream.cuda_stream), stream)
+
+
+def _torch_device() -> int:
+    _initialized()
+    return lookup("torch.cuda.current_device")()
+
+
+def _cupy_stream() -> Handle:
+    stream = lookup("cupy.cuda.get_current_stream")()
+    return Handle(stream.ptr, stream)
+
+
+def _numpy_random() -> tuple[Any, ...]:
+    name, keys, *rest = lookup("numpy.random.get_state")()
+    return (name, keys.tobytes(), *rest)
+
+
+def _set_numpy_random(state: tuple[Any, ...]) -> None:
+    numpy = sys.modules["numpy"]
+    name, keys, *rest = state
+    numpy.random.set_state((name, numpy.frombuffer(keys, numpy.uint32), *rest))
+
+
+class Variables:
+    """The environment variables, without those that a compiler or a library keeps for itself."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = {name: value for name, value in values.items() if name not in OF_COMPILERS}
+
+    def changed(self, later: "Variables") -> list[str]:
+        """Return the names of those that are others later; a new one counts only where several libraries read it."""
+        names = sorted(self.values.keys() | {name for name in later.values if name.startswith(OF_ALL)})
+        return [name for name in names if self.values.get(name) != later.values.get(name)]
+
+    def __eq__(self, later: object) -> bool:
+        return isinstance(later, Variables) and not self.changed(later)
+
+    __hash__ = None  # type: ignore[assignment]  # it is compared, never a key
+
+    def restore(self) -> None:
+        """Set those that are others now as they were."""
+        for name in self.changed(Variables(os.environ)):
+            if name in self.values:
+                os.environ[name] = self.values[name]
+            else:
+                del os.environ[name]
+
+
+class SearchPath:
+    """The folders of modules; folders inside of them that came later are no change, since libraries add their parts."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = list(folders)
+
+    def __eq__(self, later: object) -> bool:
+        return isinstance(later, SearchPath) and self.folders == [
+            folder for folder in later.folders if folder in self.folders or not self._is_part(folder)
+        ]
+
+    __hash__ = None  # type: ignore[assignment]  # it is compared, never a key
+
+    def restore(self) -> None:
+        """Set the folders again, and keep later parts of them behind."""
+        sys.path[:] = [*self.folders, *(one for one in sys.path if one not in self.folders and self._is_part(one))]
+
+    def _is_part(self, folder: str) -> bool:
+        return any(known and Path(folder).is_relative_to(known) for known in self.folders)
+
+
+def _set_filters(filters: list[Any]) -> None:
+    warnings.filters[:] = filters  # type: ignore[index]  # a list, typed as a sequence
+    getattr(warnings, "_filters_mutated", lambda: None)()
+
+
+def first_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return the first key whose value has changed, as it is written after the name of the table: `['HOME']`."""
+    changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    return f"['{changed[0]}']" if changed else ""
+
+
+OTHERS = (
+    GlobalFlag("torch.set_default_device", "torch", _default_device,
+               lambda value: lookup("torch.set_default_device")(value)),
+    GlobalFlag(
+        "torch.inference_mode", "torch", lambda: lookup("torch.is_inference_mode_enabled")(), _enter_inference_mode
+    ),
+    GlobalFlag("torch.cuda.set_device", "torch", _torch_device, lambda index: lookup("torch.cuda.set_device")(index)),
+    GlobalFlag(
+        "torch.cuda.set_stream", "torch", _torch_stream, lambda stream: lookup("torch.cuda.set_stream")(stream.value)
+    ),
+    GlobalFlag("cupy.cuda.Device.use", "cupy", lambda: lookup("cupy.cuda.Device")().id,
+               lambda index: lookup("cupy.cuda.Device")(index).use()),
+    # `use` would let the end of any `with` of a library go back to the null stream.
+    GlobalFlag("cupy.cuda.Stream.use", "cupy", _cupy_stream, lambda stream: stream.value.__enter__()),
+    GlobalFlag("numpy.seterr", "numpy", lambda: lookup("numpy.geterr")(), lambda value: lookup("numpy.seterr")(**value),
+               detail=first_change),
+    GlobalFlag("numpy.set_printoptions", "numpy", lambda: lookup("numpy.get_printoptions")(),
+               lambda value: lookup("numpy.set_printoptions")(**value)),
+    GlobalFlag("os.environ", "os", lambda: Variables(os.environ), Variables.restore,
+               detail=lambda before, now: f"['{before.changed(now)[0]}']"),
+    GlobalFlag("gc.isenabled", "gc", gc.isenabled, lambda value: gc.enable() if value else gc.disable()),
+    GlobalFlag("sys.path", "sys", lambda: SearchPath(sys.path), SearchPath.restore),
+    GlobalFlag("warnings.filters", "warnings", lambda: list(warnings.filters), _set_filters, quiet=True),
+    GlobalFlag("sys.setrecursionlimit", "sys", sys.getrecursionlimit, sys.setrecursionlimit, quiet=True),
+    GlobalFlag("random", "random", random.getstate, random.setstate, quiet=True),
+    GlobalFlag("numpy.random", "numpy.random", _numpy_random, _set_numpy_random, quiet=True),
+    GlobalFlag("torch.random", "torch", _torch_random, _set_torch_random, quiet=True),
+    GlobalFlag("torch.cuda.random", "torch", _cuda_random, _set_cuda_random, quiet=True),
+)  # fmt: skip
+
+
+# Global state of the libraries around a peer: remembered before it, compared and restored after it.
 
 FLAGS = (*ATTRIBUTES, *FUNCTIONS, *OTHERS)
 CONFIGURATIONS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")

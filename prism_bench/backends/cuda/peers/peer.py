@@ -7,13 +7,18 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.base import Runnable, TimerFactories
-from prism_bench.backends.cuda.adopted import adopted_arrays, library_module
-from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls, work_items
-from prism_bench.backends.cuda.harness import Harness, StreamNotHeld
+from prism_bench.backends.cuda.harness import (
+    Harness,
+    StreamNotHeld,
+    adopted_arrays,
+    captured,
+    library_module,
+    nodes_of_calls,
+    refuse_idle_calls,
+    work_items,
+)
 from prism_bench.backends.cuda.peers.library_state import end_failed_capture
-from prism_bench.backends.cuda.peers.torch_case import named_peer, prepared_call
-from prism_bench.backends.cuda.peers.torch_forms import CompiledCall
-from prism_bench.backends.cuda.peers.torch_trace import operators_of
+from prism_bench.backends.cuda.peers.torch_forms import CompiledCall, named_peer, operators_of, prepared_call
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.spec.case import Case

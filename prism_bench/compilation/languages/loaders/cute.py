@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from prism_bench.compilation.elf import elf_entries
+from prism_bench.compilation.cubin import elf_entries
 from prism_bench.compilation.languages.language import DeviceLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.spec.launch import CardParameter, Instance, Kind, LaunchCard, Passed

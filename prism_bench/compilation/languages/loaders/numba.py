@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.compilation.elf import elf_entries
+from prism_bench.compilation.cubin import elf_entries
 from prism_bench.compilation.languages.language import (
     DeviceLaunch,
     InterpretedLaunch,

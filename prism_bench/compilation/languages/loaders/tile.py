@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.compilation.elf import elf_entries
+from prism_bench.compilation.cubin import elf_entries
 from prism_bench.compilation.languages.language import DeviceLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.spec.launch import CardParameter, Constant, Instance, LaunchCard, Passed

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.compilation.languages.host_tensor import HostTensor
+from prism_bench.compilation.languages.interpreting import HostTensor
 from prism_bench.compilation.languages.language import DeviceLaunch, InterpretedLaunch, Language, MachineCode, OwnLaunch
 from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
 from prism_bench.spec.launch import CardParameter, Constant, Instance, Kind, LaunchCard, Passed

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from prism_bench.report.site.context import SiteContext
 
 
-
 def command(
     since: Annotated[str, typer.Option(help="Begin at a day such as 2026-11-14, or so long ago: 7d, 2w.")] = "7d",
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown to this file and do not print it.")] = None,
@@ -54,9 +53,7 @@ def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Seq
     """Return the context of each machine, and the newest files that could not be used."""
     from prism_bench.io.documents import no_collection
     from prism_bench.record import store
-    from prism_bench.report.site.context import contexts
-    from prism_bench.report.site.newest import newest_of_each
-    from prism_bench.report.site.places import Places
+    from prism_bench.report.site.context import Places, contexts, newest_of_each
 
     places = Places(runs)
     with options.err().status("reading records"), no_collection():

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from prism_bench.extensions.ci.keeping import Checkout, HistoryTarget
 
 
-
 class Action(StrEnum):
     """What to do with a history."""
 

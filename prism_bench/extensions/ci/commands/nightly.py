@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from prism_bench.cli import options, run
-from prism_bench.cli.options import pairs
+from prism_bench.cli import measuring, options, run
 from prism_bench.errors import UsageError
 from prism_bench.io import project
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +44,7 @@ def command(
     catalogue: options.CatalogueOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     site: _SiteOption = Path("reports/site"),
-    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     history: _HistoryOption = None,
     dry_run: _DryRunOption = False,
     json: options.JsonOption = False,
@@ -59,7 +58,7 @@ def command(
     the exit code of the run counts.
     """
     from prism_bench.extensions.ci.keeping import history_target
-    from prism_bench.extensions.ci.keeping.configured import root
+    from prism_bench.extensions.ci.keeping.history import root
     from prism_bench.extensions.ci.nightly import NightlyPlan
     from prism_bench.extensions.ci.nightly.run import nightly
 
@@ -138,7 +137,7 @@ def _require_gpu() -> None:
     if "backend numpy_reference, because" in done.stdout:
         reason = done.stdout.partition("because ")[2].partition(";")[0].strip()
         raise UsageError(
-            f"nightly: nothing is measured, because {reason}, and {pairs.not_run('COMMIT')}; "
+            f"nightly: nothing is measured, because {reason}, and {measuring.not_run('COMMIT')}; "
             "'prism-bench nightly --backend numpy_reference' times the references"
         )
 
@@ -155,8 +154,7 @@ def _show_plan(plan: "NightlyPlan", *, json: bool) -> None:
 
 def _output(catalogue: "Catalogue", *, json: bool) -> "NightlyOutput":
     """Return what prints a nightly run; with `json` only sentences and progress, on standard error."""
-    from prism_bench.extensions.ci.nightly.progress import parts_progress
-    from prism_bench.extensions.ci.nightly.run import NightlyOutput
+    from prism_bench.extensions.ci.nightly.run import NightlyOutput, parts_progress
     from prism_bench.report.terminal import gate as terminal
     from prism_bench.report.terminal.record import summary_view
 
@@ -171,7 +169,7 @@ def _output(catalogue: "Catalogue", *, json: bool) -> "NightlyOutput":
 
 def _finish(result: "NightlyResult", *, json: bool) -> None:
     """Print where the results are."""
-    from prism_bench.report.gate import json_view
+    from prism_bench.report import gate as json_view
 
     places = {"record": result.record, "pages": result.page, "asv": result.asv, "logs": result.logs}
     if not json:

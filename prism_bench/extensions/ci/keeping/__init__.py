@@ -11,9 +11,19 @@ history      fetch, keep and verify
 configured   the history at an address, or of the project's configuration
 """
 
-from prism_bench.extensions.ci.keeping.configured import checkout_of, history_keys, history_target, opened
-from prism_bench.extensions.ci.keeping.history import Checkout, Fetched, KeptHistory, fetch, keep, verified
-from prism_bench.extensions.ci.keeping.targets import HistoryTarget, Keep
+from prism_bench.extensions.ci.keeping.history import (
+    Checkout,
+    Fetched,
+    KeptHistory,
+    checkout_of,
+    fetch,
+    history_keys,
+    history_target,
+    keep,
+    opened,
+    verified,
+)
+from prism_bench.extensions.ci.keeping.storage import HistoryTarget, Keep
 
 __all__ = [
     "Checkout", "Fetched", "HistoryTarget", "Keep", "KeptHistory", "checkout_of", "fetch", "history_keys",

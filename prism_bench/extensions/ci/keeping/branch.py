@@ -1,18 +1,85 @@
-"""A history on a branch of the remote, apart from the sources: a commit for each keep. The checkout stays as it is."""
+"""A history on a branch of the remote, apart from the sources."""
 
 import hashlib
 import os
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from prism_bench.errors import HistoryMoved, ResultsError, UsageError
-from prism_bench.extensions.ci.keeping.git import Git
-from prism_bench.extensions.ci.keeping.names import is_kept
-from prism_bench.extensions.ci.keeping.targets import BRANCH, Content, HistoryState, Keep
+from prism_bench.extensions.ci.keeping.storage import BRANCH, Content, HistoryState, Keep, is_kept, is_merged
+from prism_bench.io.files import Schema, write_atomically
 from prism_bench.units import count_text
+
+# Git of the repository around a folder, for what is kept on a branch: never asks for a password, never hangs.
+
+_SECONDS = 600
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_FOLDER = "or keep the history in a folder: --to FOLDER"
+
+
+@dataclass(frozen=True)
+class GitDone:
+    """What a git command ended with: its exit code, output and errors."""
+
+    code: int
+    output: bytes
+    errors: str
+
+    @property
+    def reason(self) -> str:
+        """The line of the errors that names the cause."""
+        lines = self.errors.strip().splitlines()
+        telling = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
+        return telling[0].strip() if telling else "git gave no reason"
+
+    @property
+    def text(self) -> str:
+        """The output without blanks around it."""
+        return self.output.decode(errors="replace").strip()
+
+
+@dataclass(frozen=True)
+class Git:
+    """Git in `folder`, with additions to the environment."""
+
+    folder: Path
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, *words: str, stdin: bytes = b"") -> GitDone:
+        """Run a command whatever it ends with; raise a UsageError where there is no git or it does not answer."""
+        settings = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **os.environ, **_ENVIRONMENT, **self.extra}
+        command = ["git", "-C", str(self.folder), *words]
+        try:
+            done = subprocess.run(command, input=stdin, capture_output=True, env=settings, timeout=_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UsageError(f"git does not answer here ({error}): install git, {_FOLDER}") from None
+        return GitDone(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> GitDone:
+        """Run a command that must end with 0; raise a UsageError with git's reason where it does not."""
+        done = self.run(*words, stdin=stdin)
+        if done.code:
+            raise UsageError(f"git {words[0]} failed: {done.reason}")
+        return done
+
+    def require_repository(self) -> None:
+        """Raise a UsageError where the folder is in no repository."""
+        if self.run("rev-parse", "--git-dir").code:
+            raise UsageError(f"{self.folder} is in no git repository: run this in a clone, {_FOLDER}")
+
+    def require_remote(self, remote: str) -> None:
+        """Raise a UsageError where the repository has no such remote."""
+        if self.run("remote", "get-url", remote).code:
+            raise UsageError(f"the repository has no remote {remote}: 'git remote add {remote} URL', {_FOLDER}")
+
+
+# A history on a branch of the remote, apart from the sources: a commit for each keep. The checkout stays as it is.
 
 _REMOTE, _PREFIX = "origin", "reports/"
 _WHO = {
@@ -159,3 +226,43 @@ class Branch:
 def _keep(lines: Sequence[str]) -> Keep:
     commit, when, who = lines[0].split("\t")
     return Keep(commit, when, who, sum(bool(PurePosixPath(line).name) for line in lines[1:]))
+
+
+# What a checkout and its history had in common last: it shows who changed a file since.
+
+_SCHEMA = Schema("what was common with a history", 1, "prism-bench history fetch")
+
+
+class Base:
+    """Digests by name and contents of what is merged, in `.prism-bench/history/<address>` of the checkout."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        digest = hashlib.sha256(address.encode()).hexdigest()[:16]
+        self._folder = own_folder(folder) / "history" / digest
+        plain: Mapping[str, Any] = _SCHEMA.read(self._folder / "base.json") or {}
+        self._digests = _SCHEMA.kind_of(plain.get("files", {}), dict[str, str], self._folder / "base.json")
+
+    def digest(self, name: str) -> str:
+        """Return the digest of the common content; empty where there was none."""
+        return self._digests.get(name, "")
+
+    def content(self, name: str) -> bytes | None:
+        """Return the common content of a file that is merged; None where there was none."""
+        path = self._folder / "files" / name
+        return path.read_bytes() if is_kept(name) and path.is_file() else None
+
+    def write(self, digests: Mapping[str, str], contents: Mapping[str, bytes]) -> None:
+        """Keep what is common now; the digests come last, so that an interrupted write leaves the state before."""
+        for name, data in contents.items():
+            if is_merged(name):
+                write_atomically(self._folder / "files" / name, data)
+        self._digests = {**self._digests, **digests}
+        _SCHEMA.write(self._folder / "base.json", {"files": dict(sorted(self._digests.items()))})
+
+
+def own_folder(folder: Path) -> Path:
+    """Return `.prism-bench` in the folder, made with a `.gitignore` that leaves all of it out of git."""
+    own = folder / ".prism-bench"
+    if not (own / ".gitignore").is_file():
+        write_atomically(own / ".gitignore", b"*\n")
+    return own

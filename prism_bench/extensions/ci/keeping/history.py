@@ -1,26 +1,31 @@
-"""A history and the files of a checkout: fetch, keep, list and verify.
+"""A history and the files of a checkout: fetch, keep, list and verify."""
 
-A keep only adds files and merges state; it removes nothing. What keepers at the same time wrote is all kept:
-
-    records             both; the second under the next number of its name
-    ledgers of runs     the lines of both
-    state of alerts     the entries of both; what one of them removed is removed
-    shards of records   the last writer's; a record that a shard lacks is read from the record
-    asv's results       the last writer's; a branch and a bucket keep the former content as well
-"""
-
+import re
 import time
-from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
 
-from prism_bench.errors import HistoryMoved
-from prism_bench.extensions.ci.keeping.base import Base
-from prism_bench.extensions.ci.keeping.checks import content_problems
-from prism_bench.extensions.ci.keeping.differences import Action, Digests, Remote, action, families, resolved
-from prism_bench.extensions.ci.keeping.merging import merged
-from prism_bench.extensions.ci.keeping.names import (
+from prism_bench.errors import HistoryMoved, PrismBenchError, ResultsError, UsageError
+from prism_bench.extensions.ci import alerts as alert_ledger
+from prism_bench.extensions.ci import asv_runs as asv_ledger
+from prism_bench.extensions.ci.keeping.branch import Base, Branch
+from prism_bench.extensions.ci.keeping.storage import (
+    ALERTS,
+    ASV,
+    BRANCH,
+    DEFAULT,
+    LEDGERS,
     RECORDS,
+    Bucket,
+    Content,
+    FolderStorage,
+    HistoryState,
+    HistoryTarget,
     family,
     free_name,
     is_merged,
@@ -29,11 +34,196 @@ from prism_bench.extensions.ci.keeping.names import (
     local_files,
     local_path,
     require_records,
+    sound_contents,
+    url_storage,
 )
-from prism_bench.extensions.ci.keeping.targets import Content, HistoryState, HistoryTarget
+from prism_bench.io import project
+from prism_bench.io.documents import json_of
 from prism_bench.io.files import write_atomically
+from prism_bench.record import store
 from prism_bench.record.store.history import listed
+from prism_bench.record.store.parquet import parts_of
 from prism_bench.record.store.shards import ShardFolder
+
+# Contents of a history: each file is read as what its name promises.
+
+_READERS = {
+    RECORDS: store.read,
+    LEDGERS: asv_ledger.read,
+    ALERTS: alert_ledger.read,
+    ASV: lambda path: json_of(path, "a result of asv"),
+}
+
+
+def content_problems(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a sentence for each file that is missing, has another digest, or cannot be read as what it is."""
+    with TemporaryDirectory() as folder:
+        for (name, _), data in zip(files, sound_contents(target, files), strict=True):
+            if isinstance(data, bytes):
+                yield from _unreadable(Path(folder) / Path(name).name, name, data)
+            else:
+                yield str(data)
+
+
+def _unreadable(path: Path, name: str, data: bytes) -> Iterator[str]:
+    path.write_bytes(data)
+    try:
+        reader = parts_of if is_shard(name) else _READERS[name.partition("/")[0]]
+        reader(path)
+    except PrismBenchError as error:
+        yield str(error).replace(str(path), name, 1)
+    finally:
+        path.unlink()
+
+
+# One content from two: ledgers of runs, and the state of alerts.
+
+
+def merged(name: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
+    """Return the content that has the changes of both since `base`, which is None where nothing was common.
+
+    Raise a ResultsError for a state of alerts that cannot be read.
+    """
+    if ours == theirs or ours == base:
+        return theirs
+    if theirs == base:
+        return ours
+    return _lines(ours, theirs) if name.startswith(f"{LEDGERS}/") else _alerts(name, base, ours, theirs)
+
+
+def _lines(ours: bytes, theirs: bytes) -> bytes:
+    """Return the lines of theirs, then those that only ours has: a line keeps its place, and so its commit."""
+    first = theirs.splitlines()
+    known = set(first)
+    return b"".join(line + b"\n" for line in [*first, *(line for line in ours.splitlines() if line not in known)])
+
+
+def _alerts(name: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
+    with TemporaryDirectory() as folder:
+        read = [_read(Path(folder) / str(i), name, text) for i, text in enumerate((base, ours, theirs))]
+        path = Path(folder) / "merged"
+        alert_ledger.write(alert_ledger.merged(*read), path)
+        return path.read_bytes()
+
+
+def _read(path: Path, name: str, text: bytes | None) -> alert_ledger.Ledger:
+    if text is not None:
+        path.write_bytes(text)
+    try:
+        return alert_ledger.read(path)
+    except ResultsError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise ResultsError(f"{name}: {reason}; correct or remove the file, then try again") from error
+
+
+# What to do with a file that a checkout and its history have in different versions.
+
+# write: the source's; merge: both; number: the source's under another name; replace: the last writer's; None: nothing
+Action = Literal["write", "merge", "number", "replace"]
+
+
+@dataclass(frozen=True)
+class Digests:
+    """Digests of one file: where it comes from, where it goes to, and what both had in common; empty: absent."""
+
+    source: str
+    destination: str
+    base: str
+
+
+def action(name: str, found: Digests) -> Action | None:
+    """Return what brings the source's version to the destination and loses nothing that is there."""
+    if not found.destination:
+        return "write"
+    if found.source == found.destination:
+        return None
+    if is_merged(name):
+        return "merge"
+    if found.destination == found.base:
+        return "write"
+    if found.source == found.base:
+        return None
+    return "number" if is_record(name) else "replace"
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A history with one version of each file: `digests` by name, and contents that only `made` has so far.
+
+    `problems` are sentences on the contents that were missing or damaged; None where such a content is an error.
+    """
+
+    target: HistoryTarget
+    digests: Mapping[str, str]
+    made: Mapping[str, bytes]
+    problems: list[str] | None = None
+
+    def load(self, names: Container[str]) -> dict[str, bytes]:
+        """Return the contents of these files, as far as they are there."""
+        kept = [(name, digest) for name, digest in self.digests.items() if name in names and name not in self.made]
+        loaded = {name: data for (name, _), data in sound(self.target, kept, self.problems)}
+        return {**loaded, **{name: data for name, data in self.made.items() if name in names}}
+
+
+def sound(
+    target: HistoryTarget, files: Sequence[tuple[str, str]], problems: list[str] | None
+) -> Iterator[tuple[tuple[str, str], bytes]]:
+    """Yield each file, name and digest, with its content.
+
+    One that is missing or damaged is left out and a sentence is added to `problems`; without these, raise its error.
+    """
+    for file, data in zip(files, sound_contents(target, files), strict=True):
+        if isinstance(data, bytes):
+            yield file, data
+        elif problems is None:
+            raise data
+        else:
+            problems.append(str(data))
+
+
+def families(digests: Mapping[str, str]) -> dict[tuple[str, str], set[str]]:
+    """Return the digests of records by what their names have in common."""
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for name, digest in digests.items():
+        if is_record(name):
+            found[family(name)].add(digest)
+    return found
+
+
+def resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | None = None) -> Remote:
+    """Return the history with one version of each file; what keepers at once wrote is merged or numbered.
+
+    Versions that are missing or damaged are left out; see `sound`.
+    """
+    digests = {name: versions[-1] for name, versions in state.files.items()}
+    made: dict[str, bytes] = {}
+    for name, versions in state.files.items():
+        if len(versions) < 2 or not (is_merged(name) or is_record(name)):
+            continue
+        contents = {digest: data for (_, digest), data in sound(target, [(name, one) for one in versions], problems)}
+        if not contents:
+            del digests[name]
+        elif is_merged(name):
+            made[name] = reduce(lambda first, second, name=name: merged(name, None, second, first), contents.values())
+            digests[name] = target.digest(made[name])
+        else:
+            digests[name] = next(iter(contents))
+            for digest, data in contents.items():
+                if digest not in families(digests)[family(name)]:
+                    other = free_name(name, digests)
+                    made[other], digests[other] = data, digest
+    return Remote(target, digests, made, problems)
+
+
+# A history and the files of a checkout: fetch, keep, list and verify.
+#
+# A keep only adds files and merges state; it removes nothing. What keepers at the same time wrote is all kept:
+#
+#     records             both; the second under the next number of its name
+#     ledgers of runs     the lines of both
+#     state of alerts     the entries of both; what one of them removed is removed
+#     shards of records   the last writer's; a record that a shard lacks is read from the record
+#     asv's results       the last writer's; a branch and a bucket keep the former content as well
 
 TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer after every try
 
@@ -188,3 +378,53 @@ def verified(target: HistoryTarget) -> tuple[int, list[str]]:
 def _digest(path: Path, target: HistoryTarget) -> str:
     """Return the digest of a local file; empty where there is none."""
     return target.digest(path.read_bytes()) if path.is_file() else ""
+
+
+# The history at an address, and the one that the project's configuration names in the table `history`.
+
+
+@dataclass(frozen=True)
+class HistoryKeys:
+    """Keys of the table: an address, as `--to` takes it, and options for fsspec, such as `endpoint_url`."""
+
+    to: str | None = None
+    options: dict[str, object] = field(default_factory=dict[str, object])
+
+
+def opened(address: str, folder: Path, options: Mapping[str, object] | None = None) -> HistoryTarget:
+    """Return the target of an address: `branch:NAME` of the repository around `folder`, an fsspec URL, or a folder.
+
+    `options` go to fsspec. Raise a UsageError for an address that is none, or a package that is missing.
+    """
+    if address.startswith(BRANCH):
+        return Branch(address.removeprefix(BRANCH), folder)
+    if re.match(r"[a-z][a-z0-9+.-]+://", address):
+        return Bucket(url_storage(address, options or {}))
+    if re.match(r"[a-z0-9]{2,}:", address):
+        raise UsageError(f"--to {address}: write branch:NAME, a folder, or a URL such as s3://bucket/prefix")
+    return Bucket(FolderStorage(folder / address))
+
+
+def root() -> Path:
+    """Return the folder of the project's configuration, else the current one."""
+    found = project.current()
+    return found.root if found else Path.cwd()
+
+
+def history_keys() -> HistoryKeys:
+    """Return the configured keys; raise a UsageError for wrong ones."""
+    found = project.current()
+    return found.section("history", HistoryKeys) if found else HistoryKeys()
+
+
+def history_target(to: str | None) -> HistoryTarget:
+    """Return the history of the address, else the configured one, else the default branch."""
+    keys = history_keys()
+    if to and not to.startswith(BRANCH) and "://" not in to:
+        return opened(to, Path.cwd())
+    return opened(to or keys.to or DEFAULT, root(), keys.options)
+
+
+def checkout_of(target: HistoryTarget, runs: Path) -> Checkout:
+    """Return the checkout whose records are below `runs`."""
+    return Checkout(runs, Base(root(), target.address))

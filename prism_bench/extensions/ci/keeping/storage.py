@@ -1,13 +1,95 @@
-"""Storage of a bucket: files that are created and never changed, in a folder or at an fsspec URL."""
+"""Places of a history: a bucket of files named by content, with a manifest for each state."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+import json
+import platform
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.io.files import ENDING, confined, create_file
+from prism_bench.io.documents import as_kind, json_line, json_text
+from prism_bench.io.files import ENDING, confined, create_file, path_part
 from prism_bench.io.installation import pip_install
+from prism_bench.record.store.records import in_order, numbered
+from prism_bench.record.store.shards import ENDING as SHARD
+
+# Names of the files of a history: a folder of PLACES, and the path in it; records may be in any folder here.
+
+RECORDS, LEDGERS, ASV, ALERTS = PLACES = ("runs", "nights", "asv-nights", "alerts")
+
+
+def is_kept(name: str) -> bool:
+    """Return whether the name belongs to a history: a file in one of PLACES, by a path that stays there."""
+    parts = PurePosixPath(name).parts
+    return len(parts) > 1 and parts[0] in PLACES and ".." not in parts and str(PurePosixPath(name)) == name
+
+
+def is_merged(name: str) -> bool:
+    """Return whether two contents of the file become one: ledgers and the state of alerts."""
+    return name.startswith((f"{LEDGERS}/", f"{ALERTS}/"))
+
+
+def is_record(name: str) -> bool:
+    """Return whether the file is a run record, which nobody replaces but its writer."""
+    return name.startswith(f"{RECORDS}/") and not is_shard(name)
+
+
+def is_shard(name: str) -> bool:
+    """Return whether the file is a shard of records: made of them, so that the last one written counts."""
+    return name.startswith(f"{RECORDS}/") and name.endswith(SHARD)
+
+
+def _folder(runs: Path, place: str) -> Path:
+    """Return the folder of a place: that of the records is `runs`, whatever its name; the others are next to it."""
+    return runs if place == RECORDS else runs.parent / place
+
+
+def local_files(runs: Path) -> dict[str, Path]:
+    """Return the files that are kept, by name, where the records are below `runs`."""
+    found = ((place, folder, path) for place in PLACES for folder in [_folder(runs, place)]
+             for path in sorted(folder.rglob("*")))  # fmt: skip
+    return {
+        f"{place}/{path.relative_to(folder).as_posix()}": path
+        for place, folder, path in found
+        if path.is_file() and not path.is_symlink() and not path.name.endswith(ENDING)
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    }  # fmt: skip
+
+
+def local_path(runs: Path, name: str) -> Path:
+    """Return where the file of that name is; raise a ResultsError for a name that is not kept."""
+    if not is_kept(name):
+        raise ResultsError(f"{name!r:.80} is no name of a history: its folder is one of {', '.join(PLACES)}")
+    place, _, rest = name.partition("/")
+    return confined(_folder(runs, place), rest)
+
+
+def require_records(runs: Path) -> None:
+    """Raise a UsageError where `runs` is no folder, or holds files and no record of any machine."""
+    if not runs.is_dir():
+        raise UsageError(f"{runs}: no such folder; name that of the run records, such as --runs reports/runs")
+    held = any(path.is_file() for path in runs.rglob("*"))
+    if held and not any(runs.glob("*/*.json.gz")) and not any(runs.glob(f"*/**/*{SHARD}")):
+        raise UsageError(f"{runs}: no run record is in a folder of it; name the folder above those of the machines")
+
+
+def family(name: str) -> tuple[str, str]:
+    """Return what the names have in common of records that began in one second: the folder, and the first name."""
+    path = Path(name)
+    return path.parent.as_posix(), in_order(path)[0]
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """Return the first free name of a record among -2, -3 and so on, as records of one second have them."""
+    return next(path.as_posix() for path in islice(numbered(Path(name)), 1, None) if path.as_posix() not in taken)
+
+
+# Storage of a bucket: files that are created and never changed, in a folder or at an fsspec URL.
 
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
 
@@ -146,3 +228,238 @@ def _reachable(address: str) -> Iterator[None]:
         reason = " ".join(str(error).split())[:200] or "no reason"
         cure = "check the address, the network and the credentials"
         raise ResultsError(f"{address} cannot be used ({type(error).__name__}: {reason}): {cure}") from error
+
+
+# Where a history is kept: what every such place offers.
+
+BRANCH = "branch:"
+DEFAULT = f"{BRANCH}prism-bench-history"
+Content = Path | bytes  # a file's, read when it is needed
+
+
+@dataclass(frozen=True)
+class HistoryState:
+    """What a history holds: digests of each file by name, several where keepers at once wrote it, and a `version`."""
+
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """One keep: what it is called, when it was (ISO 8601, UTC), by whom, and how many files it wrote."""
+
+    id: str
+    when: str
+    who: str
+    files: int
+
+
+class HistoryTarget(Protocol):
+    """A place that keeps a history."""
+
+    @property
+    def address(self) -> str:
+        """Its address, for messages."""
+        ...
+
+    def digest(self, data: bytes) -> str:
+        """Return the digest that this place names a content by."""
+        ...
+
+    def read(self) -> HistoryState:
+        """Return what is kept; an empty state where nothing is."""
+        ...
+
+    def contents(self, files: Iterable[tuple[str, str]]) -> Iterable[bytes | ResultsError]:
+        """Yield the contents of files by name and digest, in their order; errors in place of those that are missing."""
+        ...
+
+    def write(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
+        """Keep the changes after `state`; return the keep's name, or raise HistoryMoved and write nothing."""
+        ...
+
+    def keeps(self) -> list[Keep]:
+        """Return all keeps, the newest first."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each thing that is missing or damaged here."""
+        ...
+
+
+def sound_contents(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
+    """Yield the contents of files by name and digest; an error for one that is missing or is not what was kept."""
+    for (name, digest), data in zip(files, target.contents(files), strict=True):
+        damaged = isinstance(data, bytes) and target.digest(data) != digest
+        yield ResultsError(f"{name}: its content is not what was kept") if damaged else data
+
+
+# A history in a bucket: files named by content, and a manifest for each keep.
+#
+#     prism-bench-history.json              the format     files/<folder>/<digest>/<name>        a content; created
+# once, never changed     keeps/<UTC>-<host>-<digest>.json      a manifest: what the keep wrote, and the keeps before it
+# that it had read
+#
+# A keep writes its contents, then its manifest. So an interrupted one is not seen, nobody overwrites what another
+# wrote, and two at once are two manifests that did not read each other. The index is derived: of each name the versions
+# that no later keep, which had read them, replaced.
+
+MARKER, SCHEMA = "prism-bench-history.json", 1
+_MARK = json_line({"what": "history of nightly runs of Prism Bench", "schema": SCHEMA}).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One keep: when, by which host, the digests of the files that it wrote, and the newest keeps that it had read."""
+
+    when: str
+    host: str
+    files: dict[str, str]
+    after: tuple[str, ...]
+
+
+class Bucket:
+    """A history in a storage."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self.address = storage, storage.address
+        self._ignored: list[str] = []
+
+    def digest(self, data: bytes) -> str:
+        """Return the SHA-256 of the content."""
+        return hashlib.sha256(data).hexdigest()
+
+    def read(self) -> HistoryState:
+        """Read every manifest; raise a UsageError for a place that holds something else."""
+        manifests = self._manifests(self._names())
+        live = live_versions(manifests)
+        return HistoryState(live, json_line(heads(manifests)))
+
+    def _names(self) -> dict[str, int]:
+        sizes = self._storage.sizes()
+        if sizes and MARKER not in sizes:
+            few = next(iter(sorted(sizes)))
+            raise UsageError(f"{self.address} is no history, it has {few!r}: name an empty place")
+        if sizes and _sound(next(iter(self._storage.read([MARKER])))) != _MARK:
+            raise ResultsError(
+                f"{self.address}/{MARKER}: of another format; upgrade prism-bench, or name another place"
+            )
+        return sizes
+
+    def _manifests(self, names: Iterable[str]) -> dict[str, Manifest]:
+        """Return the manifests by name, oldest first; those that are half-written or foreign are only reported."""
+        wanted = sorted(name for name in names if name.startswith("keeps/"))
+        found: dict[str, Manifest] = {}
+        self._ignored = []
+        for name, data in zip(wanted, self._storage.read(wanted), strict=True):
+            try:
+                found[name] = _decoded(name, _sound(data))
+            except ValueError as error:
+                self._ignored.append(f"{name}: no complete manifest ({error}); its keep counts as interrupted")
+        return found
+
+    def contents(self, files: Iterable[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
+        """Yield the contents of files by name and digest."""
+        return self._storage.read(_place(name, digest) for name, digest in files)
+
+    def write(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
+        """Create the contents, then the manifest; nothing that is there already is changed."""
+        self._storage.create(MARKER, _MARK)
+        digests: dict[str, str] = {}
+        for name, content in changes.items():
+            data = content if isinstance(content, bytes) else content.read_bytes()
+            digests[name] = self.digest(data)
+            self._storage.create(_place(name, digests[name]), data)
+        now = datetime.now(UTC)
+        after = tuple(json.loads(state.version)) if state.version else ()
+        manifest = Manifest(now.isoformat(timespec="microseconds"), platform.node(), digests, after)
+        data = json_text(asdict(manifest), indent=1).encode()
+        name = f"keeps/{now:%Y%m%dT%H%M%S.%f}Z-{path_part(manifest.host)}-{self.digest(data)[:16]}.json"
+        self._storage.create(name, data)
+        return name
+
+    def keeps(self) -> list[Keep]:
+        """Return the manifests, the newest first."""
+        found = self._manifests(self._names())
+        return [Keep(name, one.when, one.host, len(one.files)) for name, one in reversed(found.items())]
+
+    def problems(self) -> list[str]:
+        """Return what is half-written, and what a manifest names and nobody has, of contents only former ones."""
+        sizes = self._names()
+        manifests = self._manifests(sizes)
+        wanted = {_place(file, digest): name for name, one in manifests.items() for file, digest in one.files.items()}
+        live = {_place(file, digest) for file, own in live_versions(manifests).items() for digest in own}
+        gone = [f"{place}: missing; {name} names it" for place, name in wanted.items() if place not in {*sizes, *live}]
+        lost = [f"{before}: missing; {name} had read it" for name, one in manifests.items()
+                for before in one.after if before not in manifests]  # fmt: skip
+        return [*self._ignored, *gone, *lost]
+
+
+def _sound(data: bytes | ResultsError) -> bytes:
+    """Return the content; raise the error that is in its place."""
+    if isinstance(data, bytes):
+        return data
+    raise data
+
+
+def _decoded(name: str, data: bytes) -> Manifest:
+    """Return a manifest; raise a ValueError for one that is incomplete, foreign, or names what is not kept."""
+    if not name.endswith(f"-{hashlib.sha256(data).hexdigest()[:16]}.json"):
+        raise ValueError("its content does not fit its name")
+    found = as_kind(json.loads(data), Manifest)
+    if odd := next((file for file in found.files if not is_kept(file)), None):
+        raise ValueError(f"{odd!r:.80} is no name of a history")
+    if odd := next((digest for digest in found.files.values() if not _is_digest(digest)), None):
+        raise ValueError(f"{odd!r:.80} is no digest")
+    return found
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+def _place(name: str, digest: str) -> str:
+    path = PurePosixPath(name)
+    return f"files/{path.parent}/{digest}/{path.name}"
+
+
+def heads(manifests: Mapping[str, Manifest]) -> list[str]:
+    """Return the keeps that no other one had read, oldest first."""
+    read = {before for one in manifests.values() for before in one.after}
+    return [name for name in manifests if name not in read]
+
+
+def live_versions(manifests: Mapping[str, Manifest]) -> dict[str, tuple[str, ...]]:
+    """Return the digests of each file that no later keep replaced which had read them, oldest first."""
+    number = {name: i for i, name in enumerate(manifests)}
+    before = _ancestors(manifests, number)
+    writers: dict[str, list[str]] = {}
+    for name, one in manifests.items():
+        for file in one.files:
+            writers.setdefault(file, []).append(name)
+    live: dict[str, tuple[str, ...]] = {}
+    for file, names in writers.items():
+        replaced = 0
+        for name in names:
+            replaced |= before[name]
+        left = [name for name in names if not replaced >> number[name] & 1]
+        live[file] = tuple(dict.fromkeys(manifests[name].files[file] for name in left))
+    return live
+
+
+def _ancestors(manifests: Mapping[str, Manifest], number: Mapping[str, int]) -> dict[str, int]:
+    """Return for each keep a set of bits: the keeps that it, or one that it had read, had read."""
+    found: dict[str, int] = {}
+    waiting = list(manifests)
+    while waiting:  # a clock may be wrong, so the order of the names is not that of reading
+        ready = [name for name in waiting if all(one in found or one not in number for one in manifests[name].after)]
+        if not ready:
+            raise ResultsError("the manifests of the history name each other in a circle: run 'history verify'")
+        for name in ready:
+            known = [one for one in manifests[name].after if one in number]
+            found[name] = 0
+            for one in known:
+                found[name] |= found[one] | 1 << number[one]
+        waiting = [name for name in waiting if name not in found]
+    return found

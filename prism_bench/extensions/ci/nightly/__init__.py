@@ -7,10 +7,16 @@ measuring   all parts, and their records as one
 again       more processes for the cases that the gate could not decide
 """
 
-from prism_bench.extensions.ci.nightly.again import measured_again
-from prism_bench.extensions.ci.nightly.measuring import NightlyMeasurement, PartState, measured
-from prism_bench.extensions.ci.nightly.place import locked, new_logs
-from prism_bench.extensions.ci.nightly.plan import NightlyKeys, NightlyPlan
+from prism_bench.extensions.ci.nightly.measuring import (
+    NightlyKeys,
+    NightlyMeasurement,
+    NightlyPlan,
+    PartState,
+    locked,
+    measured,
+    measured_again,
+    new_logs,
+)
 
 __all__ = [
     "NightlyKeys",

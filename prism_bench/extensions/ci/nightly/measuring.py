@@ -1,17 +1,188 @@
-"""The measuring step of a nightly run: a process for each GPU, and the records of the parts as one."""
+"""The plan of a nightly run and its measuring steps: a process for each GPU, and more processes for doubtful cases."""
 
+import os
+import platform
+import shlex
+import shutil
+import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from prism_bench.errors import PrismBenchError
-from prism_bench.extensions.ci.nightly.child import NightlyChild, started
-from prism_bench.extensions.ci.nightly.plan import NightlyPlan
-from prism_bench.io import interrupts
+from prism_bench.analysis.compare.comparable import LAUNCHED
+from prism_bench.analysis.compare.verdict import START, nightly_looks
+from prism_bench.errors import PrismBenchError, UsageError
+from prism_bench.extensions.ci.keeping.branch import own_folder
+from prism_bench.extensions.ci.raw_samples import logged_process
+from prism_bench.io import files
+from prism_bench.io.files import lock_now, path_part
+from prism_bench.io.project import relative
+from prism_bench.io.workers import environment
+from prism_bench.monitor.nvml import VISIBLE
 from prism_bench.record import store
-from prism_bench.record.store.upkeep import add_record
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.store.history import add_record
 from prism_bench.run import merge
+from prism_bench.run.settings import combined
+from prism_bench.units import count_text
+
+# Handle of a part of a nightly run: start its process, read how far it is, end it in order.
+
+_GRACE_SECONDS = 120.0  # for a part that keeps what it measured
+_MODULE = "prism_bench.extensions.ci.nightly.worker"
+_PROGRESS = {"PRISM_BENCH_PROGRESS_SECONDS": "2"}
+
+
+@dataclass
+class NightlyChild:
+    """A running part: standard output in `output`, standard error in `log`."""
+
+    process: "subprocess.Popen[bytes]"
+    output: Path
+    log: Path
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self.process.poll()
+
+    @property
+    def line(self) -> str:
+        """The last line of its log, else of its output: how far it is, or why it ended."""
+        return last_line(self.log) or last_line(self.output)
+
+    def end(self) -> int:
+        """Interrupt it if it runs, wait until it kept what it measured, and return its exit code."""
+        if self.code is None:
+            # SIGINT may be ignored, inherited from a shell that started the nightly run in the background.
+            self.process.terminate()
+        try:
+            return self.process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+        finally:
+            if self.process.stdin:
+                self.process.stdin.close()
+
+
+def started(words: Sequence[str], stem: Path, device: str | None) -> NightlyChild:
+    """Start a part with the arguments of `prism-bench`, on one GPU or as the environment has it."""
+    output, log = stem.with_suffix(".out"), stem.with_suffix(".log")
+    inherited = {name: value for name, value in environment().items() if name != "FORCE_COLOR"}
+    chosen = {VISIBLE: device} if device is not None else {}
+    process = logged_process(_MODULE, words, {**inherited, **_PROGRESS, **chosen}, (output, log))
+    return NightlyChild(process, output, log)
+
+
+def last_line(path: Path) -> str:
+    """Return the last line of a log that is not empty."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4096))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+# Plan of a nightly run: its options and places, and the commands that do the same step by step.
+
+_RECORD = "RECORD"  # the path of the record, which has its name when it is measured
+
+
+@dataclass(frozen=True)
+class NightlyKeys:
+    """Keys of the table `nightly` of the project's configuration; options of the command win over them.
+
+    `run` are cases and options of `prism-bench run`; `history` fetches the history before and keeps it afterwards.
+    """
+
+    gpus: int = 1
+    run: tuple[str, ...] = ()
+    history: bool = False
+    asv: bool = True
+
+
+@dataclass(frozen=True)
+class NightlyPlan:
+    """What is measured (`words` of `prism-bench run`, on `gpus`), in which project, and where the results go.
+
+    Of the words, `processes` is how many measure each case, and `options` are all but those and the cases.
+    """
+
+    root: Path
+    words: tuple[str, ...]
+    gpus: int
+    catalogue: Path | None
+    runs: Path
+    site: Path
+    noise: Path
+    asv: bool = True
+    history: str | None = None  # its address, where it is fetched and kept
+    processes: int = START
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        visible = os.environ.get(VISIBLE)
+        if visible is not None and self.gpus > 1 and len(visible.split(",")) < self.gpus:
+            raise UsageError(f"--gpus {self.gpus}: {VISIBLE}={visible} names fewer; give as many, or unset it")
+
+    @property
+    def alert_state(self) -> Path:
+        """The folder of the alerts that were sent."""
+        return self.runs.parent / "alerts"
+
+    @property
+    def devices(self) -> list[str]:
+        """The GPU of each part, as CUDA_VISIBLE_DEVICES names it."""
+        visible = os.environ.get(VISIBLE)
+        return visible.split(",") if visible else [str(i) for i in range(self.gpus)]
+
+    def shown(self, path: Path) -> str:
+        """Return a path as a user in the current folder would write it."""
+        return str(relative(path))
+
+    def run_words(self, part: int, output: Path) -> list[str]:
+        """Return the arguments of `prism-bench` for a part, counted from 1; of several, `output` is its record."""
+        words = ["run", "--runs", str(self.runs), *self._catalogue()]
+        if self.gpus > 1:
+            words += ["--lanes", str(max(1, (os.cpu_count() or 1) // self.gpus))]
+        words += self.words
+        return [*words, "--part", f"{part}/{self.gpus}", "--output", str(output)] if self.gpus > 1 else words
+
+    def again_words(self, output: Path, cases: Sequence[str], processes: int) -> list[str]:
+        """Return the arguments of `prism-bench` that measure cases again; peers were measured before."""
+        words = ["run", *self._catalogue(), *self.options, "--no-peers", "--processes", str(processes)]
+        return [*words, "--output", str(output), *cases]
+
+    def _catalogue(self) -> list[str]:
+        return ["--catalogue", str(self.catalogue)] if self.catalogue else []
+
+    def commands(self, logs: Path) -> Iterator[str]:
+        """Yield the commands that do the same, one a line."""
+        if self.history:
+            yield _command("history", "fetch", "--to", self.history, "--runs", str(self.runs))
+        parts = [logs / f"{part}.json.gz" for part in range(1, self.gpus + 1)]
+        for part, output in enumerate(parts, 1):
+            device = f"{VISIBLE}={self.devices[part - 1]} " if self.gpus > 1 else ""
+            yield device + _command(*self.run_words(part, relative(output)))
+        if self.gpus > 1:
+            yield _command("merge", *map(str, map(relative, parts)), "--runs", str(self.runs))
+        files = "--markdown", str(self.site / "check.md"), "--junit", str(self.site / "check.xml")
+        places = "--runs", str(self.runs), "--noise", str(self.noise)
+        yield _command("check", _RECORD, *places, *self._catalogue(), "--alert", *files)
+        yield _command("report", _RECORD, "--runs", str(self.runs), *self._catalogue(), "--output", str(self.site))
+        if self.history:
+            yield _command("history", "keep", "--to", self.history, "--runs", str(self.runs))
+
+
+def _command(*words: str) -> str:
+    return shlex.join(["prism-bench", *words])
+
+
+# The measuring step of a nightly run: a process for each GPU, and the records of the parts as one.
 
 _LOOK_SECONDS = 0.2
 _LARGEST = 3  # exit codes above it, and those of signals, are not those of a run: they count as 2
@@ -51,7 +222,7 @@ def measured(plan: NightlyPlan, logs: Path, report: Report) -> NightlyMeasuremen
         started(plan.run_words(part, _record(logs, part)), logs / f"run-{part}", device)
         for part, device in enumerate(plan.devices[: plan.gpus] if plan.gpus > 1 else [None], 1)
     ]
-    with interrupts.held():
+    with files.held():
         interrupted = watched(parts, report)
         codes = [part.end() for part in parts]
         found = _one_record(plan, logs, parts, interrupted=interrupted)
@@ -61,7 +232,7 @@ def measured(plan: NightlyPlan, logs: Path, report: Report) -> NightlyMeasuremen
 def watched(parts: Sequence[NightlyChild], report: Report) -> bool:
     """Report until all parts have ended; return whether a signal came first. Any error ends the parts as well."""
     try:
-        with interrupts.allowed():
+        with files.allowed():
             while any(part.code is None for part in parts):
                 report(_states(parts))
                 time.sleep(_LOOK_SECONDS)
@@ -132,3 +303,146 @@ def lost_parts(parts: Iterable[NightlyChild]) -> tuple[str, ...]:
 def _tail(path: Path) -> str:
     lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-_TAIL:]) or "it printed nothing"
+
+
+# The second measuring step of a nightly run: more processes for the cases that the gate could not decide.
+#
+# A round measures them again on the GPU that measured them before, and the record gets the processes of both. The
+# rounds are a sequential design: the record has in its protocol how often it may be judged (`looks`), so that whatever
+# judges it later asks for as much evidence as the nightly run did.
+
+MOST_SECONDS = 1800.0  # after which no further round begins
+
+Undecided = Callable[[Path], Collection[str]]  # names of the cases of a record that more processes may decide
+
+
+def measured_again(
+    plan: NightlyPlan, found: NightlyMeasurement, logs: Path, undecided: Undecided, report: Report,
+    tell: Callable[[str], object],
+) -> NightlyMeasurement:  # fmt: skip
+    """Measure the undecided cases of the record in more processes until they are decided; return what came of it.
+
+    The record is replaced, round by round. No round begins after MOST_SECONDS. A part that cannot measure is a problem
+    and ends the rounds; a signal does as well, and what was measured before it is kept.
+    """
+    path, began = found.record, time.monotonic()
+    if path is None or found.interrupted:
+        return found
+    looks = nightly_looks(plan.processes)
+    record = store.read(path)
+    _keep(replace(record, protocol={**record.protocol, "looks": len(looks)}), path, plan)
+    for number, (before, processes) in enumerate(zip(looks, looks[1:], strict=False), 1):
+        cases = sorted(undecided(path))
+        if not cases or time.monotonic() - began > MOST_SECONDS:
+            break
+        more = processes - before
+        tell(
+            f"{count_text(len(cases), 'undecided case')}: measured again in {count_text(more, 'process', 'processes')}"
+        )
+        with files.held():
+            round_ = _round(plan, path, logs / f"again-{number}", cases, more, report)
+        found = replace(
+            found, code=max(found.code, round_.code), interrupted=round_.interrupted,
+            problems=(*found.problems, *round_.problems),
+        )  # fmt: skip
+        if round_.interrupted or round_.problems:
+            break
+    return found
+
+
+def _round(
+    plan: NightlyPlan, path: Path, stem: Path, cases: Sequence[str], processes: int, report: Report
+) -> NightlyMeasurement:
+    """Measure the cases in that many more processes, and put these into the record at `path`."""
+    record = store.read(path)
+    parts = [_started(plan, stem, part, own, processes) for part, own in _shares(plan, record, cases)]
+    interrupted = watched(parts, report)
+    code = worst_code(part.end() for part in parts)
+    outputs = [part.log.with_suffix(".json.gz") for part in parts]
+    measured = [store.read(output) for output in outputs if output.is_file()]
+    lost = lost_parts(part for part, output in zip(parts, outputs, strict=True) if not output.is_file())
+    if measured:
+        _keep(grown(record, measured), path, plan)
+    return NightlyMeasurement(code, path, interrupted, () if interrupted else lost)
+
+
+def _shares(plan: NightlyPlan, record: RunRecord, cases: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cases of each part that measured some of them, so that they stay on its GPU."""
+    if plan.gpus == 1:
+        yield 1, list(cases)
+        return
+    kernels = {case.name: case.kernel for case in record.cases}
+    for number, part in enumerate(record.parts, 1):
+        own = [name for name in cases if kernels.get(name) in part["kernels"]]
+        if own:
+            yield number, own
+
+
+def _started(plan: NightlyPlan, stem: Path, part: int, cases: Sequence[str], processes: int) -> NightlyChild:
+    own = stem.with_name(f"{stem.name}-{part}")
+    device = plan.devices[part - 1] if plan.gpus > 1 else None
+    return started(plan.again_words(own.with_suffix(".json.gz"), cases, processes), own, device)
+
+
+def _keep(record: RunRecord, path: Path, plan: NightlyPlan) -> None:
+    store.save(record, path)
+    add_record(path, plan.runs)
+
+
+def grown(record: RunRecord, more: Sequence[RunRecord]) -> RunRecord:
+    """Return the record with the processes that `more` measured of its cases: those of the same code and board."""
+    again = {case.name: (other, case) for other in more for case in other.cases if not case.ceiling}
+
+    def joined(case: CaseResult) -> CaseResult:
+        other, result = again.get(case.name, (record, None))
+        if result is None or other.board_of(result) != record.board_of(case) or not _is_alike(case, result):
+            return case
+        return combined([case, replace(result, board=case.board)])
+
+    return replace(
+        record,
+        cases=tuple(map(joined, record.cases)),
+        duration=round(record.duration + max((one.duration for one in more), default=0.0), 1),
+        monitor=(*record.monitor, *(entry for one in more for entry in one.monitor)),
+    )
+
+
+def _is_alike(case: CaseResult, other: CaseResult) -> bool:
+    return all(case.code.get(name) == other.code.get(name) for name in (*LAUNCHED, "source"))
+
+
+# Where a nightly run is: one lock for each machine and repository, and folders of logs, the newest of which stay.
+
+KEPT_LOGS = 20
+
+
+@contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Hold the lock of this machine and repository; raise a UsageError where another nightly run holds it.
+
+    The system takes it back when the process ends, however it ends.
+    """
+    folder = own_folder(root) / "nightly"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{path_part(platform.node() or 'machine')}.lock"
+    with path.open("a+") as file:
+        try:
+            lock_now(file.fileno())
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "its process is unknown"
+            raise UsageError(f"another nightly run is measuring here ({holder}); wait for its end, or end it") from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
+        file.flush()
+        yield
+
+
+def new_logs(root: Path) -> Path:
+    """Return a new folder for the logs of one nightly run; only the newest KEPT_LOGS stay."""
+    home = own_folder(root) / "nightly" / "logs"
+    folder = home / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z"
+    folder.mkdir(parents=True)
+    for old in sorted(home.iterdir())[:-KEPT_LOGS]:
+        shutil.rmtree(old, ignore_errors=True)
+    return folder

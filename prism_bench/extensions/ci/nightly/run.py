@@ -1,16 +1,18 @@
-"""A nightly run from its lock to its pages: fetch the history, measure, check, alert, publish, keep the history.
+"""A nightly run from its lock to its pages: fetch the history, measure, judge, publish."""
 
-Cases that the check could not decide are measured again before it answers.
-"""
-
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_bench.analysis.gate.against_last import NAME as LAST
+from rich.live import Live
+from rich.table import Table
+
+from prism_bench.analysis.gate.checks import AGAINST_LAST_NAME as LAST
 from prism_bench.analysis.gate.checks import Gate
 from prism_bench.catalogue import Catalogue
+from prism_bench.cli import options
+from prism_bench.cli.measuring import line_seconds
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.ci.asv_runs import hand_over, project_at
 from prism_bench.extensions.ci.keeping import checkout_of, fetch, history_target, keep
@@ -25,11 +27,15 @@ from prism_bench.extensions.ci.nightly import (
 )
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
-from prism_bench.report.gate import delivery
-from prism_bench.report.gate.files import write_files
+from prism_bench.report import gate as delivery
+from prism_bench.report.gate import write_files
 from prism_bench.report.site import build_site
-from prism_bench.units import count_text
-from prism_bench.workflows.judging import judged
+from prism_bench.units import count_text, duration_text
+from prism_bench.workflows.pairs import judged
+
+# A nightly run from its lock to its pages: fetch the history, measure, check, alert, publish, keep the history.
+#
+# Cases that the check could not decide are measured again before it answers.
 
 FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
 
@@ -158,3 +164,53 @@ def _kept(result: NightlyResult, plan: NightlyPlan, output: NightlyOutput) -> Ni
         return result.with_problem()
     output.tell(f"nightly: {count_text(len(made.written), 'file')} kept at {target.address}")
     return result
+
+
+# The progress of a nightly run on standard error: a line for each part, live on a terminal, now and then elsewhere.
+
+FIRST_SECONDS = (2.0, 10.0, 30.0)  # soon at first, so that whoever starts it sees that it works
+
+
+@contextmanager
+def parts_progress() -> "Iterator[Callable[[Sequence[PartState]], None]]":
+    """Yield a function that shows the states of the parts of a nightly run."""
+    console = options.err()
+    if not console.is_terminal:
+        yield _lines()
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        yield lambda states: live.update(_table(states), refresh=True)
+
+
+def _table(states: "Sequence[PartState]") -> Table:
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)  # cut first: which part it is and since when stay
+    for state in states:
+        grid.add_row(f"part {state.number} of {state.count}", duration_text(state.seconds), _words(state))
+    return grid
+
+
+def _lines() -> "Callable[[Sequence[PartState]], None]":
+    """Return a function that prints every part after FIRST_SECONDS, then once in `line_seconds()`."""
+    interval = line_seconds()
+    due = iter([*(seconds for seconds in FIRST_SECONDS if seconds < interval), interval])
+    following = next(due)
+
+    def show(states: "Sequence[PartState]") -> None:
+        nonlocal following
+        now = max(state.seconds for state in states)
+        if now < following:
+            return
+        following = next(due, following + interval)
+        for state in states:
+            options.remark(f"nightly: {now:.0f} s: part {state.number} of {state.count}: {_words(state)}")
+
+    return show
+
+
+def _words(state: "PartState") -> str:
+    if state.code is not None:
+        return f"ended with {state.code}"
+    return state.line or "starting"

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
+from prism_bench.cli import measuring, options
 from prism_bench.errors import UsageError, unknown
-from prism_bench.io import interrupts
+from prism_bench.io import files as interrupts
 
 if TYPE_CHECKING:
     from prism_bench.extensions.claims.document import Claim
-    from prism_bench.extensions.claims.sources import ClaimRequest
+    from prism_bench.extensions.claims.making import ClaimRequest
 
 REFERENCES = "numpy_reference"
 DEFAULT_OUTPUT = Path("claim.json")
@@ -47,7 +46,7 @@ def command(
     metric: _MetricOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: pairs.ProcessesOption = 5,
+    processes: measuring.ProcessesOption = 5,
     output: _OutputOption = DEFAULT_OUTPUT,
     sign: _SignOption = None,
     page: _PageOption = None,
@@ -59,11 +58,10 @@ def command(
     The file has both sides' sources, launches and machine code, the reference, the samples and the protocol. Without
     records both sides are measured now, in turn.
     """
+    from prism_bench.extensions.claims.checks import sign as signed
     from prism_bench.extensions.claims.document import encoded
-    from prism_bench.extensions.claims.page import show_claim
-    from prism_bench.extensions.claims.signing import sign as signed
-    from prism_bench.extensions.claims.sources import ClaimRequest
-    from prism_bench.extensions.claims.views import claim_json, claim_view
+    from prism_bench.extensions.claims.making import ClaimRequest
+    from prism_bench.extensions.claims.page import claim_json, claim_view, show_claim
     from prism_bench.io.files import write_atomically
 
     are_records = _are_records((a, b), against)
@@ -84,8 +82,8 @@ def _require_feasible(
     places: Mapping[str, Path | None], words: tuple[str, str], metric: str | None, sign: str | None
 ) -> None:
     """Raise an error for what would be refused after the measurement."""
-    from prism_bench.extensions.claims.places import require_places
-    from prism_bench.extensions.claims.signing import require_signer
+    from prism_bench.extensions.claims.checks import require_signer
+    from prism_bench.extensions.claims.page import require_places
     from prism_bench.spec.metric import MEASURED
 
     if metric and metric not in MEASURED:
@@ -106,7 +104,7 @@ def _are_records(words: tuple[str, str | None], against: str | None) -> bool:
 
 
 def _of_files(a: str, b: str | None, request: "ClaimRequest") -> "Claim":
-    from prism_bench.extensions.claims.sources import of_record, of_records
+    from prism_bench.extensions.claims.making import of_record, of_records
 
     return of_records(Path(a), Path(b), request) if b else of_record(Path(a), request)
 
@@ -114,9 +112,8 @@ def _of_files(a: str, b: str | None, request: "ClaimRequest") -> "Claim":
 def _measured(
     words: tuple[str, str | None], request: "ClaimRequest", backend: str | None, *, processes: int, json: bool
 ) -> "Claim":
-    from prism_bench.cli.options.progress import progress_bar
-    from prism_bench.extensions.claims.measuring import ClaimEffort
-    from prism_bench.extensions.claims.sources import of_builds, of_kernel
+    from prism_bench.cli.measuring import progress_bar
+    from prism_bench.extensions.claims.making import ClaimEffort, of_builds, of_kernel
 
     opened, (a, b) = options.choose_backend(backend, quiet=json), words
     if opened.name == REFERENCES:

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
-from prism_bench.io import interrupts
+from prism_bench.cli import measuring, options
+from prism_bench.io import files
 
 _TrustOption = Annotated[
     bool, typer.Option("--trust-source", help="Run code that the catalogue here does not have, without a jail.")
@@ -22,7 +21,7 @@ def command(
     claim: Annotated[str, typer.Argument(help="Check this claim: a file, or an address with https://.")],
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: pairs.ProcessesOption = 5,
+    processes: measuring.ProcessesOption = 5,
     trust_source: _TrustOption = False,
     signed_by: _SignedOption = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the answer to this file, too.")] = None,
@@ -35,22 +34,18 @@ def command(
     Without the GPU that it needs, its outputs are verified on the emulator, and the answer names what stays open.
     Ends with 0 where it is reproduced, 1 where it is not or in part, 3 where that cannot be decided here.
     """
-    from prism_bench.cli.options.progress import progress_bar
-    from prism_bench.extensions.claims.checks import checked
+    from prism_bench.cli.measuring import progress_bar
+    from prism_bench.extensions.claims.checks import checked, fetched, is_address, require_signature
     from prism_bench.extensions.claims.document import canonical
-    from prism_bench.extensions.claims.fetching import fetched, is_address
-    from prism_bench.extensions.claims.page import show_claim
-    from prism_bench.extensions.claims.places import require_places
+    from prism_bench.extensions.claims.page import replay_json, replay_view, require_places, show_claim
     from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
-    from prism_bench.extensions.claims.signing import require_signature
-    from prism_bench.extensions.claims.views import replay_json, replay_view
     from prism_bench.io.files import write_atomically
 
     require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
     content = fetched(claim)
     found, records = checked(content, claim)
     options.remark(f"signature: {require_signature(claim, content, signed_by)}")
-    with interrupts.held(), progress_bar() as report:
+    with files.held(), progress_bar() as report:
         request = ReplayRequest(options.open_catalogue(catalogue), backend, processes, trust_source, report)
         replay = ClaimReplay(found, records, request).replay()
     if output:

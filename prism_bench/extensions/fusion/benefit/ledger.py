@@ -1,40 +1,308 @@
-"""The ledger of fusion: every chain at every workload, stage by stage, against its separate launches."""
+"""The ledger of fusion: every chain at every workload, stage by stage."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.analysis.bounds.profile_table import Counted
-from prism_bench.analysis.summary import cache_bytes, limits_of
+from prism_bench.analysis.bounds.bottleneck import dram_bytes, value
+from prism_bench.analysis.bounds.profiles import Counted
+from prism_bench.analysis.summary import cache_bytes, limits_of, number
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError, unknown
-from prism_bench.extensions.fusion.benefit.answers import STAGE as SERVED
-from prism_bench.extensions.fusion.benefit.answers import ChainAnswer, answers
-from prism_bench.extensions.fusion.benefit.figure import Figure, absent
-from prism_bench.extensions.fusion.benefit.plan import planned
-from prism_bench.extensions.fusion.benefit.published import pass_rule
-from prism_bench.extensions.fusion.benefit.row import Seen, StageRow, figures
+from prism_bench.extension import installed
 from prism_bench.extensions.fusion.benefit.saving import (
     CLOCKS,
     DIVIDED,
+    STAGES,
     Basis,
+    Figure,
     Prices,
+    PublishedRow,
     Saving,
     Speedup,
     StageCost,
     Timed,
+    absent,
     library,
+    pass_rule,
+    published_rows,
     saving,
     speedup,
+    timed,
 )
-from prism_bench.record.run_record import RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import Chain, KernelSpec
+from prism_bench.spec.kernel import Array, Chain, InOut, KernelSpec, Launch, Zero
 from prism_bench.spec.workload import LABELS
 from prism_bench.workflows.traffic import CaseTraffic
 
 if TYPE_CHECKING:
-    from prism_bench.extensions.persistent.record import LatencyRecord
+    from prism_bench.extensions.persistent.records import ItemSpread, ItemTimes, LatencyRecord
+
+
+# How long a host waits for one evaluation of a chain, and what one of many costs: served, replayed, launched.
+#
+# The times are those of the extension of persistent kernels; without it there are none.
+
+STAGE = "persistent"  # the stage that is served, and the extension that serves it; others are launched or replayed
+
+
+@dataclass(frozen=True)
+class ChainAnswer:
+    """How long a host waits for one stage in one form.
+
+    `answer` is from the host's request to its knowing that all is done, `each` the share of one of many requests made
+    at once; `against_graph` is the fastest graph's answer over this one's, None where no graph was timed. `launches`
+    are what the host issues for one evaluation.
+    """
+
+    stage: str
+    form: str
+    launches: int
+    answer: "ItemSpread"
+    each: "ItemSpread"
+    error: float | None
+    against_graph: float | None
+
+
+def read_times(path: Path | None, folder: Path) -> "LatencyRecord | None":
+    """Return the times of served items: of the file, else the newest in `folder`; None where there are none."""
+    if all(one.name != STAGE for one in installed()):
+        return None
+    from prism_bench.extensions.persistent.records import newest, read_latencies
+
+    chosen = path or newest(folder)
+    return read_latencies(chosen) if chosen else None
+
+
+def answers(
+    stages: Mapping[str, Case], launches: Mapping[str, int], record: "LatencyRecord | None"
+) -> tuple[ChainAnswer, ...]:
+    """Return the chain's stages as `record` has them, the empty item first; none without a record that served it.
+
+    `launches` is how many launches a stage's kernels take where they are launched.
+    """
+    if record is None or STAGE not in stages:
+        return ()
+    from prism_bench.extensions.persistent import PERSISTENT
+    from prism_bench.extensions.persistent.records import EMPTY, GRAPH
+
+    rows = [(stage, row) for stage, case in stages.items() for row in _rows(stage, case, record)]
+    if not any(stage == STAGE for stage, _ in rows):
+        return ()
+    empty = record.row(EMPTY, PERSISTENT)
+    best = min((row.answer.median for _, row in rows if row.form == GRAPH), default=None)
+    every = ([(EMPTY, empty)] if empty else []) + rows
+    issued = {PERSISTENT: 0, GRAPH: 1}
+    return tuple(
+        ChainAnswer(
+            stage, row.form, issued.get(row.form, launches.get(stage, 0)), row.answer, row.each, row.error,
+            best / row.answer.median if best and stage != EMPTY else None,
+        )
+        for stage, row in every
+    )  # fmt: skip
+
+
+def _rows(stage: str, case: Case, record: "LatencyRecord") -> "list[ItemTimes]":
+    from prism_bench.extensions.persistent import FORMS
+    from prism_bench.extensions.persistent.records import GRAPH, LAUNCH
+
+    forms = FORMS if stage == STAGE else (GRAPH, LAUNCH)
+    return [row for form in forms if (row := record.row(case.name, form))]
+
+
+# What a stage of fusion must move and set aside, from its host plan alone, without device or emulator.
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One stage by its plan: `bytes` are the compulsory ones of every launch added up, `least` those of the whole.
+
+    A launch reads each array that it is given once, or writes it once. One that is given nothing new to write works in
+    place: what it was handed, the smallest of it at least, is read and written. Launches in a row that are given the
+    same are one step (a product and the sum of its parts): together they read and write what others know once. Scratch
+    counts where one launch hands it on to another (`temporaries`, which take `temporary_bytes`); the rest is a launch's
+    own (`workspace_bytes`).
+    """
+
+    launches: int
+    bytes: int
+    least: int
+    temporaries: tuple[str, ...]
+    temporary_bytes: int
+    workspace_bytes: int
+
+
+def planned(case: Case, chain: Chain, device: Device) -> Planned:
+    """Return the stage `case` of the chain, as `device` would be given it."""
+    steps = [step for step in case.plan.steps(device) if isinstance(step, Zero) or not step.is_empty]
+    launches = sum(isinstance(step, Launch) for step in steps)
+    named = [_named(case, step) for step in steps]
+    uses = Counter(name for names in named for name in names)
+    scratch = [array.name for array in case.spec.arrays if array.scratch and uses[array.name]]
+    kept = tuple(name for name in scratch if name in chain.between and uses[name] > 1)
+    own = [name for name in scratch if name not in kept]
+    total = case.sizes.bytes_moved if launches == len(steps) == 1 else sum(_moved(case, named, own, uses))
+    return Planned(launches, total, case.sizes.bytes_moved, kept, _size(case, kept), _size(case, own))
+
+
+def _size(case: Case, names: Iterable[str]) -> int:
+    return sum(case.sizes.nbytes(name) for name in names)
+
+
+def _named(case: Case, step: Launch | Zero) -> tuple[str, ...]:
+    """Return the arrays that a step is given, each once."""
+    if isinstance(step, Zero):
+        return (step.name,)
+    names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
+    return tuple(dict.fromkeys(name for name in names if isinstance(case.spec.argument(name), Array)))
+
+
+def _moved(case: Case, named: Sequence[tuple[str, ...]], own: Sequence[str], uses: Mapping[str, int]) -> Iterator[int]:
+    """Yield the bytes of each step."""
+    written: set[str] = set()
+    arrays = {array.name: array for array in case.spec.arrays}
+    for names, alike in groupby(named):
+        given, count = [name for name in names if name not in own], len(list(alike))
+        handed = [name for name in given if not arrays[name].reads]
+        both = [name for name in given if isinstance(arrays[name], InOut)]
+        both += [name for name in handed if arrays[name].scratch and uses[name] == count > 1]
+        if not both and handed and written.issuperset(handed):
+            both.append(min(handed, key=case.sizes.nbytes))
+        written.update(handed)
+        yield _size(case, (*given, *both))
+
+
+# One stage of a chain at one workload: all its figures in the ledger.
+
+_TRACERS = ("cupti", "nsys")
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One stage of a chain at one workload.
+
+    Its `figures` by name:
+
+    cold_time, hot_time, launch_time, issued   seconds of one evaluation; `issued` is that of `saving.timed`
+    gaps            seconds of one evaluation in which the device waits for the next launch
+    emulated        different bytes that every launch touched on the emulator; `requested` those it asked for
+    dram_bytes      counted by a profiler;  dram_share, tensor_share: likewise
+    energy          joules of one evaluation, replayed
+    error           largest relative error against the float64 reference, over outputs and seeds
+    `floor`         seconds in which the whole chain's compulsory bytes move at the copy ceiling
+
+    `speedups` and `savings` against the baseline are by clock; a clock without times has no saving. The speedup named
+    `library` is that against the fastest library call, cold. `passed` is the plan's rule, by the cold clock; None where
+    it is not decided, and for the baseline.
+    """
+
+    stage: str
+    case: str
+    plan: Planned
+    figures: Mapping[str, Figure]
+    speedups: Mapping[str, Speedup]
+    savings: Mapping[str, Saving]
+    passed: bool | None
+    notes: tuple[str, ...] = ()
+
+    def value(self, name: str) -> float | None:
+        """Return the figure of that name; None where it is missing."""
+        return self.figures[name].value
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of one stage: its `case` and `plan`, the record's `result` and the emulator's `traffic`.
+
+    `missing` is why there is no result, `uncounted` why no traffic. `counted` is the case where a profiler counted it
+    in another record.
+    """
+
+    stage: str
+    case: Case
+    plan: Planned
+    result: CaseResult | None
+    traffic: CaseTraffic | None
+    missing: str
+    uncounted: str
+    counted: CaseResult | None = None
+
+    def timed(self, clock: str) -> Timed:
+        """Return its time by `clock`."""
+        return timed(self.result, clock, self.missing)
+
+
+def figures(seen: Seen, least_time: Figure) -> dict[str, Figure]:
+    """Return all figures of a stage; `least_time` is that of the chain's compulsory bytes."""
+    times = {clock: seen.timed(clock).figure for clock in (*CLOCKS, "launch_time")}
+    return {
+        **times, "gaps": _gaps(seen, times), **_emulated(seen),
+        **{name: _counted(seen, name) for name in ("dram_bytes", "dram_share", "tensor_share")},
+        "energy": _energy(seen), "error": _error(seen), "floor": least_time,
+    }  # fmt: skip
+
+
+def _gaps(seen: Seen, times: Mapping[str, Figure]) -> Figure:
+    """Return what a tracer measured, or how much longer the host takes to launch than the device to work."""
+    profile = seen.result.profile if seen.result else {}
+    traced = value(seen.result, "gap_seconds") if seen.result and profile.get("tool") in _TRACERS else None
+    if traced is not None:
+        return Figure(traced, f"traced by {profile['tool']}")
+    host, device = times["launch_time"], times["hot_time"]
+    if host.value is None or device.value is None:
+        return absent(host.reason or device.reason)
+    return Figure(max(0.0, host.value - device.value), "host time to launch it, less the device's hot time")
+
+
+def _emulated(seen: Seen) -> dict[str, Figure]:
+    found = seen.traffic
+    if found is None or not found.launches:
+        gap = absent((found.complaint if found else None) or seen.uncounted)
+        return {"emulated": gap, "requested": gap}
+    touched = Figure(found.touched + found.scratch, "different bytes of every launch, on the emulator")
+    return {"emulated": touched, "requested": Figure(found.requested, "all accesses, on the emulator")}
+
+
+def _counted(seen: Seen, name: str) -> Figure:
+    """Return the figure by the record's counters or another record's, if that launched what today's plan launches."""
+    for one in filter(None, (seen.result, seen.counted)):
+        found = dram_bytes(one) if name == "dram_bytes" else value(one, name)
+        launched = value(one, "launches")
+        if found is None:
+            continue
+        if launched is not None and launched != seen.plan.launches:
+            return absent(f"counted in {launched:.0f} launches, today's plan makes {seen.plan.launches}")
+        return Figure(found, f"counters of {one.profile.get('tool', 'a profiler')}")
+    known = seen.result or seen.counted
+    return absent("no record holds counters of it; 'prism-bench profile' reads them" if known else seen.missing)
+
+
+def _energy(seen: Seen) -> Figure:
+    if seen.result is None:
+        return absent(seen.missing)
+    energies = [one.energy for one in seen.result.measurements if one.subject == "kernel" and one.energy]
+    known = next((one for one in energies if one.joules is not None), None)
+    if known:
+        return Figure(known.joules, "the board's counter over a hot replay")
+    alone = "energy is reported for launches that are long enough to count alone"
+    return absent(next((one.reason for one in energies), alone))
+
+
+def _error(seen: Seen) -> Figure:
+    if seen.result is None:
+        return absent(seen.missing)
+    errors = [number(check.get("max_relative")) for check in seen.result.verification]
+    known = [error for error in errors if error is not None]
+    if not known:
+        return absent(seen.result.reason or "the record holds no verification of it")
+    return Figure(max(known), "largest relative error against the float64 reference")
+
+
+# The ledger of fusion: every chain at every workload, stage by stage, against its separate launches.
 
 
 @dataclass(frozen=True)
@@ -133,12 +401,12 @@ def _ledger(chain: Chain, stages: Mapping[str, Case], sources: Sources, prices: 
 
 def _library(seen: Mapping[str, Seen]) -> Timed:
     """Return the fastest library call timed with the baseline, or with the first stage that has one."""
-    calls = [library(one.result, one.missing) for stage, one in seen.items() if stage != SERVED]
+    calls = [library(one.result, one.missing) for stage, one in seen.items() if stage != STAGE]
     return next((one for one in calls if one.measurement), calls[0] if calls else Timed(reason="no stage is launched"))
 
 
 def _seen(stage: str, case: Case, chain: Chain, sources: Sources) -> Seen:
-    if stage == SERVED:
+    if stage == STAGE:
         return _served(case, chain, sources)
     result = sources.record.case(case.name) if sources.record else None
     missing = "the record does not hold this case" if sources.record else sources.missing
@@ -151,7 +419,7 @@ def _served(case: Case, chain: Chain, sources: Sources) -> Seen:
     """Return the stage whose kernels a queue kernel calls: nothing is launched, so no clock of a launch times it."""
     plan = replace(planned(case, chain, sources.device), launches=0)
     missing = "an item that is served is no launch: it is timed from request to answer, by scripts/persistent"
-    return Seen(SERVED, case, plan, None, sources.traffic.get(case.name), missing, sources.uncounted)
+    return Seen(STAGE, case, plan, None, sources.traffic.get(case.name), missing, sources.uncounted)
 
 
 def _row(seen: Seen, baseline: Seen | None, known: Timed, prices: Prices) -> StageRow:
@@ -159,7 +427,7 @@ def _row(seen: Seen, baseline: Seen | None, known: Timed, prices: Prices) -> Sta
     against = baseline if baseline and baseline.case.workload == seen.case.workload else None
     speedups: dict[str, Speedup] = {}
     savings: dict[str, Saving] = {}
-    if against and seen.stage not in ("baseline", SERVED):
+    if against and seen.stage not in ("baseline", STAGE):
         speedups = {clock: speedup(against.timed(clock), seen.timed(clock)) for clock in CLOCKS}
         speedups["library"] = speedup(known, seen.timed("cold_time"))
         divided = {clock: saving(_cost(against, clock), _cost(seen, clock), prices) for clock in DIVIDED}
@@ -195,5 +463,67 @@ def _notes(seen: Seen, against: Seen | None) -> Iterator[str]:
     launched = seen.result.code.get("launches") if seen.result else None
     if launched is not None and launched != seen.plan.launches:
         yield f"{seen.case.name}: the record made {launched} launches, today's plan makes {seen.plan.launches}"
-    if against is None and seen.stage not in ("baseline", SERVED):
+    if against is None and seen.stage not in ("baseline", STAGE):
         yield f"{seen.case.name}: separate launches are not timed at this workload"
+
+
+# The plan's table, Baseline, Partial, Full and Target: what it published next to what we measured.
+
+
+@dataclass(frozen=True)
+class OurRow:
+    """Our row for a published one: of `what`, by stage.
+
+    `met` is whether our most fused stage among the table's keeps the plan's target, None where that has no figure.
+    """
+
+    what: str
+    stages: Mapping[str, Figure]
+    met: bool | None
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One published row and our rows for it, several where a chain is measured at several workloads."""
+
+    published: PublishedRow
+    ours: tuple[OurRow, ...]
+
+
+def compared(ledgers: Sequence[ChainLedger]) -> tuple[ComparedRow, ...]:
+    """Return the rows of the plan's table that are about any of the ledgers' chains."""
+    known = {one.chain for one in ledgers}
+    rows = [row for row in published_rows() if known & set(row.chains)]
+    mine = {row.name: [one for one in ledgers if one.chain in row.chains] for row in rows}
+    return tuple(ComparedRow(row, tuple(_ours(row, mine[row.name]))) for row in rows)
+
+
+def _ours(row: PublishedRow, mine: Sequence[ChainLedger]) -> Iterator[OurRow]:
+    if row.quantity == "launches":
+        yield _launches(row, [one for one in mine if one.label == "S0"])
+        return
+    name = "cold_time" if row.quantity == "time" else row.quantity
+    found = [OurRow(f"{one.chain} {one.label}", stages, row.met(stages["full"].value))
+             for one in mine if (stages := {stage: _figure(one, stage, name) for stage in STAGES})]  # fmt: skip
+    measured = [one for one in found if any(figure.value is not None for figure in one.stages.values())]
+    yield from measured or [OurRow("none of them", found[0].stages, None)]
+
+
+def _figure(ledger: ChainLedger, stage: str, name: str) -> Figure:
+    row = ledger.row(stage)
+    return row.figures[name] if row else absent(f"{ledger.chain} has no stage '{stage}' at {ledger.label}")
+
+
+def _launches(row: PublishedRow, mine: Sequence[ChainLedger]) -> OurRow:
+    """Return those of all the row's chains together; no sum where one has no such stage."""
+    stages = {stage: _sum(stage, mine) for stage in STAGES}
+    whole = len(mine) == len(row.chains)
+    what = " + ".join(one.chain for one in mine) or "none of them"
+    return OurRow(f"{what}, S0", stages, row.met(stages["full"].value) if whole else None)
+
+
+def _sum(stage: str, mine: Sequence[ChainLedger]) -> Figure:
+    rows = [row for one in mine if (row := one.row(stage))]
+    if not rows or len(rows) < len(mine):
+        return absent(f"not every chain has a stage '{stage}'")
+    return Figure(sum(row.plan.launches for row in rows), "launches of the plans")

@@ -1,27 +1,45 @@
-"""What fusion saves: the ratio to the baseline with its interval, and the saved time divided by its causes.
+"""What fusion saves: ratios with intervals, next to what the fusion plan published."""
 
-    launches    launches removed, times what one more launch costs at least: the empty kernel's hot time
-    traffic     bytes removed, over the measured copy ceiling: as counters have them, else as the emulator, else as the
-                plans' model, whichever knows both stages
-    the rest    what is left, reported as unexplained: faster arithmetic, other shapes of the same work, the wait of
-                dependent launches beyond the launch overhead; negative where the fused form works more slowly on
-                what it still does
-
-What stays in the last cache costs less than memory's rate, so that `traffic` is then too large: `cached` is whether the
-bytes that differ fit there.
-"""
-
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
 
-from prism_bench.analysis.compare.estimate import estimate
-from prism_bench.analysis.compare.medians import medians
-from prism_bench.analysis.rivals import UNSTABLE_MARK, fastest_process, peers
-from prism_bench.extensions.fusion.benefit.figure import Figure, absent
-from prism_bench.measure.limits import Limits
+from prism_bench.analysis.compare.estimate import estimate, medians
+from prism_bench.analysis.peers import UNSTABLE_MARK, fastest_process, peers
+from prism_bench.measure.plausibility import Limits
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult
+
+# A number of the ledger, or the reason why there is none.
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`value` in SI units with its `source` in words, or None and the `reason`."""
+
+    value: float | None = None
+    source: str | None = None
+    reason: str | None = None
+
+
+def absent(reason: str | None) -> Figure:
+    """Return no number, with the reason."""
+    return Figure(reason=reason)
+
+
+# What fusion saves: the ratio to the baseline with its interval, and the saved time divided by its causes.
+#
+#     launches    launches removed, times what one more launch costs at least: the empty kernel's hot time     traffic
+# bytes removed, over the measured copy ceiling: as counters have them, else as the emulator, else as the
+# plans' model, whichever knows both stages     the rest    what is left, reported as unexplained: faster arithmetic,
+# other shapes of the same work, the wait of                 dependent launches beyond the launch overhead; negative
+# where the fused form works more slowly on                 what it still does
+#
+# What stays in the last cache costs less than memory's rate, so that `traffic` is then too large: `cached` is whether
+# the bytes that differ fit there.
 
 DIVIDED = ("cold_time", "hot_time")
 CLOCKS = (*DIVIDED, "issued")
@@ -178,3 +196,68 @@ def _removed(baseline: StageCost, stage: StageCost) -> tuple[Basis, float]:
         if before is not None and after is not None:
             return basis, before - after
     raise ValueError("the plans' model has the bytes of every stage")
+
+
+# What the fusion plan published: its table before and after, and its pass rule. Quoted, never measured.
+
+STAGES = ("baseline", "partial", "full")
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row of the plan's table in SI units: what `quantity` of which `chains` was at each stage, and its target."""
+
+    name: str
+    quantity: str
+    chains: tuple[str, ...]
+    stages: dict[str, float]
+    target: float
+    at_least: bool
+
+    def met(self, value: float | None) -> bool | None:
+        """Return whether `value` keeps the target; None where there is no value."""
+        if value is None:
+            return None
+        return value > self.target if self.at_least else value < self.target
+
+
+@dataclass(frozen=True)
+class PassRule:
+    """When the plan calls a fused stage passed: its relative error below, its speedup at least."""
+
+    error_below: float
+    speedup_at_least: float
+
+    def verdict(self, error: float | None, speedup: float | None) -> bool | None:
+        """Return True, False, or None where what was measured does not decide it."""
+        kept = (None if error is None else error < self.error_below,
+                None if speedup is None else speedup >= self.speedup_at_least)  # fmt: skip
+        return False if False in kept else None if None in kept else True
+
+
+@cache
+def _quoted() -> dict[str, Any]:
+    return tomllib.loads(files("prism_bench.extensions.fusion.benefit").joinpath("published.toml").read_text("utf-8"))
+
+
+def source() -> str:
+    """Return where the figures are from, and what they leave out."""
+    return _quoted()["source"]
+
+
+def pass_rule() -> PassRule:
+    """Return the plan's rule for a fused stage."""
+    return PassRule(**_quoted()["rule"])
+
+
+@cache
+def published_rows() -> tuple[PublishedRow, ...]:
+    """Return the plan's table."""
+    return tuple(_row(entry) for entry in _quoted()["row"])
+
+
+def _row(entry: Mapping[str, Any]) -> PublishedRow:
+    scale = entry["scale"]
+    stages = {stage: entry[stage] * scale for stage in STAGES}
+    return PublishedRow(entry["name"], entry["quantity"], tuple(entry["chains"]), stages, entry["target"] * scale,
+                        entry.get("at_least", False))  # fmt: skip

@@ -8,9 +8,7 @@ import typer
 from prism_bench.cli import options
 
 if TYPE_CHECKING:
-    from prism_bench.extensions.fusion.declarations import Declaration
-    from prism_bench.extensions.fusion.keeping import GeneratedFile
-
+    from prism_bench.extensions.fusion.keeping import Declaration, GeneratedFile
 
 
 def command(
@@ -27,8 +25,7 @@ def command(
 
     Programs are spec files, kernels/<family>/<name>.py; their source and PTX go into <family>/generated.
     """
-    from prism_bench.extensions.fusion.declarations import declarations
-    from prism_bench.extensions.fusion.keeping import keep_source, left_over
+    from prism_bench.extensions.fusion.keeping import declarations, keep_source, left_over
 
     folder = options.catalogue_folder(catalogue)
     found = declarations(folder, options.patterns(programs, filter))

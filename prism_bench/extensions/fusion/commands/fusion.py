@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.cli.options.limits import CASE_SECONDS, limited
+from prism_bench.cli.options import CASE_SECONDS, limited
 from prism_bench.io import project
 
 if TYPE_CHECKING:
-    from prism_bench.analysis.bounds.profile_table import Counted
+    from prism_bench.analysis.bounds.profiles import Counted
     from prism_bench.extensions.fusion.benefit import ChainLedger
     from prism_bench.record.run_record import RunRecord
     from prism_bench.spec.kernel import Chain, KernelSpec
@@ -56,9 +56,8 @@ def command(
     stage fails the published rule at S0.
     """
     from prism_bench.extensions.fusion import benefit as fusion
-    from prism_bench.extensions.fusion.benefit.answers import read_times
-    from prism_bench.extensions.fusion.report.json_view import fusion_json
-    from prism_bench.extensions.fusion.report.terminal import fusion_view
+    from prism_bench.extensions.fusion.benefit.ledger import read_times
+    from prism_bench.extensions.fusion.report.terminal import fusion_json, fusion_view
 
     chains = fusion.chains_of(options.open_catalogue(catalogue), options.patterns(chain, filter))
     (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
@@ -96,7 +95,7 @@ def _stored(folder: Path) -> Path:
 
 def _counters(path: Path | None) -> "Mapping[str, Counted]":
     """Return those of the record that is named, or the newest of every case."""
-    from prism_bench.analysis.bounds.profile_table import newest_counted
+    from prism_bench.analysis.bounds.profiles import newest_counted
     from prism_bench.record import store
 
     return newest_counted([(path, store.read(path))] if path else store.readable(_stored(PROFILES)))
@@ -119,7 +118,7 @@ def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) 
 
 def _draw(found: "list[ChainLedger]", path: Path) -> None:
     from prism_bench.errors import ResultsError
-    from prism_bench.extensions.fusion.report.chart import fusion_picture
+    from prism_bench.extensions.fusion.report.charts import fusion_picture
     from prism_bench.io.files import write_atomically
 
     try:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
+from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
 
 CHUNK = {True: "vector_add[n=4194304]", False: "vector_add[n=100000]"}  # on a GPU, elsewhere
 BESIDE = ("active_inference_chain:full[length=100,m=100,n=900]", "transfer_entropy_chain:full[n=200]")
@@ -43,7 +43,7 @@ def command(
     Every form's results are compared with those of the plain one. Times are a GPU's; elsewhere the ledger has none.
     """
     from prism_bench.extensions.fusion.overlap import Chunks, SideBySide, account
-    from prism_bench.extensions.fusion.report.overlap import overlap_json, overlap_view
+    from prism_bench.extensions.fusion.report.terminal import overlap_json, overlap_view
 
     opened = options.open_catalogue(catalogue)
     leg = options.choose_backend(backend, quiet=json)

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.cli.options.limits import CASE_SECONDS, TimeoutOption, limited
+from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
 
 if TYPE_CHECKING:
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
-    from prism_bench.extensions.fusion.declarations import Declaration
+    from prism_bench.extensions.fusion.keeping import Declaration
     from prism_bench.extensions.fusion.selection import HostArray, PrecisionChoice, Question
     from prism_bench.spec.kernel import KernelSpec
-
 
 
 _ProgramsArgument = Annotated[
@@ -46,8 +45,8 @@ def command(
     on a GPU, elsewhere the bytes that must move. Ends with 1 where no precision is good enough.
     """
     from prism_bench.errors import UsageError
-    from prism_bench.extensions.fusion.declarations import declarations
-    from prism_bench.extensions.fusion.report.precision import precision_json, precision_table
+    from prism_bench.extensions.fusion.keeping import declarations
+    from prism_bench.extensions.fusion.report.terminal import precision_json, precision_table
     from prism_bench.extensions.fusion.selection import Question
 
     if within is not None and not within > 0:

@@ -1,28 +1,91 @@
-"""The ledger of fusion in the terminal: a table for each chain and workload, then the plan's table next to ours."""
+"""The ledgers of fusion in the terminal and as JSON."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, TypedDict
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from prism_bench.extensions.fusion.benefit import ChainAnswer, ChainLedger, ComparedRow, Sources, StageRow
-from prism_bench.extensions.fusion.benefit.figure import Figure
-from prism_bench.extensions.fusion.benefit.published import STAGES, pass_rule, source
-from prism_bench.extensions.fusion.benefit.saving import CLOCKS, Speedup
-from prism_bench.extensions.fusion.report.words import (
-    CACHED,
-    LEGEND,
-    Footnotes,
-    heading,
-    percent,
-    quantity_text,
-    ratio_words,
-    signed,
-    verdict,
+from prism_bench.extensions.fusion.benefit.saving import CLOCKS, STAGES, Figure, Speedup, pass_rule, source
+from prism_bench.extensions.fusion.overlap import OverlapLedger, OverlapRow
+from prism_bench.extensions.fusion.selection import PrecisionChoice, Tried
+from prism_bench.report.headline import GAP, times_text
+from prism_bench.report.plain import machine_name
+from prism_bench.units import bytes_text, energy_text, rate_text, share_text, time_text
+
+# The ledger of fusion in words: ratios with their interval, parts with their sign, reasons as numbered notes.
+
+LEGEND = (
+    "cold: one evaluation, caches cleared, the host's launches hidden; hot: its launches replayed in a CUDA graph; "
+    "host: what the host spends to launch them; issued: the longer of host and hot, as separate launches go; gaps: "
+    "the device waits for the host; bytes: compulsory ones of every launch added up; temporaries: handed on from "
+    "launch to launch; workspace: a launch's own; unexplained: saved by "
+    "neither fewer launches nor fewer bytes, such as by faster arithmetic or shorter waits of dependent launches"
 )
-from prism_bench.report.cells import GAP, times_text
-from prism_bench.units import bytes_text, energy_text, time_text
+CACHED = "the bytes that differ fit in the last cache, where they cost less than at the copy ceiling"
+
+
+def heading(sources: Sources) -> str:
+    """Return where the figures are from, and what a launch and a byte cost there."""
+    record, prices = sources.record, sources.prices()
+    if record is None:
+        return f"no times: {sources.missing}"
+    launch, rate = time_text(prices.launch), rate_text(prices.bandwidth, "B/s")
+    cut = "" if record.complete else "; the run was cut short"
+    return (f"{machine_name(record)}, {record.created}: one more launch costs {launch} at least, the copy ceiling is "
+            f"{rate}{cut}")  # fmt: skip
+
+
+class Footnotes:
+    """Reasons in the order in which they were met, each printed once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def mark(self, reason: str | None) -> str:
+        """Return the mark to print instead of the missing figure."""
+        return f"[{self._numbers.setdefault(reason, len(self._numbers) + 1)}]" if reason else GAP
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Yield every number with its reason."""
+        return ((number, reason) for reason, number in self._numbers.items())
+
+
+def ratio_words(speedup: Speedup) -> str:
+    """Return `2.82x (2.79 to 2.85)`; a dash where there is no ratio."""
+    if speedup.ratio is None:
+        return GAP
+    interval = f" ({speedup.low:.2f} to {speedup.high:.2f})" if speedup.low is not None else ""
+    return times_text(speedup.ratio) + interval
+
+
+def signed(seconds: float | None) -> str:
+    """Return `1.45 us`, `-2.10 us`."""
+    if seconds is None:
+        return GAP
+    return f"-{time_text(-seconds)}" if seconds < 0 else time_text(seconds)
+
+
+def percent(share: float) -> str:
+    """Return the share in words, `<0.1 %` where it is nearly nothing."""
+    return share_text(share) if share >= 0.0005 else "<0.1 %"
+
+
+def verdict(kept: bool | None, bad: str) -> str:
+    """Return `passed` and `failed`, `met` and `missed`; `unmeasured` where it is not decided."""
+    good = {"failed": "passed", "missed": "met"}[bad]
+    return "unmeasured" if kept is None else good if kept else bad
+
+
+def quantity_text(quantity: str) -> Callable[[float], str]:
+    """Return how a figure of the plan's table is written."""
+    return {"time": time_text, "launches": lambda count: f"{count:.0f}"}.get(quantity, share_text)
+
+
+# The ledger of fusion in the terminal: a table for each chain and workload, then the plan's table next to ours.
 
 _STYLES = {"passed": "green", "met": "green", "failed": "bold red", "missed": "bold red"}
 _TIMES = ("cold_time", "hot_time", "launch_time", "issued", "gaps")
@@ -163,3 +226,138 @@ def _plan(table: Sequence[ComparedRow], notes: Footnotes) -> Group:
             cells = (_cell(ours.stages[stage], words, notes) for stage in STAGES)
             grid.add_row(f"    ours, {ours.what}", *cells, "", _judged(verdict(ours.met, "missed")))
     return Group(grid, Text(f"  published: {source()}; ours: cold times and counters of these records", style="dim"))
+
+
+# The ledger of fusion as plain JSON values.
+
+
+class FusionJson(TypedDict):
+    """`source` is where times are from, `prices` what a launch and a byte cost there.
+
+    `chains` holds a ledger for each chain and workload, `published` the plan's table with our rows, `rule` its pass
+    rule. A figure is {value, source, reason}: a null value has its reason.
+    """
+
+    source: str
+    prices: dict[str, Any]
+    chains: list[dict[str, Any]]
+    published: dict[str, Any]
+    rule: dict[str, Any]
+
+
+def fusion_json(ledgers: Sequence[ChainLedger], table: Sequence[ComparedRow], sources: Sources) -> FusionJson:
+    """Return the ledgers and the plan's table as plain values."""
+    return {
+        "source": heading(sources), "prices": asdict(sources.prices()), "chains": [asdict(one) for one in ledgers],
+        "published": {"source": source(), "rows": [asdict(one) for one in table]}, "rule": asdict(pass_rule()),
+    }  # fmt: skip
+
+
+# The ledger of overlap: parts alone, then the whole work in each form, in a table and as JSON.
+
+
+class OverlapJson(TypedDict):
+    """A ledger: `floor` is the seconds of the longest part, each of `rows` a form with its samples' seconds."""
+
+    title: str
+    floor: float | None
+    rows: list[dict[str, Any]]
+
+
+def overlap_view(overlap: OverlapLedger) -> RenderableType:
+    """Return what `overlap` prints of one experiment."""
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    columns = ("  form", "launches", "copied in", "copied out", "time", "copies", "faster", "hidden")
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="right" if position else "left", overflow="fold")
+    for row in overlap.rows:
+        name = f"  {row.name}{', alone' if row.part else ''}"
+        moved = (bytes_text(row.copied_in), bytes_text(row.copied_out))
+        table.add_row(name, str(row.launches), *moved, *_times(overlap, row), style="dim" if row.part else "")
+    return Group(Text(overlap.title, style="bold"), table, Text(f"  {_longest(overlap)}", style="dim"), Text())
+
+
+def _times(overlap: OverlapLedger, row: OverlapRow) -> tuple[str, ...]:
+    if row.median is None:
+        return (GAP,) * 4
+    copied = row.copied_in + row.copied_out
+    rate = rate_text(copied / row.median, "B/s") if copied else GAP
+    speedup = None if row.part else overlap.speedup(row)
+    faster = GAP if speedup is None else times_text(speedup)
+    hidden = None if row.part else overlap.hidden(row)
+    return time_text(row.median), rate, faster, GAP if hidden is None else share_text(hidden)
+
+
+def _longest(overlap: OverlapLedger) -> str:
+    if overlap.longest_part is None:
+        return "no times: the CPU does one after the other; results of all forms are the same, bit by bit"
+    longest = time_text(overlap.longest_part)
+    return (
+        f"the longest part alone takes {longest}; hidden: of what perfect overlap would save, the share that is saved; "
+        "results of all forms are the same, bit by bit"
+    )
+
+
+def overlap_json(overlap: OverlapLedger) -> OverlapJson:
+    """Return the ledger as plain values: seconds of every sample, and what follows from their medians."""
+    derived = {row.name: {"median": row.median, "faster": None if row.part else overlap.speedup(row),
+                          "hidden": None if row.part else overlap.hidden(row)} for row in overlap.rows}  # fmt: skip
+    rows = [{**asdict(row), **derived[row.name]} for row in overlap.rows]
+    return {"title": overlap.title, "floor": overlap.longest_part, "rows": rows}
+
+
+# The choice of a precision: what was tried, what came out, in a table and as JSON.
+
+
+class PrecisionJson(TypedDict):
+    """A choice: `tried` holds the fields of each precision that was tried, `chosen` the name of one or None."""
+
+    program: str
+    workload: str
+    within: float
+    sample: str
+    basis: str
+    tried: list[dict[str, Any]]
+    chosen: str | None
+
+
+def precision_table(selection: PrecisionChoice) -> RenderableType:
+    """Return what `precision` prints of one program."""
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for position, column in enumerate(("  precision", "of", "error", "bytes", "time", "", "run it as")):
+        table.add_column(column, justify="right" if 2 <= position <= 4 else "left", overflow="fold")
+    for one in selection.tried:
+        table.add_row(f"  {one.precision}", one.stage, *_figures(one), *_verdict(selection, one))
+    title = Text.assemble((selection.program, "bold"), f"  {selection.workload}, error within {selection.within:g}")
+    return Group(title, table, Text(f"  {_sentence(selection)}"), Text(f"  sample: {selection.sample}", style="dim"),
+                 *(Text(f"  {one.precision}: {one.reason}", style="dim") for one in selection.tried if one.reason),
+                 Text())  # fmt: skip
+
+
+def _figures(one: Tried) -> tuple[str, str, str]:
+    error = GAP if one.error is None else f"{one.error:.1e}"
+    return error, bytes_text(one.bytes), GAP if one.seconds is None else time_text(one.seconds)
+
+
+def _verdict(selection: PrecisionChoice, one: Tried) -> tuple[Text, str]:
+    if one == selection.chosen:
+        return Text("chosen", style="bold green"), one.kernel
+    if one.error is None:
+        return Text("not tried", style="yellow"), ""
+    return Text("allowed") if selection.allowed(one) else Text("too far off", style="red"), ""
+
+
+def _sentence(selection: PrecisionChoice) -> str:
+    if selection.chosen is None:
+        return "no precision is within that"
+    return f"{selection.chosen.precision} is the cheapest by {selection.basis}"
+
+
+def precision_json(selection: PrecisionChoice) -> PrecisionJson:
+    """Return the selection as plain values; `chosen` is a precision's name or None."""
+    chosen = selection.chosen
+    return {
+        "program": selection.program, "workload": selection.workload, "within": selection.within,
+        "sample": selection.sample, "basis": selection.basis, "tried": [asdict(one) for one in selection.tried],
+        "chosen": chosen.precision if chosen else None,
+    }  # fmt: skip

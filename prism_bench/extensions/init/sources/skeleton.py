@@ -1,17 +1,127 @@
-"""Spec skeletons for kernels that were found: text for a person to complete, every guess marked."""
+"""Spec skeletons for the kernels and operators that are found in a folder."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from keyword import iskeyword
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.extensions.init.sources.c_types import dtype_of
-from prism_bench.extensions.init.sources.found import FoundKernel, FoundLaunch, FoundParameter, Guess, Skeleton
+from prism_bench.compilation.host_source.syntax import Macro, Tree, macros_of, parse
+from prism_bench.errors import UsageError
+from prism_bench.extensions.init.sources.cuda import WrittenLaunch, kernels_of, read_launch, written_launches
+from prism_bench.extensions.init.sources.found import (
+    FoundKernel,
+    FoundLaunch,
+    FoundOperator,
+    FoundParameter,
+    Guess,
+    Scan,
+    Skeleton,
+    Unread,
+    dtype_of,
+)
+from prism_bench.extensions.init.sources.torch import OperatorArgument, OperatorSignature, operators_of, signature_of
+from prism_bench.extensions.init.sources.triton import scan_python
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+# Find the kernels and operators in the source files of a folder.
+
+CUDA = (".cu", ".cuh")
+_HOST = (".cpp", ".cc", ".cxx", ".h", ".hpp")
+_LARGEST = 4 << 20  # bytes of a file: generated code beyond this is listed and not read
+_SKIPPED = {"__pycache__", "build", "node_modules", "site-packages", "venv"}
+
+
+def scan(place: Path) -> Scan:
+    """Return everything found in a file, or in the files below a folder; UsageError where there is neither."""
+    if not place.exists():
+        raise UsageError(f"{place} does not exist; name a folder of sources, or a file")
+    paths = [place] if place.is_file() else sorted(_sources(place))
+    reader = _Scanner()
+    for path in paths:
+        reader.read(path)
+    return reader.finished()
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        hidden = any(part.startswith(".") or part in _SKIPPED for part in parts)
+        if not hidden and path.suffix in (*CUDA, *_HOST, ".py") and path.is_file():
+            yield path
+
+
+class _Scanner:
+    """Reads file after file; launches find their kernels once all files are read."""
+
+    def __init__(self) -> None:
+        self._scan = Scan()
+        self._kernels: list[FoundKernel] = []
+        self._launches: list[WrittenLaunch] = []
+        self._macros: dict[Path, dict[bytes, Macro]] = {}
+
+    def read(self, path: Path) -> None:
+        try:
+            code = path.read_bytes()
+            text = code.decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "no UTF-8 text"
+            self._scan += Scan(unread=(Unread(path, 1, f"cannot be read: {reason}"),))
+            return
+        if len(code) > _LARGEST:
+            self._scan += Scan(unread=(Unread(path, 1, f"{len(code) >> 20} MiB: too large to be read"),))
+        elif path.suffix == ".py":
+            self._scan += scan_python(path, text)
+        elif path.suffix in CUDA or "TORCH_LIBRARY" in text or "__global__" in text or "<<<" in text:
+            self._read_tree(parse(path, code, self._beside(path)))
+
+    def finished(self) -> Scan:
+        """Return the scan, with the launches of each kernel."""
+        by_name: dict[str, list[FoundKernel]] = {}
+        for kernel in self._kernels:
+            by_name.setdefault(kernel.name, []).append(kernel)
+        unread: list[Unread] = []
+        launched: dict[int, list[WrittenLaunch]] = {}
+        for written in self._launches:
+            known = by_name.get(written.kernel, [])
+            own = [one for one in known if one.path == written.tree.path] or known
+            if not own:
+                reason = f"launches {written.kernel}, which no file here defines"
+                unread.append(Unread(written.tree.path, written.line, reason))
+            for kernel in own[:1]:
+                launched.setdefault(id(kernel), []).append(written)
+        kernels = [_with_launches(one, launched.get(id(one), ())) for one in self._kernels]
+        unread += [one for kernel in kernels for launch in kernel.launches for one in launch.unread]
+        return Scan(tuple(kernels), (), tuple(unread)) + self._scan
+
+    def _read_tree(self, tree: Tree) -> None:
+        kernels, heads = kernels_of(tree)
+        launches, forms = written_launches(tree)
+        operators, definitions = operators_of(tree)
+        self._kernels += [kernel for kernel, _ in kernels]
+        self._launches += launches
+        self._scan += Scan((), tuple(operators), (*heads, *forms, *definitions))
+
+    def _beside(self, path: Path) -> dict[bytes, Macro]:
+        """Return the macros of the headers in the file's folder: which ones it includes does not matter."""
+        if path.parent not in self._macros:
+            headers = [one for one in sorted(path.parent.glob("*")) if one.suffix in (".h", ".cuh", ".hpp")]
+            texts = [one.read_bytes() for one in headers if one.is_file() and one.stat().st_size < _LARGEST]
+            self._macros[path.parent] = {k: v for text in texts for k, v in macros_of(text).items()}
+        return self._macros[path.parent]
+
+
+def _with_launches(kernel: FoundKernel, launches: Iterable[WrittenLaunch]) -> FoundKernel:
+    names = ["" if parameter.is_pointer else parameter.name for parameter in kernel.parameters]
+    return replace(kernel, launches=tuple(read_launch(one, names) for one in launches))
+
+
+# Spec skeletons for kernels that were found: text for a person to complete, every guess marked.
 
 CONFIRM = "# guess: confirm"
 _WORDS = {"input": "In", "output": "Out", "in_out": "InOut"}
@@ -219,3 +329,97 @@ def environment() -> "Environment":
         loader=PackageLoader("prism_bench.extensions.init.sources", "templates"), trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, undefined=StrictUndefined, autoescape=False,
     )  # fmt: skip
+
+
+# Spec skeletons for PyTorch operators that were found: kernels whose spec has a callable.
+
+_NUMBERS = {"float": "1.0", "int": "1", "bool": "False"}
+_RESERVED = (*TAKEN, "torch", "stream", "n")  # what a callable may ask for, and the axis of the workloads
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """An argument as the call has it: its `name` in the spec, and the `text` in the call."""
+
+    argument: OperatorArgument
+    name: str
+    text: str
+
+
+def operator_skeleton(operator: FoundOperator, source: str) -> Skeleton | None:
+    """Return the spec of an operator in the file `source`, relative to the root; None where its arguments are unknown.
+
+    It loads in a catalogue where the types of all arguments are known, and the module that registers the operator. The
+    reference is always left to a person.
+    """
+    signature = signature_of(operator)
+    if signature is None:
+        return None
+    passed = [one for argument in signature.arguments if (one := _passed(argument))]
+    module, outputs = _module(operator, source), _outputs(signature, passed)
+    missing = _missing(operator, signature, passed, module)
+    tensors = [one for one in passed if one.argument.kind == "tensor"]
+    text = _rendered(operator, source, passed, tensors=tensors, outputs=outputs, module=module, missing=missing)
+    guesses = [f"shape and type of {one.name}" for one in tensors] + [f"shape and type of {one}" for one in outputs]
+    name = operator.name.rpartition("::")[2].replace(".", "_")
+    return Skeleton(f"{module_name(name)}.py", text, not missing, (*missing, "the reference", *guesses))
+
+
+def _rendered(
+    operator: FoundOperator, source: str, passed: Sequence[_Passed], *, tensors: Sequence[_Passed],
+    outputs: Sequence[str], module: str | None, missing: Sequence[str],
+) -> str:  # fmt: skip
+    numbers = {one.name: _operator_skeleton_number(one.argument) for one in passed if one.argument.kind in _NUMBERS}
+    words = {"InOut" if one.argument.is_written else "In" for one in tensors} | ({"Out"} if outputs else set[str]())
+    return environment().get_template("operator.py.jinja").render(
+        operator=operator, source=source, module=module, missing=missing, tensors=tensors, outputs=outputs,
+        call=f"torch.ops.{operator.name.replace('::', '.')}({', '.join(one.text for one in passed)})",
+        asked=["torch", *(one.name for one in tensors), *numbers], numbers=numbers, confirm=CONFIRM,
+        results=[*(one.name for one in tensors if one.argument.is_written), *outputs],
+        words=sorted({*words, "KernelSpec", "Workload"}), small=SMALL[1], large=LARGE[1],
+    )  # fmt: skip
+
+
+def _passed(argument: OperatorArgument) -> _Passed | None:
+    """Return what the call passes for an argument; None where the operator's default is as good."""
+    taken = iskeyword(argument.name) or argument.name in _RESERVED
+    name = f"{argument.name}_" if taken else argument.name
+    if argument.default is not None and argument.kind in ("none", "other"):
+        return None
+    text = "None" if argument.kind in ("none", "other") else name
+    # Whatever follows an argument that is left out needs its own name.
+    by_name = argument.is_keyword or argument.default is not None
+    return _Passed(argument, name, f"{argument.name}={text}" if by_name and not iskeyword(argument.name) else text)
+
+
+def _outputs(signature: OperatorSignature, passed: Sequence[_Passed]) -> list[str]:
+    """Return names for the tensors that the operator returns, which no argument has."""
+    count, taken = signature.returned or 0, {one.name for one in passed}
+    names = ["out"] if count == 1 else [f"out{number}" for number in range(count)]
+    return [f"{name}_" if name in taken else name for name in names]
+
+
+def _operator_skeleton_number(argument: OperatorArgument) -> str:
+    default = (argument.default or "").strip()
+    if argument.kind == "bool":
+        return {"true": "True", "True": "True"}.get(default, _NUMBERS["bool"])
+    return default if re.fullmatch(r"-?[\d.]+(e-?\d+)?", default) else _NUMBERS[argument.kind]
+
+
+def _module(operator: FoundOperator, source: str) -> str | None:
+    """Return the module that registers the operator, by the path of its file; None where it is no module of Python."""
+    words = source.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").split("/")
+    right = operator.language == "python" and all(word.isidentifier() and not iskeyword(word) for word in words)
+    return ".".join(words) if right else None
+
+
+def _missing(
+    operator: FoundOperator, signature: OperatorSignature, passed: Sequence[_Passed], module: str | None
+) -> list[str]:
+    missing = [] if module else [f"the import that registers {operator.name}"]
+    missing += [f"the argument {one.name} has type {one.argument.type}: write what the call gives it"
+                for one in passed if one.argument.kind == "other"]  # fmt: skip
+    is_written = any(one.argument.is_written for one in passed if one.argument.kind == "tensor")
+    if signature.returned is None or (signature.returned == 0 and not is_written):
+        missing.append("the outputs: the operator returns no tensors")
+    return missing

@@ -19,7 +19,7 @@ import msgspec
 
 import prism_bench
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.workers.child import environment
+from prism_bench.io.workers import environment
 
 _SYSTEM = (
     "/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",

@@ -25,10 +25,8 @@ from prism_bench.extensions.judge.kernelbench.messages import (
     ProblemAnswer,
     ProblemQuestion,
 )
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.frames import Frame
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.io.channels import Frame, FrameChannel
+from prism_bench.io.workers import Refusal, end_with
 
 _NEEDED = ("Model", "get_inputs", "get_init_inputs")
 _Reply = tuple[ProblemAnswer, Sequence[np.ndarray]]

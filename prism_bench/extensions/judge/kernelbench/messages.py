@@ -2,7 +2,7 @@
 
 import msgspec
 
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.io.workers import Refusal
 
 
 class DrawQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):

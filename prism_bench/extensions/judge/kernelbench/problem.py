@@ -1,9 +1,7 @@
-"""A problem of KernelBench as a task: its inputs, parameters and outputs are buffers, its model the reference.
+"""A problem of KernelBench as a task, and the verdict on a submission to it."""
 
-All of the problem's Python runs in a jailed process. A kernel gets `x0`, `x1`, ... (inputs), `p_...` (parameters and
-buffers of the model, by their names in its state), `y0`, ... (outputs), and the problem's whole numbers as sizes.
-"""
-
+import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import Parameter, Signature
@@ -13,8 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prism_bench.errors import SpecError, VerificationFailed
+from prism_bench.catalogue import of_project
+from prism_bench.errors import PrismBenchError, SpecError, UsageError, VerificationFailed
 from prism_bench.extensions.judge.jail.jail import Jail
+from prism_bench.extensions.judge.judging import read_or_refuse
 from prism_bench.extensions.judge.kernelbench.messages import (
     ANSWERS,
     DrawnAnswer,
@@ -24,15 +24,23 @@ from prism_bench.extensions.judge.kernelbench.messages import (
     ProblemAnswer,
     ProblemQuestion,
 )
-from prism_bench.io.workers.frames import Frame, FrameError
-from prism_bench.io.workers.handle import FrameWorker, WorkerEnvironment
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.extensions.judge.task import JudgeTask
+from prism_bench.extensions.judge.trial import SubmissionTrial
+from prism_bench.extensions.judge.verdict import LONGEST, JudgeVerdict, printable, verdict_json
+from prism_bench.io.channels import Frame, FrameError
+from prism_bench.io.documents import json_text
+from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment
 from prism_bench.spec.arguments import In, Out, Size
 from prism_bench.spec.inputs import BLOCK, Fill
 from prism_bench.spec.kernel import KernelSpec, Launch
 from prism_bench.spec.tolerance import Tolerance
 from prism_bench.spec.workload import Workload
 from prism_bench.units import count_text
+
+# A problem of KernelBench as a task: its inputs, parameters and outputs are buffers, its model the reference.
+#
+# All of the problem's Python runs in a jailed process. A kernel gets `x0`, `x1`, ... (inputs), `p_...` (parameters and
+# buffers of the model, by their names in its state), `y0`, ... (outputs), and the problem's whole numbers as sizes.
 
 SECONDS = 120.0  # for PyTorch's import, or one call of a model
 LARGEST = 4 << 30  # bytes of all arrays of a problem
@@ -142,3 +150,42 @@ class _Reference:
 
 def _shape(array: np.ndarray) -> str:
     return " ".join(map(str, array.shape)) or "1"
+
+
+# `scripts/judge_kernelbench`: the verdict on a submission to a problem of KernelBench.
+
+
+def judge_problem(submission: Path, problem: Path, sizes: Mapping[str, int] | None = None) -> JudgeVerdict:
+    """Return the verdict on a submission to a problem, on the emulator; both are worked on in jails.
+
+    `sizes` replace whole numbers at the problem's top level, which most need: their own are for a GPU.
+    """
+    with KernelBenchProblem(problem, sizes) as opened:
+        task = JudgeTask(opened.spec(), of_project(None))
+        taken = read_or_refuse(submission, task)
+        return taken if isinstance(taken, JudgeVerdict) else SubmissionTrial(taken, task).verdict()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the verdict as JSON, the score and its reasons first; end as `prism-bench judge` does."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("submission", type=Path, help="a card, or the folder with one")
+    parser.add_argument("problem", type=Path, help="a file with Model, get_inputs and get_init_inputs")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=N", help="change a size of the problem")
+    chosen = parser.parse_args(arguments)
+    try:
+        if not chosen.problem.is_file():
+            raise UsageError(f"{chosen.problem}: there is no such file")
+        verdict = judge_problem(chosen.submission, chosen.problem, dict(map(_size, chosen.set)))
+    except PrismBenchError as error:
+        print(printable(str(error)[:LONGEST]), file=sys.stderr)  # a problem's words are its author's
+        return error.exit_code
+    print(json_text(verdict_json(verdict)))
+    return verdict.exit_code
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not number.isdecimal():
+        raise UsageError(f"--set {text}: write NAME=N with a whole number")
+    return name, int(number)

@@ -1,25 +1,98 @@
-"""The runner's device on a GPU: CuPy's driver calls, and the harness that times every other launch of this program."""
+"""The runner's device on a GPU: driver calls, the harness that times, and outputs shared with another process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from time import perf_counter
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.backend import open_backend as open_cuda
+from prism_bench.backends.cuda.device import CudaDevice
+from prism_bench.backends.cuda.guard import guard_kernels
 from prism_bench.backends.cuda.harness import StreamNotHeld
-from prism_bench.backends.cuda.overlap import FIRST_CAPABILITY, LaunchExtents, clustered_call, overlapping_call
-from prism_bench.backends.cuda.tensor_map import tensor_map
-from prism_bench.compilation.symbols import variable_symbols
+from prism_bench.backends.cuda.runnable import (
+    FIRST_CAPABILITY,
+    LaunchExtents,
+    clustered_call,
+    overlapping_call,
+    tensor_map,
+)
+from prism_bench.compilation.cubin import variable_symbols
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
-from prism_bench.extensions.judge.device_bytes import DeviceBytes
-from prism_bench.extensions.judge.referee.device import RefereeDevice
-from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
-from prism_bench.spec.inputs import InputArray
+from prism_bench.extensions.judge.referee.buffers import RefereeDevice
+from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, FactsAnswer, StepPlan
+from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 from prism_bench.spec.launch import TensorMap
+
+# Bytes of the device's memory by address, wherever they are: fill, compare, digest, copy.
+
+_THREADS = 256
+_ALL = 2**64 - 1
+
+
+class DeviceBytes:
+    """Operations on memory that something else owns, on the current stream."""
+
+    def __init__(self, cupy: ModuleType, device: CudaDevice) -> None:
+        self._cupy, self._blocks = cupy, 4 * device.sm_count
+        self._kernels = guard_kernels(cupy, str(device.compute_capability))
+
+    def fill(self, address: int, size: int, value: int) -> None:
+        """Fill bytes with a value."""
+        self._pointer(address, size).memset_async(value, size)
+
+    def is_filled(self, address: int, size: int, value: int) -> bool:
+        """Return whether all bytes have a value."""
+        return bool((self._view(address, size) == value).all())
+
+    def randomize(self, address: int, size: int, key: int) -> None:
+        """Fill bytes at random, by a key."""
+        if size:
+            arguments = np.uint64(address), np.int64(size), np.uint64(key & _ALL)
+            self._kernels["overwrite_at_random"]((self._blocks,), (_THREADS,), arguments)
+
+    def digest(self, address: int, size: int) -> int:
+        """Return the digest of bytes, as `guard.cu` adds it up."""
+        sums = self._cupy.zeros(1, np.uint64)
+        if size:
+            arguments = np.uint64(address), np.int64(size), sums, np.int32(0)
+            self._kernels["digest"]((self._blocks,), (_THREADS,), arguments)
+        return int(sums.get()[0])
+
+    def put(self, address: int, content: InputArray) -> None:
+        """Write an input, whose block is repeated, or put together of chosen runs, on the device."""
+        if content.key is not None and content.runs:
+            size, block, runs = content.dtype.itemsize, self._cupy.asarray(content.block), content.runs
+            which = np.int64(content.nbytes // size), np.int32(size), block, np.uint64(content.key & _ALL)
+            how = np.int64(runs.length), np.int64(runs.step), np.uint64(runs.count)
+            self._kernels["choose"]((self._blocks,), (_THREADS,), (np.uint64(address), *which, *how))
+            return
+        laid_out = content.on(self._cupy)
+        self._view(address, content.nbytes)[...] = laid_out.reshape(-1).view(np.uint8)
+
+    def array(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
+        """Return an array of the device over the memory itself."""
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return self._cupy.ndarray(shape, dtype, self._pointer(address, size))
+
+    def read(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        """Return an array of the device's memory as a copy on the host."""
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return self._view(address, size).get().view(dtype).reshape(shape)
+
+    def _view(self, address: int, size: int) -> Any:
+        return self._cupy.ndarray((size,), np.uint8, self._pointer(address, size))
+
+    def _pointer(self, address: int, size: int) -> Any:
+        cuda = self._cupy.cuda
+        return cuda.MemoryPointer(cuda.UnownedMemory(address, size, self), 0)
+
+
+# The runner's device on a GPU: CuPy's driver calls, and the harness that times every other launch of this program.
 
 with suppress(ImportError):  # a process that is started ahead has it then; no device is opened by it
     import_module("cupy")
@@ -179,3 +252,34 @@ class CudaRefereeDevice(RefereeDevice):
 
     def synchronize(self) -> None:
         self._cupy.cuda.runtime.deviceSynchronize()
+
+
+# Outputs in another process's memory on the same device, copied without the host.
+
+
+def copied_outputs(xp: ArrayModule, plan: CasePlan, handles: Mapping[str, bytes]) -> dict[str, AnyArray]:
+    """Return arrays of CuPy, `xp`, with what is in the memory that the handles open, by name.
+
+    Nothing where there is no handle, or where the driver opens or copies one of them not.
+    """
+    outputs = [one for one in plan.buffers if one.is_written]
+    if any(one.nbytes and one.name not in handles for one in outputs):
+        return {}
+    try:
+        return {one.name: _copied(xp, one, handles.get(one.name)) for one in outputs}
+    except xp.cuda.runtime.CUDARuntimeError:
+        return {}
+
+
+def _copied(xp: ArrayModule, buffer: BufferPlan, handle: bytes | None) -> AnyArray:
+    found, runtime = xp.empty(buffer.shape, np.dtype(buffer.dtype)), xp.cuda.runtime
+    if handle is None:
+        return found
+    opened = runtime.ipcOpenMemHandle(handle)
+    try:
+        runtime.deviceSynchronize()  # whatever had the new array's memory before
+        runtime.memcpy(found.data.ptr, opened, found.nbytes, runtime.memcpyDeviceToDevice)
+        runtime.deviceSynchronize()
+    finally:
+        runtime.ipcCloseMemHandle(opened)
+    return found

@@ -1,26 +1,231 @@
-"""The referee of one case: draws inputs, asks for launches, keeps an own clock, and compares what they left."""
+"""The referee of one case: draws inputs, asks for launches, checks outputs, times."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from math import prod
 from random import Random
 from statistics import median
-from time import sleep
+from time import perf_counter, sleep
 
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError
 from prism_bench.extensions.judge.referee.client import Runner, RunnerClient
-from prism_bench.extensions.judge.referee.digests import differing
-from prism_bench.extensions.judge.referee.drawn_inputs import DrawnInputs
-from prism_bench.extensions.judge.referee.messages import FactsAnswer, LoadAnswer
-from prism_bench.extensions.judge.referee.refereed import RefereedCase, RefereedTimes
-from prism_bench.extensions.judge.referee.rules import RefereeRules
-from prism_bench.extensions.judge.referee.shared_outputs import copied_outputs
-from prism_bench.extensions.judge.referee.turns import DeviceTurns
-from prism_bench.measure.limits import Limits
+from prism_bench.extensions.judge.referee.cuda_device import copied_outputs
+from prism_bench.extensions.judge.referee.messages import CasePlan, FactsAnswer, LoadAnswer
+from prism_bench.measure.plausibility import LaunchWork, Limits
 from prism_bench.measure.plausibility import judge as plausible
-from prism_bench.spec.inputs import AnyArray, InputArray
+from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import BLOCK, STEP, AnyArray, ArrayModule, InputArray, mixed
 from prism_bench.units import rate_text, time_text
+
+# Digest of bytes: the same sum on a device (`backends/cuda/guard.cu`) and here, whatever the order of threads.
+
+_WORDS = 1 << 14  # at a time on the host: they and what is computed of them stay in a core's cache
+_DEVICE_WORDS = 1 << 24  # at a time elsewhere: as many fill a device, and results of 128 MiB fit next to its buffers
+_TAIL = np.uint64(0xD1342543DE82EF95)
+
+
+def digest_of(array: AnyArray, xp: ArrayModule = np) -> int:
+    """Return the digest of the bytes of an array of `xp`: a sum over mixed words and their places, modulo 2**64."""
+    content = xp.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    whole, piece = content.size // 8 * 8, _WORDS if xp is np else _DEVICE_WORDS
+    words, tail = content[:whole].view(np.uint64), content[whole:].astype(np.uint64)
+    steps = STEP * xp.arange(1, min(words.size, piece) + 1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        places = xp.arange(whole + 1, whole + tail.size + 1, dtype=np.uint64)
+        found = mixed(tail + _TAIL * places).sum(dtype=np.uint64)
+        for at in range(0, words.size, piece):
+            some = words[at : at + piece]
+            found += mixed(some + (steps[: some.size] + STEP * np.uint64(at))).sum(dtype=np.uint64)
+        return int(found)
+
+
+def differing(outputs: Mapping[str, AnyArray], digests: Mapping[str, int], xp: ArrayModule) -> list[str]:
+    """Return the names of outputs that have another digest."""
+    return [name for name, array in outputs.items() if digest_of(array, xp) != digests.get(name)]
+
+
+# Inputs that are launched, compared, and launched again: drawn once, while the device has the ones before.
+
+KEPT_BYTES = 512 << 20  # of a case's inputs, the latest
+DRAWN_INPUTS_AHEAD = 2  # seeds whose inputs are drawn before they are needed, by default
+_Inputs = Mapping[str, InputArray]
+
+
+class DrawnInputs:
+    """The inputs of a case by seed, as `draw` makes them; a context, whose threads draw so many `ahead`."""
+
+    def __init__(self, draw: Callable[[int], _Inputs], ahead: int = DRAWN_INPUTS_AHEAD) -> None:
+        self._draw, self._bytes, self._ahead = draw, 0, ahead
+        self._kept = OrderedDict[int, _Inputs]()
+        self._pool = ThreadPoolExecutor(ahead)
+        self._expected = deque[int]()
+        self._coming = dict[int, Future[_Inputs]]()
+
+    def __enter__(self) -> "DrawnInputs":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def expect(self, seeds: Iterable[int]) -> None:
+        """Say which seeds come next, in order."""
+        self._expected = deque(seeds)
+        self._draw_ahead()
+
+    def __call__(self, seed: int) -> _Inputs:
+        """Return the inputs of a seed: the very ones of the last time, unless too many others came between."""
+        if seed not in self._kept:
+            coming = self._coming.pop(seed, None)
+            self._kept[seed] = coming.result() if coming else self._draw(seed)
+            self._bytes += _size(self._kept[seed])
+            while self._bytes > KEPT_BYTES and len(self._kept) > 1:
+                self._bytes -= _size(self._kept.popitem(last=False)[1])
+        self._kept.move_to_end(seed)
+        self._draw_ahead()
+        return self._kept[seed]
+
+    def _draw_ahead(self) -> None:
+        while self._expected and len(self._coming) < self._ahead:
+            seed = self._expected.popleft()
+            if seed not in self._kept and seed not in self._coming:
+                self._coming[seed] = self._pool.submit(self._draw, seed)
+
+
+def _size(inputs: _Inputs) -> int:
+    return sum(one.block.nbytes for one in inputs.values())
+
+
+# A case as a referee takes it, and what came of it.
+
+
+@dataclass(frozen=True)
+class RefereedCase:
+    """What is launched of the `cubins`, and how outputs are judged.
+
+    `complaint` compares those on inputs of a seed, in words.
+    Of a case that is not `timed` every output is compared in whole. `arrays` is the module whose arrays are compared.
+    """
+
+    plan: CasePlan
+    inputs: Callable[[int], Mapping[str, InputArray]]
+    complaint: Callable[[int, Mapping[str, InputArray], Mapping[str, AnyArray]], str]
+    work: LaunchWork = LaunchWork()
+    cubins: tuple[bytes, ...] = ()
+    timed: bool = True
+    arrays: Callable[[], ArrayModule] = lambda: np
+
+
+@dataclass
+class RefereedTimes:
+    """What came of a case: the seconds of the samples, the seeds of their inputs, and complaints: a rule and words.
+
+    `compared` has the digests of outputs that were right in whole, by the seed of their inputs.
+    """
+
+    seconds: list[float] = field(default_factory=list[float])
+    seeds: list[int] = field(default_factory=list[int])
+    complaints: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    repeatable: bool = True
+    compared: dict[int, Mapping[str, int]] = field(default_factory=dict[int, Mapping[str, int]])
+    variables: dict[str, int] = field(default_factory=dict[str, int])
+
+
+# How a referee judges a case: how many launches, how long, and which of their outputs are compared in whole.
+
+
+@dataclass(frozen=True)
+class RefereeRules:
+    """How many blocks of samples are taken, each with its module, samples of a block, launches before them.
+
+    An untimed case has one block of `checks` launches. A launch may take `launch_seconds`, those of a case together
+    `case_seconds`: beyond them it has no time. Outputs of a block's first launch are compared with the reference in
+    whole, of the others a share `whole`, drawn after each launch, and all where they have at most `small_bytes`; the
+    rest by their digest. Two clocks that disagree are compared `clock_tries` times, after pauses that grow by
+    `clock_pause` seconds. Without `repeats` no other process repeats the launches: code that is trusted does the same
+    in each.
+    """
+
+    blocks: int = 3
+    samples: int = 10
+    warmups: int = 2
+    checks: int = 2
+    launch_seconds: float = 30.0
+    case_seconds: float = 300.0
+    whole: float = 0.2
+    small_bytes: int = 1 << 20
+    clock_tries: int = 5
+    clock_pause: float = 0.2
+    repeats: bool = True
+
+
+# Turns on a device that judgements share, and the seconds that each part of a judgement takes.
+
+Turn = Callable[[], AbstractContextManager[None]]
+WAITING = "waiting for the device"
+
+
+class PhaseClock:
+    """Seconds by phase, of one thread: those of a phase within another one count for the inner one alone."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._open: list[str] = []
+        self._since = 0.0
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The seconds of each phase so far, to the millisecond."""
+        return {name: round(seconds, 3) for name, seconds in self._seconds.items()}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the seconds of a `with` block."""
+        self._charge()
+        self._open.append(name)
+        try:
+            yield
+        finally:
+            self._charge()
+            self._open.pop()
+
+    def _charge(self) -> None:
+        now = perf_counter()
+        if self._open:
+            self._seconds[self._open[-1]] = self._seconds.get(self._open[-1], 0.0) + now - self._since
+        self._since = now
+
+
+class DeviceTurns:
+    """Turns on the device for the parts of `whose` judgement that need it, by the clock: others work in between."""
+
+    def __init__(self, turn: Turn = nullcontext, clock: PhaseClock | None = None, whose: str = "") -> None:
+        self._turn, self._clock, self._whose = turn, clock or PhaseClock(), whose
+
+    @contextmanager
+    def taken(self, phase: str) -> Iterator[None]:
+        """Have the device within a `with` block; waiting for it is a phase by itself. It cannot be taken twice."""
+        with self._clock.phase(self._named(phase)):
+            with ExitStack() as turn:
+                with self._clock.phase(self._named(WAITING)):
+                    turn.enter_context(self._turn())
+                yield
+
+    @contextmanager
+    def phase(self, phase: str) -> Iterator[None]:
+        """Count the seconds of what needs no device."""
+        with self._clock.phase(self._named(phase)):
+            yield
+
+    def _named(self, phase: str) -> str:
+        return f"{self._whose}: {phase}" if self._whose else phase
+
+
+# The referee of one case: draws inputs, asks for launches, keeps an own clock, and compares what they left.
 
 CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enqueue them
 ENQUEUE_SECONDS = 30e-6  # that the host may need for each further launch of a case
@@ -279,3 +484,30 @@ class Referee:
         self._launched(client, case, found, digests, seed=seed)
         if not found.complaints:
             self._compare(client, case, found, seed=seed, digests=digests[seed])
+
+
+# Inputs of a launch on a GPU: whoever knows the seed draws the very same again.
+
+_KEYS = 0x6B657973  # with a seed: draws keys, and nothing that fills draw with the seed alone
+_KEY_BITS = 63
+
+
+def launch_inputs(case: Case, seed: int) -> dict[str, InputArray]:
+    """Return what the case draws with the seed, by name; what is larger than a block is chosen from it by a key.
+
+    Blocks that repeat would let a kernel read one of them and know the others.
+    """
+    drawn = case.inputs(seed)
+    keys = np.random.default_rng((seed, _KEYS)).integers(1 << _KEY_BITS, size=len(drawn))
+    return {name: one.chosen(int(key)) for (name, one), key in zip(drawn.items(), keys, strict=True)}
+
+
+def repeated_inputs(case: Case) -> list[str]:
+    """Return the names of inputs that repeat a block, since their fills do not say what of it belongs together."""
+    if case.golden:
+        return []
+    fill_of = case.correctness.fill_of
+    return [
+        one.name for one in case.spec.inputs
+        if prod(one.extents(case.axes)) > BLOCK and fill_of(one).known_runs(case.axes) is None
+    ]  # fmt: skip

@@ -11,8 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, VerificationFailed
-from prism_bench.extensions.judge.referee.arena import Arena, BareArena
-from prism_bench.extensions.judge.referee.device import RefereeDevice
+from prism_bench.extensions.judge.referee.buffers import Arena, BareArena, RefereeDevice
 from prism_bench.extensions.judge.referee.messages import (
     QUESTIONS,
     Answer,
@@ -32,10 +31,8 @@ from prism_bench.extensions.judge.referee.messages import (
     ShareAnswer,
     ShareQuestion,
 )
-from prism_bench.io.workers.channel import FrameChannel
-from prism_bench.io.workers.child import end_with
-from prism_bench.io.workers.frames import Frame
-from prism_bench.io.workers.refusal import Refusal
+from prism_bench.io.channels import Frame, FrameChannel
+from prism_bench.io.workers import Refusal, end_with
 from prism_bench.spec.inputs import InputArray, Runs
 
 LEFTOVER_SECONDS = 1e-3  # that a device may seem to work on where nothing is left: a late wake-up of the host

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
-from prism_bench.cli.options import pairs
-from prism_bench.cli.options.limits import TimeoutOption
-from prism_bench.cli.options.progress import progress_bar
+from prism_bench.cli import measuring, options
+from prism_bench.cli.measuring import progress_bar
+from prism_bench.cli.options import TimeoutOption
 from prism_bench.errors import ResultsError, UsageError, unknown
-from prism_bench.io import interrupts
-from prism_bench.io.saving import Saver
+from prism_bench.io import files
+from prism_bench.io.files import Saver
 
 if TYPE_CHECKING:
-    from prism_bench.report.terminal.policies import Asked
-    from prism_bench.workflows.tuning.measured import Measured
-
+    from prism_bench.report.terminal.tuning import Asked
+    from prism_bench.workflows.tuning.crossover import Measured
 
 
 _PoliciesArgument = Annotated[
@@ -34,7 +32,7 @@ def command(
     tolerance: Annotated[float, typer.Option(min=0, help="Allow this error, relative to the largest element.")] = 1e-3,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: pairs.ProcessesOption = 3,
+    processes: measuring.ProcessesOption = 3,
     timeout: TimeoutOption = 60.0,
     store: Annotated[Path, typer.Option(help="Set the folder of measured policies.")] = Path("reports/tuning"),
     json: options.JsonOption = False,
@@ -43,7 +41,7 @@ def command(
 
     The measured policy for products of matrices, entropy windows and LSTM batches.
     """
-    from prism_bench.report.terminal.policies import Asked
+    from prism_bench.report.terminal.tuning import Asked
 
     parts = _parts(options.patterns(policies, filter))
     asked = Asked(parts, operands, tolerance, _shape(shape))
@@ -52,11 +50,11 @@ def command(
         _show(_stored(name, store), asked, json)
         raise SystemExit(0)
     from prism_bench.extensions.pipelines.policies.measuring import PolicyMeasurement, keep
-    from prism_bench.workflows.trials import Bench
+    from prism_bench.workflows.tuning_session import Bench
 
     save: Saver[Measured, Path] = Saver(lambda found: keep(found, store))
     bench = Bench(name, options.open_catalogue(catalogue), timeout)
-    with interrupts.held():
+    with files.held():
         with progress_bar() as report:
             found, left = PolicyMeasurement(bench, processes, report).parts(parts, save.finish)
         _show(found if save.problem else _stored(name, store), asked, json)
@@ -67,7 +65,7 @@ def command(
 
 def _show(found: "Measured", asked: "Asked", json: bool) -> None:
     """Print the measured policies, and what follows from them."""
-    from prism_bench.report.terminal.policies import measured_json, measured_view
+    from prism_bench.report.terminal.tuning import measured_json, measured_view
 
     options.show(lambda: measured_json(found, asked), lambda: measured_view(found, asked), json=json)
 
@@ -96,7 +94,7 @@ def _stored(backend: str, folder: Path) -> "Measured":
     """Return the policies measured on this machine; a ResultsError where that was another device."""
     from prism_bench.backends import open_backend
     from prism_bench.record.identity import machine
-    from prism_bench.workflows.tuning.measured import path_for, read_measured
+    from prism_bench.workflows.tuning.crossover import path_for, read_measured
 
     facts = open_backend(backend).facts()
     path = path_for(machine(facts)["id"], folder)

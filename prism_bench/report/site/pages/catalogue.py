@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis import rivals
+from prism_bench.analysis import peers
 from prism_bench.analysis.summary import number
 from prism_bench.report.site.answers import catalogue_answer
-from prism_bench.report.site.context import SiteContext
-from prism_bench.report.site.implementations import forms, operation_page
+from prism_bench.report.site.cases import forms, operation_page, recent, sparkline
+from prism_bench.report.site.context import ShownCase, SiteContext
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.report.site.shown import ShownCase
-from prism_bench.report.site.sparkline import recent, sparkline
-from prism_bench.report.terminal.case_table import VERDICTS, table_of
+from prism_bench.report.terminal.record import VERDICTS, table_of
 from prism_bench.spec.workload import LABELS
 
 # The best first: it represents the row.
@@ -88,7 +86,7 @@ def _limit(shown: ShownCase | None) -> dict[str, Any] | None:
 
 def _peer(shown: ShownCase | None) -> dict[str, Any] | None:
     ratio = number(shown.row["peer_ratio"]) if shown else None
-    best = next(iter(rivals.peers(shown.case)), None) if shown and ratio else None
+    best = next(iter(peers.peers(shown.case)), None) if shown and ratio else None
     if shown is None or best is None:
         return None
     return {"ratio": ratio, "name": best.name, "label": shown.case.label, "unstable": best.unstable_text}

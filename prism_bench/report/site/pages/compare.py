@@ -5,14 +5,12 @@ from dataclasses import asdict
 from math import log
 from typing import Any
 
-from prism_bench.analysis.boards.factors import BoardFactor
-from prism_bench.analysis.compare import comparable, comparison, control, estimate, medians, placements, verdict
+from prism_bench.analysis.boards import BoardFactor
+from prism_bench.analysis.compare import comparable, comparison, estimate, noise, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.record.store.points import Facts
-from prism_bench.report.site.against import name_of
-from prism_bench.report.site.answers import compare_answer
-from prism_bench.report.site.attention import case_link
-from prism_bench.report.site.context import SiteContext
+from prism_bench.report.site.answers import case_link, compare_answer
+from prism_bench.report.site.context import SiteContext, name_of
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.terminal.comparison import comparison_json
 from prism_bench.spec.metric import ELSEWHERE, MEASURED, STAND_INS, is_host_time
@@ -29,12 +27,12 @@ _UNKNOWN = {
 RULES_SHOWN = {
     **asdict(verdict.RULES), "ticks": verdict.TICKS, "least_clock": verdict.LEAST_CLOCK,
     "clock_level": verdict.CLOCK_LEVEL, "named": verdict.NAMED, "alpha": estimate.ALPHA,
-    "power": estimate.POWER, "outgrown": estimate.OUTGROWN, "sampled": medians.SAMPLED,
-    "supported": placements.SUPPORTED,
-    "trimmed": placements.TRIMMED, "few": placements.FEW, "witnesses": placements.WITNESSES,
-    "needed": placements.NEEDED, "stale": placements.STALE, "changed": verdict.CHANGED, "enough": control.ENOUGH,
-    "by_chance": control.BY_CHANCE, "outer": control.OUTER, "halvings": control.HALVINGS, "turns": control.TURNS,
-    "huber": control.HUBER, "certain": control.CERTAIN, "span": control.SPAN, "least_error": control.LEAST_ERROR,
+    "power": estimate.POWER, "outgrown": estimate.OUTGROWN, "sampled": estimate.SAMPLED,
+    "supported": estimate.SUPPORTED,
+    "trimmed": estimate.TRIMMED, "few": estimate.FEW, "witnesses": estimate.WITNESSES,
+    "needed": estimate.NEEDED, "stale": estimate.STALE, "changed": verdict.CHANGED, "enough": noise.ENOUGH,
+    "by_chance": noise.BY_CHANCE, "outer": noise.OUTER, "halvings": noise.HALVINGS, "turns": noise.TURNS,
+    "huber": noise.HUBER, "certain": noise.CERTAIN, "span": noise.SPAN, "least_error": noise.LEAST_ERROR,
     "shown": comparable.SHOWN, "host_times": [name for name in {**MEASURED, **ELSEWHERE} if is_host_time(name)],
     "software": comparable.SOFTWARE, "stands_out": comparison.STANDS_OUT, "unmeasured": BoardFactor().sure_error,
 }  # fmt: skip

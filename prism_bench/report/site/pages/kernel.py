@@ -5,27 +5,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from prism_bench.analysis.bounds.code_against import CodeAgainst, code_against
-from prism_bench.analysis.bounds.largest import counted_near, largest
-from prism_bench.analysis.bounds.roofline import roofs, unmeasured_peaks
-from prism_bench.analysis.bounds.why import Why, why, with_near
-from prism_bench.analysis.gate.alerts import command
-from prism_bench.analysis.gate.checks import GateCheck
+from prism_bench.analysis.bounds.bottleneck import counted_near, largest, roofs, unmeasured_peaks
+from prism_bench.analysis.bounds.why import CodeAgainst, Why, code_against, why, with_near
+from prism_bench.analysis.gate.checks import GateCheck, command
 from prism_bench.io.files import family_of
 from prism_bench.record.run_record import CaseResult
-from prism_bench.report.code_difference import changes_of
-from prism_bench.report.peers import how_text
-from prism_bench.report.site.against import name_of
+from prism_bench.report.headline import how_text
+from prism_bench.report.plain import changes_of, checks_of
 from prism_bench.report.site.answers import kernel_answer
-from prism_bench.report.site.case_values import case_values, conditions, drawn_case
-from prism_bench.report.site.context import SiteContext
-from prism_bench.report.site.counted import counted_of
-from prism_bench.report.site.implementations import ImplementationTable, forms, implementations, operation_page
+from prism_bench.report.site.cases import (
+    ImplementationTable,
+    case_values,
+    conditions,
+    counted_of,
+    drawn_case,
+    forms,
+    implementations,
+    operation_page,
+)
+from prism_bench.report.site.context import ORIGINS, ShownCase, SiteContext, name_of
+from prism_bench.report.site.data_files import resources
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.report.site.resources import resources
-from prism_bench.report.site.shown import ORIGINS, ShownCase
-from prism_bench.report.terminal.case_table import table_of
-from prism_bench.report.verification import checks_of
+from prism_bench.report.terminal.record import table_of
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import LABELS
 

@@ -5,14 +5,12 @@ from dataclasses import asdict
 from typing import Any
 
 from prism_bench.analysis.summary import number
-from prism_bench.report.machine import facts, machine_name
-from prism_bench.report.site.answers import machine_answer
-from prism_bench.report.site.attention import case_link
-from prism_bench.report.site.context import SiteContext
+from prism_bench.report.plain import facts, machine_name
+from prism_bench.report.site.answers import case_link, machine_answer
+from prism_bench.report.site.cases import telemetry
+from prism_bench.report.site.context import ShownCase, SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.site.shown import ShownCase
-from prism_bench.report.site.telemetry import telemetry
-from prism_bench.report.terminal.noise import noise_json
+from prism_bench.report.terminal.comparison import noise_json
 
 _FLOOR = ("case", "metric", "seconds", "between", "within", "smallest_change", "processes")
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import TypedDict
 
 from prism_bench.report.site.answers import operation_answer
-from prism_bench.report.site.context import SiteContext
-from prism_bench.report.site.implementations import (
+from prism_bench.report.site.cases import (
     ImplementationTable,
     forms,
     implementations,
@@ -14,8 +13,8 @@ from prism_bench.report.site.implementations import (
     operations,
     widest,
 )
+from prism_bench.report.site.context import ORIGINS, SiteContext
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.report.site.shown import ORIGINS
 from prism_bench.units import count_text
 
 

@@ -5,15 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 from prism_bench.analysis.gate.checks import Gate
-from prism_bench.analysis.headline import HeadlineRow
-from prism_bench.report.gate.words import answers, is_undecided, title
-from prism_bench.report.gate.words import headline as gate_headline
-from prism_bench.report.headline import chips, headline, tiles
-from prism_bench.report.machine import backend_name, backend_text, machine_name
-from prism_bench.report.peers import headline_text
-from prism_bench.report.site.attention import AttentionRow, anchors, better, case_link, concerns, notes
+from prism_bench.analysis.peers import HeadlineRow
+from prism_bench.report.gate import answers, is_undecided, title
+from prism_bench.report.gate import headline as gate_headline
+from prism_bench.report.headline import chips, headline, headline_text, tiles
+from prism_bench.report.plain import backend_name, backend_text, machine_name
+from prism_bench.report.site.answers import AttentionRow, anchors, better, case_link, concerns, coverage, notes
 from prism_bench.report.site.context import SiteContext
-from prism_bench.report.site.coverage import coverage
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.operation import operation_lines
 from prism_bench.report.templating import span

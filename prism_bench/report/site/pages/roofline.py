@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.bounds.roofline import ARITHMETIC, PRODUCTS, ceiling_of, plotted, roofs, unmeasured_peaks
+from prism_bench.analysis.bounds.bottleneck import ARITHMETIC, PRODUCTS, ceiling_of, plotted, roofs, unmeasured_peaks
 from prism_bench.analysis.summary import number
-from prism_bench.measure.limits import Limits
-from prism_bench.report.site.answers import roofline_answer
-from prism_bench.report.site.attention import case_link
+from prism_bench.measure.plausibility import Limits
+from prism_bench.report.site.answers import case_link, roofline_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 

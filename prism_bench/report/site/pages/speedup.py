@@ -4,14 +4,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from prism_bench.analysis import rivals
-from prism_bench.analysis.reading import middle
-from prism_bench.analysis.speedup import compared
+from prism_bench.analysis import peers as rivals
+from prism_bench.analysis.run_analysis import compared, middle
 from prism_bench.analysis.summary import number
 from prism_bench.record.run_record import CaseResult
-from prism_bench.report.peers import headline_text
-from prism_bench.report.site.answers import speedup_answer
-from prism_bench.report.site.attention import case_link
+from prism_bench.report.headline import headline_text
+from prism_bench.report.site.answers import case_link, speedup_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import peer_links

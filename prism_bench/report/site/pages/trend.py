@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.gate.against_history import ENOUGH
+from prism_bench.analysis.gate.checks import ENOUGH
 from prism_bench.analysis.trend import Step
-from prism_bench.analysis.trend.shifts import RECENT, Shift
-from prism_bench.report.site.answers import trend_answer
-from prism_bench.report.site.attention import case_link
+from prism_bench.analysis.trend.causes import RECENT, Shift
+from prism_bench.report.site.answers import case_link, trend_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.terminal.fitting import alike
+from prism_bench.report.terminal.tables import alike
 
 
 def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:

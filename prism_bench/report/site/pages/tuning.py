@@ -11,12 +11,11 @@ from prism_bench.io.documents import as_kind, json_of
 from prism_bench.report.site.answers import tuning_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.terminal.policies import Asked, measured_json
-from prism_bench.workflows.tuning.crossover import FORMS
-from prism_bench.workflows.tuning.kept import path_for as kept_path
-from prism_bench.workflows.tuning.kept import read_kept
-from prism_bench.workflows.tuning.measured import path_for as measured_path
-from prism_bench.workflows.tuning.measured import read_measured
+from prism_bench.report.terminal.tuning import Asked, measured_json
+from prism_bench.workflows.tuning.choice import path_for as kept_path
+from prism_bench.workflows.tuning.choice import read_kept
+from prism_bench.workflows.tuning.crossover import FORMS, read_measured
+from prism_bench.workflows.tuning.crossover import path_for as measured_path
 
 _Kept = TypeVar("_Kept")
 _PARTS = ("matmul", "windows", "batches")

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.extensions.ci.alerts.forms import plain, slack
-from prism_bench.extensions.ci.alerts.tell import tell
-from prism_bench.extensions.ci.alerts.webhook import Destination
+from prism_bench.extensions.ci.alerts import Destination, plain, slack, tell
 from prism_bench.record.alert import Alert, Occasion
 
 SLOW = Alert(

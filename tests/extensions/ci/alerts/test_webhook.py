@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from prism_bench.extensions.ci.alerts.webhook import Destination, RetryPolicy, destinations, post
+from prism_bench.extensions.ci.alerts import Destination, RetryPolicy, destinations, post
 
 QUICK = RetryPolicy(timeout=5, attempts=3, wait=0.5)
 SECRET = "s3cr3t"

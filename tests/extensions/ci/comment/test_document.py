@@ -9,9 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.extensions.ci.comment import MARK, comment, read_comparison
-from prism_bench.extensions.ci.comment.contents import CommentedCase, ComparedFile, ComparedFinding, ComparedOptions
-from prism_bench.extensions.ci.comment.document import LONGEST
+from prism_bench.extensions.ci.comment import (
+    LONGEST,
+    MARK,
+    CommentedCase,
+    ComparedFile,
+    ComparedFinding,
+    ComparedOptions,
+    comment,
+    read_comparison,
+)
 from prism_bench.report.terminal.comparison import comparison_json
 
 HERE = Path(__file__).parent

@@ -8,9 +8,7 @@ import pytest
 
 from prism_bench.extensions.ci.digest import digest, html, markdown
 from prism_bench.record import store
-from prism_bench.report.site.context import contexts
-from prism_bench.report.site.newest import newest_of_each
-from prism_bench.report.site.places import Places
+from prism_bench.report.site.context import Places, contexts, newest_of_each
 from prism_bench.spec.metric import Budget
 from prism_bench.units import parsed_since
 from tests.report.site.pages import Page, nights

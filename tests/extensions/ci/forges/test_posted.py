@@ -3,8 +3,7 @@
 import pytest
 
 from prism_bench.errors import ForgeError
-from prism_bench.extensions.ci.forges import posted
-from prism_bench.extensions.ci.forges.requests import Api
+from prism_bench.extensions.ci.forges import Api, posted
 from tests.extensions.ci.forges.conftest import OURS, TOKEN
 
 MARK = "<!-- prism-bench comment -->"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.bounds.profile_table import newest_counted
+from prism_bench.analysis.bounds.profiles import newest_counted
 from prism_bench.errors import UsageError
 from prism_bench.extensions.fusion.benefit import Sources, chains_of, ledgers
 from prism_bench.extensions.fusion.benefit.saving import CLOCKS

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from prism_bench import InOut, Launch, Scratch, Size, Zero
-from prism_bench.extensions.fusion.benefit.plan import planned
+from prism_bench.extensions.fusion.benefit.ledger import planned
 from prism_bench.spec.case import Case, Device
 from tests.extensions.fusion.benefit.toy_chain import SPEC, TOY, N
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.extensions.fusion.benefit import compared
-from prism_bench.extensions.fusion.benefit.published import PassRule, pass_rule, published_rows, source
+from prism_bench.extensions.fusion.benefit.saving import PassRule, pass_rule, published_rows, source
 from tests.extensions.fusion.benefit.toy_chain import AFTER_TIMES, BEFORE_TIMES, record, result, toy_ledger
 
 

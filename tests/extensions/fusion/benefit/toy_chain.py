@@ -5,7 +5,7 @@ from pathlib import Path
 from prism_bench import Chain, In, KernelSpec, Launch, Out, Scratch, Size, Variant, Workload
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.fusion.benefit import Sources, ledgers
-from prism_bench.extensions.persistent.record import EMPTY, ItemSpread, ItemTimes, LatencyRecord
+from prism_bench.extensions.persistent.records import EMPTY, ItemSpread, ItemTimes, LatencyRecord
 from tests.report.synthetic import case_result, record_of
 
 BANDWIDTH, LAUNCH = 1e12, 1e-6

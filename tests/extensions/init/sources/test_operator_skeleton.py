@@ -7,9 +7,8 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.extensions.init.sources.found import FoundOperator
-from prism_bench.extensions.init.sources.operator_signature import signature_of
-from prism_bench.extensions.init.sources.operator_skeleton import operator_skeleton
-from prism_bench.extensions.init.sources.scan import scan
+from prism_bench.extensions.init.sources.skeleton import operator_skeleton, scan
+from prism_bench.extensions.init.sources.torch import signature_of
 
 PROJECT = Path(__file__).parent / "project" / "src"
 

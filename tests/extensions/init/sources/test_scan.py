@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.init.sources.scan import scan
+from prism_bench.extensions.init.sources.skeleton import scan
 
 PROJECT = Path(__file__).parent / "project"
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.extensions.init.sources.scan import scan
-from prism_bench.extensions.init.sources.skeleton import skeleton
+from prism_bench.extensions.init.sources.skeleton import scan, skeleton
 
 PROJECT = Path(__file__).parent / "project"
 

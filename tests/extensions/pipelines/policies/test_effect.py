@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from prism_bench.extensions.pipelines.policies.effect import USUAL, entropies, scene, window_row
-from prism_bench.workflows.tuning.measured import Batch, largest_within
+from prism_bench.extensions.pipelines.policies.measuring import USUAL, entropies, scene, window_row
+from prism_bench.workflows.tuning.crossover import Batch, largest_within
 from tests.built_in import CATALOGUE
 
 

@@ -1,0 +1,416 @@
+"""Profiles of cases: the table of their metrics, and the launch ledger of a traced timeline."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prism_bench.analysis.bounds.bottleneck import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates, value
+from prism_bench.analysis.run_analysis import Finding
+from prism_bench.analysis.summary import cache_bytes
+from prism_bench.profilers.metrics import LOGICAL
+from prism_bench.profilers.timeline import COPY, GRAPH, KERNEL, NO_CALL, SET, Calls, Timeline
+from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord
+from prism_bench.units import count_text, rate_text, share_text
+
+# Table of metrics: one row per profiled case, with its bound and whether its DRAM bytes are what they must be.
+#
+# Newest counters of every case, from whichever record of a profiler has them.
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A case as a record of counters has it, and that record with the name of its file."""
+
+    case: CaseResult
+    record: RunRecord
+    file: str
+
+    @property
+    def rank(self) -> tuple[bool, bool, str]:
+        """Greater is better: counted at all, more than DRAM bytes alone, newer."""
+        profile = self.case.profile
+        return bool(profile.get("values")), profile.get("set") != "traffic", self.record.created
+
+
+def newest_counted(records: Iterable[tuple[Path, RunRecord]]) -> dict[str, Counted]:
+    """Return the best of each case by name; a case without counters is as the newest record has it."""
+    found: dict[str, Counted] = {}
+    for path, record in records:
+        for case in record.cases:
+            one = Counted(case, record, path.name)
+            if case.name not in found or one.rank > found[case.name].rank:
+                found[case.name] = one
+    return found
+
+
+ProfileRow = dict[str, float | str | None]
+SAME_PEAK = 0.03
+_FACTS = ("case", "label", "status", "reason")
+_JUDGED = ("bound", "evidence", "dram_bytes", "compulsory_bytes", "dram_ratio", "bytes_verdict")
+
+
+def rows(record: RunRecord) -> list[ProfileRow]:
+    """Return a row per case: every logical metric (None if not counted), the bottleneck, the verdict on DRAM bytes."""
+    empty, cached = empty_duration(record.cases), cache_bytes(record.machine)
+    return [_row(case, empty, cached) for case in record.cases]
+
+
+def _row(case: CaseResult, empty: float | None, cached: int) -> ProfileRow:
+    bound, checked = bound_of(case, empty), check_bytes(case, cached)
+    judged = (bound.by, bound.evidence, dram_bytes(case), case.bytes, checked.ratio, checked.verdict)
+    counted = {name: value(case, name) for name in case.profile.get("values", {})}
+    facts = {"case": case.name, "label": case.label, "status": case.status, "reason": case.reason}
+    return {**facts, **dict(zip(_JUDGED, judged, strict=True)), **counted}
+
+
+def newest_rows(counted: Mapping[str, Counted]) -> list[ProfileRow]:
+    """Return a row per case, by name, with the file of the record that it is from."""
+    found: list[ProfileRow] = []
+    for _, one in sorted(counted.items()):
+        row = _row(one.case, empty_duration(one.record.cases), cache_bytes(one.record.machine))
+        found.append({**row, "record": one.file})
+    return found
+
+
+def csv_text(table: Sequence[ProfileRow]) -> str:
+    """Return rows as CSV, numbers to five digits, an empty cell where nothing was counted."""
+    names = list(dict.fromkeys([*_FACTS, *_JUDGED, *(name for row in table for name in row)]))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(one) for name, one in row.items()} for row in table)
+    return text.getvalue()
+
+
+def _cell(one: float | str | None) -> float | str | None:
+    if isinstance(one, float):
+        return f"{one:.5g}" if one % 1 else f"{one:.0f}"
+    return one
+
+
+def profile_findings(record: RunRecord) -> list[Finding]:
+    """Return the findings of the profile: failed cases, unexplained DRAM bytes, peaks that disagree."""
+    cached = cache_bytes(record.machine)
+    found: list[Finding] = []
+    for case in record.cases:
+        if case.status != "ok":
+            gravity = "note" if case.status == "skipped" else "bad"
+            found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
+        checked = check_bytes(case, cached)
+        if checked.verdict in ("more", "less"):
+            ratio = share_text(checked.ratio) if checked.ratio is not None else "unknown"
+            words = f"DRAM moved {checked.words} that must move ({ratio})"
+            found.append(Finding("note", "bytes", case.name, words))
+    return found + _peaks(record)
+
+
+def _peaks(record: RunRecord) -> list[Finding]:
+    rates = peak_rates(record.cases)
+    if not rates or max(rates) - min(rates) <= 2 * SAME_PEAK * median(rates):
+        return []
+    words = f"rates over shares give DRAM peaks from {rate_text(min(rates), 'B/s')} to {rate_text(max(rates), 'B/s')}"
+    return [Finding("untrusted", "peaks", None, f"{words}; they must agree")]
+
+
+# Launch ledger: the cost of a stretch of work in launches, gaps and copies, whole and per named range.
+#
+# A gap is time in which a device had begun and had nothing to do: its kernels, copies, sets and graphs in order of
+# their start, a running maximum of their ends, and a gap wherever the next one starts later. The cause of a gap follows
+# from the call that brought the work which ends it:
+#
+#     sync      a synchronising call was under way when the gap began: the host waited instead of launching     host
+# the host made the call later than a whole call would have taken: it did something else first     launch    the host
+# was launching as fast as it can: the cost of the call itself     queued    the call had returned before the gap began:
+# the device's own time between two kernels     unknown   the capture has no call for that work
+
+Blame = Literal["sync", "host", "launch", "queued", "unknown"]
+BLAME = get_args(Blame)
+Ints = NDArray[np.integer]
+Mask = NDArray[np.bool_]
+_CAPTURE_BEGINS, _CAPTURE_ENDS = ("streambegincapture",), ("streamendcapture",)
+_LAUNCHES, _WAITS = ("launch",), ("synchronize", "streamwait", "eventquery")
+_SECOND = 1e-9
+_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Number of gaps, and the seconds in them."""
+
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """Account of one range, or of all (`name` is None), in seconds and bytes.
+
+    `span` is first start to last end, summed over devices; `busy` the part of it in which something ran. `graphs` are
+    executions of graphs traced as a whole: work of the device whose kernels are not in `kernels`.
+    """
+
+    name: str | None
+    kernels: int
+    graphs: int
+    launch_calls: int
+    copies: int
+    sets: int
+    copied_bytes: int
+    kernel_seconds: float
+    span: float
+    busy: float
+    gaps: dict[Blame, Gaps]
+
+    @property
+    def idle(self) -> float:
+        """Seconds in gaps."""
+        return self.span - self.busy
+
+    @property
+    def gap_count(self) -> int:
+        return sum(gaps.count for gaps in self.gaps.values())
+
+    @property
+    def busy_share(self) -> float | None:
+        """The part of the span in which the device worked; None where there is no span."""
+        return self.busy / self.span if self.span else None
+
+
+@dataclass(frozen=True)
+class LaunchLedger:
+    """Total, the ranges that took longest, and notes on the capture."""
+
+    total: LedgerRow
+    ranges: tuple[LedgerRow, ...]
+    devices: dict[int, LedgerRow]
+    tool: str
+    version: str | None
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
+    """Return the ledger of a timeline; of its ranges at most those `most` names that hold the most work."""
+    joined = _Joined(timeline)
+    total = joined.row(None)
+    numbers = [int(one) for one in np.unique(timeline.work.device)]
+    devices = {numbers[0]: total} if len(numbers) == 1 else {
+        one: joined.row(None, timeline.work.device == one) for one in numbers
+    }  # fmt: skip
+    found, left_out = _ranges(timeline, joined, most)
+    notes = (*timeline.notes, *_notes(timeline, left_out))
+    return LaunchLedger(total, found, devices, timeline.tool, timeline.version, timeline.source, notes)
+
+
+def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
+    graphs = int((timeline.work.kind == GRAPH).sum())
+    if graphs:
+        yield (f"{count_text(graphs, 'execution')} of graphs were traced as a whole: busy time has them, the number of "
+               "kernels does not; capture with --cuda-graph-trace=node")  # fmt: skip
+    if timeline.overhead:
+        yield f"the profiler's own overhead, {timeline.overhead * _SECOND:.3g} s, is inside the gaps"
+    orphans = int((timeline.work.call == NO_CALL).sum())
+    if orphans:
+        yield f"{count_text(orphans, 'piece')} of work have no call in the capture"
+    if left_out:
+        yield f"{left_out} more range names were left out"
+
+
+class _Joined:
+    """Work and calls of a timeline, joined."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._work, self._calls = timeline.work, timeline.calls
+        names = self._calls.name
+        self._launching = _of_names(timeline.named(*_LAUNCHES), names) & self._calls.outer & ~self._captured(timeline)
+        self._waits = _Waits(self._calls, _of_names(timeline.named(*_WAITS), names))
+        self._transfers = self._work.transfers
+
+    def row(self, name: str | None, chosen: Mask | None = None, calls: Mask | None = None) -> LedgerRow:
+        """Return the account of the chosen work (a mask; None: all) and calls (None: those that brought it)."""
+        kinds = self._work.kind if chosen is None else self._work.kind[chosen]
+        launching = (
+            self._launching if chosen is None else self._launching & (self._brought(chosen) if calls is None else calls)
+        )
+        gaps, span, busy = self._gaps(chosen)
+        copies = self._work.kind[self._transfers] == COPY
+        mine: Mask = self._work.kind == KERNEL
+        if chosen is not None:
+            mine &= chosen
+            copies &= chosen[self._transfers]
+        return LedgerRow(
+            name=name,
+            kernels=int((kinds == KERNEL).sum()),
+            graphs=int((kinds == GRAPH).sum()),
+            launch_calls=int(launching.sum()),
+            copies=int((kinds == COPY).sum()),
+            sets=int((kinds == SET).sum()),
+            copied_bytes=int(self._work.bytes[copies].sum()),
+            kernel_seconds=float(self._work.length.sum(where=mine, dtype=np.int64)) * _SECOND,
+            span=span,
+            busy=busy,
+            gaps=gaps,
+        )
+
+    def _captured(self, timeline: Timeline) -> Mask:
+        """Return which calls were recorded into a graph: while their thread captured, and brought no work."""
+        begins, ends = (
+            _of_names(timeline.named(*words), self._calls.name) for words in (_CAPTURE_BEGINS, _CAPTURE_ENDS)
+        )
+        captured = np.zeros(len(self._calls), bool)
+        threads = zip(self._calls.process[begins].tolist(), self._calls.thread[begins].tolist(), strict=True)
+        for process, thread in set(threads):
+            mine = np.flatnonzero((self._calls.process == process) & (self._calls.thread == thread))
+            order = np.arange(1, len(mine) + 1)
+            begun, ended = (np.maximum.accumulate(order * which[mine]) for which in (begins, ends))
+            captured[mine] = begun > ended
+        return captured & ~self._brought(np.ones(len(self._work), bool))
+
+    def _brought(self, chosen: Mask) -> Mask:
+        mask = np.zeros(len(self._calls) + 1, bool)
+        mask[self._work.call[chosen]] = True
+        return mask[:-1]  # work without a call has marked the last one
+
+    def _gaps(self, chosen: Mask | None) -> tuple[dict[Blame, Gaps], float, float]:
+        """Return gaps by cause, span and busy time; block by block, since the whole may be large."""
+        tally = _Tally()
+        reached: dict[int, int] = {}
+        began: dict[int, int] = {}
+        for first in range(0, len(self._work), _BLOCK):
+            block = np.arange(first, min(first + _BLOCK, len(self._work)))
+            block = block if chosen is None else block[chosen[block]]
+            for device in np.unique(self._work.device[block]).tolist():
+                on = block[self._work.device[block] == device]
+                began.setdefault(device, int(self._work.start[on[0]]))
+                reached[device] = self._gaps_of(on, reached.get(device), tally)
+        span = sum(reached[device] - began[device] for device in reached)
+        return tally.gaps(), span * _SECOND, (span - tally.idle) * _SECOND
+
+    def _gaps_of(self, on: Ints, reached: int | None, tally: "_Tally") -> int:
+        """Tally the gaps before each piece of a device's work, busy until `reached`; return until when it is now."""
+        start = self._work.start[on]
+        ends = np.maximum.accumulate(start + self._work.length[on])
+        before = np.empty_like(ends)
+        before[0] = start[0] if reached is None else reached
+        before[1:] = ends[:-1] if reached is None else np.maximum(ends[:-1], reached)
+        open_ = np.flatnonzero(start > before)
+        tally.add(self._blame(self._work.call[on[open_]], before[open_]), start[open_] - before[open_])
+        return int(ends[-1] if reached is None else max(ends[-1], reached))
+
+    def _blame(self, call: Ints, gap_start: Ints) -> Ints:
+        """Return one index into BLAME for each gap; `call` brought the work that ended it."""
+        if not len(self._calls):
+            return np.full(len(call), BLAME.index("unknown"))
+        began, length = self._calls.start[call], self._calls.length[call].astype(np.int64)
+        waited = self._waits.cover(gap_start, self._calls.process[call])
+        conditions = [call == NO_CALL, waited, began + length <= gap_start, began - gap_start > length]
+        words: tuple[Blame, ...] = ("unknown", "sync", "queued", "host")
+        return np.select(conditions, [BLAME.index(word) for word in words], BLAME.index("launch"))
+
+
+class _Tally:
+    """Gaps counted by cause, in nanoseconds."""
+
+    def __init__(self) -> None:
+        self._counts, self._times = np.zeros(len(BLAME), int), np.zeros(len(BLAME))
+
+    def add(self, blame: Ints, lengths: Ints) -> None:
+        self._counts += np.bincount(blame, minlength=len(BLAME))
+        self._times += np.bincount(blame, lengths, minlength=len(BLAME))
+
+    @property
+    def idle(self) -> int:
+        return int(self._times.sum())
+
+    def gaps(self) -> dict[Blame, Gaps]:
+        found = zip(BLAME, self._counts, self._times, strict=True)
+        return {word: Gaps(int(count), float(time) * _SECOND) for word, count, time in found if count}
+
+
+class _Waits:
+    """Synchronising calls by process, to find whether one was under way at a given time."""
+
+    def __init__(self, calls: Calls, chosen: Mask) -> None:
+        self._by_process: dict[int, tuple[Ints, Ints]] = {}
+        for process in np.unique(calls.process[chosen]).tolist():
+            mine = np.flatnonzero(chosen & (calls.process == process))
+            ends = calls.start[mine] + calls.length[mine]
+            self._by_process[process] = calls.start[mine], np.maximum.accumulate(ends)
+
+    def cover(self, times: Ints, process: Ints) -> Mask:
+        """Return a mask: whether a wait that had begun by then had not ended."""
+        covered = np.zeros(len(times), bool)
+        for one, (start, reached) in self._by_process.items():
+            last = np.searchsorted(start, times, side="right") - 1
+            covered |= (process == one) & (last >= 0) & (reached[np.maximum(last, 0)] >= times)
+        return covered
+
+
+def _of_names(mask: Mask, names: Ints) -> Mask:
+    """Return which elements have a name of the mask; those without a name have none."""
+    return np.append(mask, False)[names]
+
+
+def _ranges(timeline: Timeline, joined: _Joined, most: int) -> tuple[tuple[LedgerRow, ...], int]:
+    """Return the rows of the ranges that took longest, and how many names were left out."""
+    ranges = timeline.ranges
+    rows: list[LedgerRow] = []
+    lengths = np.bincount(ranges.name + 1, ranges.end - ranges.start, 1)[1:]  # those without a name are first
+    longest = [int(one) for one in np.argsort(-lengths, kind="stable") if lengths[one] > 0]
+    for name in longest[:most]:
+        calls = _calls_inside(timeline, ranges.name == name)
+        work = np.append(calls, False)[timeline.work.call]  # work without a call: the appended one
+        rows.append(joined.row(timeline.names[name], work, calls))
+    return tuple(rows), max(0, len(longest) - most)
+
+
+def _calls_inside(timeline: Timeline, chosen: Mask) -> Mask:
+    """Return a mask over the calls: made in one of the chosen ranges, by its thread."""
+    calls, ranges = timeline.calls, timeline.ranges
+    inside = np.zeros(len(calls), bool)
+    for process, thread in {*zip(ranges.process[chosen].tolist(), ranges.thread[chosen].tolist(), strict=True)}:
+        mine = chosen & (ranges.process == process) & (ranges.thread == thread)
+        opened = np.zeros(len(calls) + 1, np.int16)  # wraps, and comes out right in the end
+        np.add.at(opened, np.searchsorted(calls.start, ranges.start[mine]), 1)
+        np.add.at(opened, np.searchsorted(calls.start, ranges.end[mine], "right"), -1)
+        inside |= (np.cumsum(opened[:-1], out=opened[:-1]) > 0) & (calls.process == process) & (calls.thread == thread)
+    return inside
+
+
+# Profiles of cases from a tracer (CUPTI, nsys): launches, gaps and copies of one call, and no counters.
+
+
+def profiles(ledger: LaunchLedger, repeats: int = 1) -> dict[str, JsonTable]:
+    """Return the profile part by case, from the ledger's range of its name, with `repeats` calls."""
+    reason = f"{ledger.tool} traces and counts no hardware events; the tool ncu does"
+    facts: JsonTable = {
+        "tool": ledger.tool, "version": ledger.version, "set": "traced", "clock_control": "none",
+        "cache_control": "none", "passes": 1, "kernels": [],
+    }  # fmt: skip
+    uncounted = {name: {"value": None, "unit": metric.unit, "reason": reason} for name, metric in LOGICAL.items()}
+    return {
+        row.name: {**facts, "values": uncounted | _traced(row, ledger.tool, repeats)}
+        for row in ledger.ranges
+        if row.name is not None
+    }
+
+
+def _traced(row: LedgerRow, tool: str, repeats: int) -> JsonTable:
+    counted = {
+        "profiler_duration": (row.kernel_seconds / repeats, "s"),
+        "launches": (row.kernels / repeats, "1"),
+        "launch_calls": (row.launch_calls / repeats, "1"),
+        "gaps": (row.gap_count / repeats, "1"),
+        "gap_seconds": (row.idle / repeats, "s"),
+        "copies": (row.copies / repeats, "1"),
+        "copied_bytes": (row.copied_bytes / repeats, "B"),
+    }
+    source = f"activity records of {tool}"
+    return {name: {"value": number, "unit": unit, "source": source} for name, (number, unit) in counted.items()}

@@ -1,0 +1,377 @@
+"""Options and progress of the commands that measure: what is announced, where it runs, how far it is."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from prism_bench.analysis.compare.verdict import MOST, START
+from prism_bench.cli import options
+from prism_bench.errors import UsageError
+from prism_bench.extension import offered
+from prism_bench.io import project
+from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.case import Case
+from prism_bench.units import count_text, duration_text
+
+if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.io.files import Saver
+    from prism_bench.run import Forecast, Settings
+    from prism_bench.run import Progress as Event
+    from prism_bench.run.builds import Build, Choice, Growth, Sides
+    from prism_bench.spec.case import Device
+    from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
+    from prism_bench.workflows.tuning.choice import Applied
+    from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
+
+
+# The progress of a run on standard error: a bar on a terminal; elsewhere a line a minute, and one for each stage.
+
+SECONDS = "PRISM_BENCH_PROGRESS_SECONDS"
+LINE_SECONDS = 60.0
+
+
+@contextmanager
+def progress_bar(expected: "Forecast | None" = None) -> Iterator[Callable[["Event"], None]]:
+    """Yield a function that shows the progress events of a run; with a forecast, the time that is left by it."""
+    console, left = options.err(), _time_left(expected) if expected else None
+    if not console.is_terminal:
+        yield _lines(console, left)
+        return
+    rest = TextColumn("{task.fields[left]}") if left else TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.fields[stage]}"), BarColumn(bar_width=30), MofNCompleteColumn(),
+        TimeElapsedColumn(), TextColumn("left"), rest, TextColumn("{task.description}", markup=False),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        job = bar.add_task("starting", total=None, stage="process 1", left="")
+
+        def report(event: "Event") -> None:
+            words = left(event) if left else ""
+            bar.update(job, description=event.task, total=event.total, completed=event.done,
+                       stage=_stage(event), left=words)  # fmt: skip
+
+        yield report
+
+
+def _stage(event: "Event") -> str:
+    return event.stage or f"process {event.process + 1}"
+
+
+def line_seconds() -> float:
+    """Return the seconds between two lines: PRISM_BENCH_PROGRESS_SECONDS, or LINE_SECONDS."""
+    written = os.environ.get(SECONDS)
+    try:
+        seconds = float(written) if written else LINE_SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{SECONDS}={written}: it is a number of seconds")
+    return seconds
+
+
+def _time_left(expected: "Forecast") -> Callable[["Event"], str]:
+    """Return a function that returns in words how much time is left."""
+    began = time.monotonic()
+    return lambda event: duration_text(expected.left(event.done, time.monotonic() - began))
+
+
+def _lines(console: Console, left: Callable[["Event"], str] | None) -> Callable[["Event"], None]:
+    """Return a function that prints the progress once in a while, so that a log shows how far a job was."""
+    began, interval = time.monotonic(), line_seconds()
+    printed, stage = began, ""
+
+    def report(event: "Event") -> None:
+        nonlocal printed, stage
+        now = time.monotonic()
+        if now - printed >= interval or event.stage != stage:
+            printed, stage = now, event.stage
+            rest = f", about {left(event)} left" if left else ""
+            where = f"{_stage(event)}, {event.done} of {event.total}{rest}"
+            text = f"{now - began:.0f} s: {where}: {event.task}"
+            console.print(text, highlight=False, soft_wrap=True)
+
+    return report
+
+
+@contextmanager
+def status(words: str) -> Iterator[None]:
+    """Show what the command does during the block: as a status on a terminal, elsewhere as a line."""
+    console = options.err()
+    if not console.is_terminal:
+        console.print(words, highlight=False, soft_wrap=True)
+    with console.status(words):
+        yield
+
+
+# The first sentence of a run: what is measured, and how long it will take.
+
+
+class DescribedBackend(Protocol):
+    """What is known of a backend, whether it was opened here or by the worker of a fleet."""
+
+    @property
+    def name(self) -> str:
+        """The name of the backend."""
+        ...
+
+    @property
+    def device(self) -> "Device":
+        """What launches may ask of the device."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Return what it reports of the device."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run measures: `cases` with the ceiling benchmarks that are added, and how many were `chosen`."""
+
+    cases: Sequence[Case]
+    chosen: int
+    settings: "Settings"
+
+
+class EarlierRecords:
+    """The records of the backend's kind of machine below `runs`, the newest first, each read once and when needed."""
+
+    def __init__(self, runs: Path, backend: DescribedBackend) -> None:
+        from prism_bench.record import store
+        from prism_bench.record.identity import machine
+
+        self._unread = store.readable(runs, machine(backend.facts())["id"])
+        self._read: list[RunRecord] = []
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        yield from self._read
+        for _, record in self._unread:
+            self._read.append(record)
+            yield record
+
+
+def announce(
+    plan: RunPlan, backend: DescribedBackend, earlier: Iterable[RunRecord], quiet: bool, boards: int = 1
+) -> "Forecast":
+    """Print how long the run will take, by the `earlier` records, if `quiet` on standard error; return the forecast.
+
+    Several `boards` share the work: what one of them would take is printed.
+    """
+    from prism_bench.run import forecast
+
+    expected = forecast(plan.cases, plan.settings, backend.name, earlier)
+    if plan.chosen:  # a run of nothing ends with its error alone
+        (options.remark if quiet else options.line)(_sentence(plan, expected, boards))
+    return expected
+
+
+def _sentence(plan: RunPlan, expected: "Forecast", boards: int) -> str:
+    """Return `745 cases, 3 processes, peers: about 21 min (from the record of 2026-11-22)`."""
+    added, processes = len(plan.cases) - plan.chosen, plan.settings.processes
+    cases = count_text(plan.chosen, "case")
+    parts = [
+        f"{cases} and {count_text(added, 'ceiling benchmark')}" if added else cases,
+        count_text(processes, "process", "processes"),
+        *(["peers"] if plan.settings.peers else []),
+    ]
+    alone = " on one board" if boards > 1 else ""
+    return f"{', '.join(parts)}: about {duration_text(expected.seconds)}{alone} ({expected.source})"
+
+
+# `--tuned/--untuned`: whether a measuring command launches cases by the choices kept for this machine.
+
+TunedOption = Annotated[
+    bool, typer.Option("--tuned/--untuned", help="Launch as prism-bench tune found best here, or as the specs do.")
+]
+STORE = Path("reports/tuning")
+
+
+def configured(cases: Sequence[Case], backend: DescribedBackend | str, tuned: bool) -> "Applied":
+    """Return the cases as they are launched on the backend, open or named; print remarks on standard error."""
+    from prism_bench.backends import open_backend
+    from prism_bench.record.identity import machine
+    from prism_bench.workflows.tuning.choice import TuningMachine, applied, untuned
+
+    if not tuned:
+        return untuned(cases)
+    opened = open_backend(backend) if isinstance(backend, str) else backend
+    facts, folder = opened.facts(), project.stored(STORE, project.current())
+    found = applied(cases, TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), folder)
+    for note in found.notes:
+        options.remark(note)
+    return found
+
+
+# Options of the commands that measure two builds in turn.
+
+DEFAULT_NOISE = Path("reports/noise")
+NoiseOption = Annotated[Path, typer.Option("--noise", help="Set the folder of the noise floors of machines.")]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="Measure each case in this many fresh processes.")]
+StartOption = Annotated[
+    int | None,
+    typer.Option("--processes", min=1, help=f"Measure each side in this many processes; {START} to {MOST}, as needed."),
+]
+MostOption = Annotated[
+    int | None,
+    typer.Option("--most-processes", min=1, help="Add processes up to this number while cases are undecided."),
+]
+
+
+def not_run(old: str, cases: Sequence[str] = ()) -> str:
+    """Return why changes of kernels are not measured where references run, and what is known without a GPU.
+
+    `old` is the old side, a commit or a folder; `cases` are those that changed.
+    """
+    from prism_bench.spec.metric import STAND_INS
+
+    kernels = list(dict.fromkeys(case.partition("[")[0] for case in cases))
+    few = f" of {', '.join(kernels[:3])}{' and others' if len(kernels) > 3 else ''}" if kernels else ""
+    name = STAND_INS["numpy_reference"].name
+    what = "the source or launch" + few + " changed, which the backend does not run" if cases else "it runs no kernel"
+    return (
+        f"the backend numpy_reference runs the {name}, and {what}; "
+        f"'prism-bench compile --against {old}' compares machine code, 'prism-bench verify --backend emulator' checks "
+        "results, and times need a GPU"
+    )
+
+
+def choice_of(
+    catalogue: "Catalogue",
+    words: Sequence[str],
+    labels: Sequence[str],
+    environments: tuple[dict[str, str], dict[str, str]],
+) -> "Choice":
+    """Return the cases that both sides are measured in, with the environment of each."""
+    from prism_bench.run.builds import Choice
+
+    return Choice(catalogue, words, labels, environments)
+
+
+def pair_labels(labels: Sequence[str] | None, backend: str) -> tuple[str, ...]:
+    """Return the given labels, else those that end while a person waits."""
+    return options.chosen_labels(labels, ("S0", "S1") if backend == "cuda" else ("S0",))
+
+
+def measured(
+    builds: "tuple[Build, Build]", effort: "PairEffort", growth: "Growth | None" = None
+) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
+    """Measure both builds with a progress bar; return the records and what keeps them."""
+    from prism_bench.workflows.pairs import measure_pair
+
+    a, b = (configured(build.cases, effort.backend, effort.tuned) for build in builds)
+    with progress_bar() as report:
+        return measure_pair(builds, (a, b), effort, report, growth)
+
+
+# Places that measure: the GPU of this process, or, by an extension, the boards of a fleet.
+
+FleetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet",
+        metavar="SPEC",
+        help="Share the kernels among many GPUs: local, tcp://HOST:PORT, slurm:JOBS or ssh:HOST,HOST.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, max=1024, help="Use so many workers of this host; default: one for each GPU."),
+]
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """What is measured: both `sides`, with what `effort`, and what decides on more processes, here or on a fleet."""
+
+    sides: "Sides"
+    effort: "PairEffort"
+    growth: "Growth"
+    judge: "PairJudge"
+
+
+class FleetPlace(Protocol):
+    """Many boards as one place to measure, which shows its progress."""
+
+    @property
+    def backend(self) -> "DescribedBackend":
+        """The backend of all boards."""
+        ...
+
+    @property
+    def boards(self) -> int:
+        """How many boards measure."""
+        ...
+
+    def run(
+        self, catalogue: "Catalogue", cases: "Sequence[Case]", settings: "Settings", lanes: int | None,
+        earlier: "EarlierRecords", keep: "Callable[[RunRecord], object]",
+    ) -> "RunRecord":  # fmt: skip
+        """Measure the cases on all boards; return one record. `keep` gets incomplete ones on the way."""
+        ...
+
+    def compare(self, plan: "PairPlan") -> "tuple[Records, Saver[Records, object]]":
+        """Measure both sides of the plan; return the records and what keeps them."""
+        ...
+
+    def tune(
+        self, bench: "Bench", plan: "TuningPlan", cases: "Sequence[Case]", noise: "Path",
+        save: "Callable[[TuningResult], object]",
+    ) -> "TuningResult":  # fmt: skip
+        """Tune the cases; `noise` is the folder of noise floors, `save` gets interim results."""
+        ...
+
+
+def opened_fleet(
+    fleet: str, workers: int | None, backend: str, catalogue: Path, *, quiet: bool
+) -> AbstractContextManager[FleetPlace]:
+    """Return what opens the fleet that the words name; a UsageError where no extension measures on fleets."""
+    opened = offered("fleet")
+    if opened is None:
+        raise UsageError(f"--fleet {fleet}: no extension that measures on many GPUs is installed")
+    return opened(fleet, workers, backend, catalogue, quiet=quiet)
+
+
+@dataclass(frozen=True)
+class PairPlace:
+    """Where pairs are measured: on the GPU of this process, or on the boards of a fleet."""
+
+    backend: "DescribedBackend"
+    fleet: "FleetPlace | None" = None
+
+    @property
+    def name(self) -> str:
+        """The name of the backend."""
+        return self.backend.name
+
+    def require(self, effort: "PairEffort") -> None:
+        """Raise a UsageError for an option that a fleet has no meaning for."""
+        given = {"--tuned": effort.tuned, "--time-limit": effort.limit is not None}
+        if self.fleet and any(given.values()):
+            raise UsageError(f"{next(name for name, one in given.items() if one)}: leave it out with --fleet")
+
+    def measured(self, plan: PairPlan) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
+        """Measure both sides; return the records and what keeps them."""
+        return self.fleet.compare(plan) if self.fleet else measured(plan.sides.builds, plan.effort, plan.growth)
+
+
+@contextmanager
+def opened_place(
+    fleet: str | None, workers: int | None, backend: str | None, catalogue: Path, *, quiet: bool
+) -> Iterator[PairPlace]:
+    """Yield the place that the options name; print what it is."""
+    if fleet is None:
+        if workers is not None:
+            raise UsageError(f"--workers {workers}: it is for --fleet")
+        yield PairPlace(options.choose_backend(backend, quiet=quiet))
+        return
+    with opened_fleet(fleet, workers, backend or "cuda", catalogue, quiet=quiet) as opened:
+        yield PairPlace(opened.backend, opened)

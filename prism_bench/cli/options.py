@@ -1,0 +1,318 @@
+"""Options that several commands share, their output, and the consoles that they print to."""
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from prism_bench.catalogue import Catalogue, default_folder, of_project
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.io import project
+from prism_bench.io.documents import json_text
+from prism_bench.io.files import CACHE_REFUSED, is_bundled
+from prism_bench.io.installation import NOT_INSTALLED
+from prism_bench.record.run_record import RunRecord
+from prism_bench.spec.workload import LABELS
+
+if TYPE_CHECKING:
+    from prism_bench.backends import Backend
+
+
+# Options that several commands share, and the consoles that they print on.
+
+CasesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CASES]...", help="Choose kernels, aliases, kernel:variant, families or full case names; default: all."
+    ),
+]
+FilterOption = Annotated[
+    list[str] | None, typer.Option("--filter", "-f", help="Choose as CASES does; may be repeated.")
+]
+CatalogueOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--catalogue",
+        help="Read kernels from this folder of <family>/<name>.cu and .py; default: the configured or bundled one.",
+    ),
+]
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", "-l", help="Choose workloads S0, S1 or S2; may be repeated.")
+]
+BackendOption = Annotated[
+    str | None, typer.Option("--backend", "-b", help="Use the backend cuda, numpy_reference, emulator or null.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print every complaint whole; default: alike ones once, in five lines.")
+]
+LanesOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Verify in this many processes before anything is timed; default: by device and cores."),
+]
+
+
+def _named(folder: Path) -> Path:
+    """Return the folder by a path that ends with its name: other results are in folders next to it."""
+    return folder if folder.name not in ("", "..") else folder.resolve()
+
+
+RunsOption = Annotated[Path, typer.Option("--runs", help="Set the folder of run records.", callback=_named)]
+RecordArgument = Annotated[Path | None, typer.Argument(help="Read this run record; default: the newest one.")]
+TimeLimitOption = Annotated[
+    float | None, typer.Option("--time-limit", min=1, help="Begin nothing that would end later than these seconds.")
+]
+RecordsOption = Annotated[
+    Path | None, typer.Option("--records", help="Keep the records that were measured in this folder.")
+]
+DEFAULT_RUNS = Path("reports/runs")  # in a project below its storage, as every default below reports/
+
+
+def out() -> Console:
+    """Return the console of standard output: colour on a terminal or with FORCE_COLOR, never with NO_COLOR.
+
+    It is as wide as the terminal, or as COLUMNS; 160 characters in a pipe.
+    """
+    return plain_console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
+
+
+def err() -> Console:
+    """Return the console of standard error, for progress and remarks."""
+    return plain_console(stderr=True)
+
+
+def plain_console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """Return a console that prints every string as it is.
+
+    Names, reasons and errors come from specs and records, and may hold brackets and colons. Colour comes from `Text`
+    and `style` alone, never from markup inside a string.
+    """
+    return Console(width=width, stderr=stderr, markup=False, emoji=False)
+
+
+def line(text: str, style: str | None = None) -> None:
+    """Print one line on standard output, however long."""
+    out().print(text, style=style, highlight=False, soft_wrap=True)
+
+
+def remark(text: str, style: str | None = None) -> None:
+    """Print one line on standard error, however long."""
+    err().print(text, style=style, highlight=False, soft_wrap=True)
+
+
+def open_catalogue(folder: Path | None) -> Catalogue:
+    """Return the catalogue of the option or the project; print its problems on standard error, and keep the rest."""
+    catalogue = of_project(catalogue_folder(folder))
+    for problem in catalogue.problems:
+        err().print(Text("catalogue", "red"), str(problem), highlight=False, soft_wrap=True)
+    return catalogue
+
+
+def catalogue_folder(folder: Path | None) -> Path:
+    """Return the folder of the option, else the configured one, else the bundled one; remark on what was not named."""
+    if folder is not None:
+        return folder
+    configuration, kernels = project.current(), Path("kernels")
+    if configuration and configuration.catalogue:
+        folder = project.relative(configuration.catalogue)
+        remark(f"catalogue: {folder} ({configuration.where})")
+    elif any(kernels.glob("*/*.py")) and not kernels.samefile(default_folder()):
+        remark(
+            f"catalogue: the bundled one; --catalogue {kernels}, or a configuration by 'prism-bench init', uses yours"
+        )
+    elif is_bundled(default_folder()):  # whoever works on the bundled catalogue has a checkout of it
+        remark("catalogue: the bundled one; 'prism-bench init' sets up yours, or --catalogue FOLDER names it")
+    return folder or default_folder()
+
+
+def patterns(cases: Sequence[str] | None, filters: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what the positional patterns and `--filter` choose together, each once; empty for all."""
+    return tuple(dict.fromkeys([*(cases or ()), *(filters or ())]))
+
+
+def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] = LABELS) -> tuple[str, ...]:
+    """Return the given labels, or those of the default that the project configures; its own where none of them is."""
+    configuration = None if labels else project.current()
+    configured = configuration.keys.labels if configuration else ()
+    within = tuple(label for label in default if label in configured)
+    return tuple(labels or within or configured or default)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document on standard output."""
+    print(json_text(value, indent=1))
+
+
+def show(plain: Callable[[], object], view: Callable[[], RenderableType], *, json: bool) -> None:
+    """Print the plain form as one JSON document with `json`, else the view; the other one is not made."""
+    if json:
+        print_json(plain())
+    else:
+        out().print(view())
+
+
+def was_hindered(record: RunRecord) -> bool:
+    """Return whether a case was skipped because the cache took no more, or an extra is missing: no kernel's fault."""
+    reasons = [case.reason or "" for case in record.cases if case.status == "skipped"]
+    return any(reason.startswith(CACHE_REFUSED) or NOT_INSTALLED.search(reason) for reason in reasons)
+
+
+def choose_backend(name: str | None, quiet: bool) -> "Backend":
+    """Return the backend; the first line of output names it and the reason."""
+    from prism_bench.backends import open_backend, open_default
+
+    if name:
+        opened = open_backend(name)
+        sentence = f"backend {name}: {opened.facts()['device']}"
+    else:
+        opened, sentence = open_default()
+    (remark if quiet else line)(sentence)
+    return opened
+
+
+# A limit for kernels that a command runs in its own process.
+
+CASE_SECONDS = 180.0
+TOO_LONG = 2  # the exit code: the command could not do its work
+TimeoutOption = Annotated[float, typer.Option("--timeout", min=1, help="Give up on a case after this many seconds.")]
+
+
+@contextmanager
+def limited(what: str, seconds: float) -> Iterator[None]:
+    """End this process, and name what it was doing, when the block takes longer than `seconds`.
+
+    A kernel that never ends leaves no other way: the call that waits for it does not return.
+    """
+    timer = Timer(seconds, _end, (f"prism-bench: timed out: {what}: no answer within {seconds:.0f} s",))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end(sentence: str) -> None:
+    sys.stdout.flush()
+    print(sentence, file=sys.stderr, flush=True)
+    os._exit(TOO_LONG)
+
+
+# Arguments and output of every command; standard output may be closed, full, or lose its reader.
+
+EXIT_CODE = 2
+
+
+class OutputFailed(Exception):
+    """Standard output takes no more text. No OSError: libraries have own exit codes for a broken pipe."""
+
+
+class _Guarded:
+    """Standard output whose first failure is kept and raised by all that follows; `stream` is None where it was closed.
+
+    Kept, because libraries try what a stream takes and swallow what comes of it.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        self._reason = "it is closed" if stream is None else None
+
+    def write(self, text: str) -> int:
+        return self._tried(lambda stream: stream.write(text))
+
+    def flush(self) -> None:
+        if self._stream is not None:  # a command that prints nothing needs no output
+            self._tried(lambda stream: stream.flush())
+
+    def isatty(self) -> bool:
+        return self._stream is not None and self._stream.isatty()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # not before __init__ has run
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    def _tried(self, action: Callable[[TextIO], Any]) -> Any:
+        if self._reason is None and self._stream is not None:
+            try:
+                return action(self._stream)
+            except OSError as error:
+                self._reason = "" if error.errno == errno.EPIPE else error.strerror or str(error)
+                _discard(self._stream)
+        raise OutputFailed(self._reason)
+
+
+def _discard(stream: TextIO) -> None:
+    """Discard what is still in the stream's buffer, so that Python ends without a message."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def guarded_output() -> Iterator[None]:
+    """Run the body; where standard output fails end with exit code 2 and one line, none where its reader has left."""
+    stream = sys.stdout
+    guarded = _Guarded(stream)
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
+    sys.stdout = guarded  # type: ignore[assignment]
+    try:
+        try:
+            yield
+        finally:
+            guarded.flush()
+    except OutputFailed as failed:
+        if str(failed):
+            complain(f"cannot write to standard output: {failed}")
+        sys.exit(EXIT_CODE)
+    finally:
+        sys.stdout = stream
+
+
+def complain(message: str) -> None:
+    """Print one line of error on standard error, where there is one."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"prism-bench: {message}", file=sys.stderr)
+
+
+def refuse_empty(words: Sequence[str]) -> None:
+    """Raise a UsageError for an empty argument: a variable of the shell that was not set, never a name or a path.
+
+    What follows `--` is another program's.
+    """
+    own = words[: words.index("--")] if "--" in words else words
+    for place, word in enumerate(own, 1):
+        if not word or (word.startswith("--") and word.find("=") == len(word) - 1):
+            raise UsageError(f"argument {place} is empty ('{word}'); give it a value or leave it out")
+
+
+def os_words(error: OSError) -> str:
+    """Return the message of an error of the operating system, with its path."""
+    said = error.strerror or str(error) or type(error).__name__
+    return f"{os.fsdecode(error.filename)}: {said}" if isinstance(error.filename, str | bytes) else said
+
+
+# Records that a command has written, added to the shards of their folder where it has some.
+
+
+def add_to_shards(paths: Iterable[Path]) -> None:
+    """Add records to the shards of their runs; what cannot be added is reported, and is read from its record."""
+    from prism_bench.record.store.history import add_record
+
+    for path in paths:
+        try:
+            add_record(path, path.parent.parent)
+        except ResultsError as error:
+            remark(f"the record is written, and is in no shard yet: {error}", "yellow")

@@ -1,0 +1,236 @@
+"""Compilers of CUDA C++: NVRTC by either binding, nvcc, and CUDA's headers."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from prism_bench.compilation.cubin import lowered_names
+from prism_bench.errors import BackendUnavailable, CompilationFailed
+from prism_bench.io.installation import pip_install
+
+# The two ways to NVRTC: CuPy's bindings (the GPU extras) or `cuda.bindings` (the `compile` extra).
+
+# Machine code or PTX (None if the compiler refused), mangled names by entry, and the compiler's log.
+Compilation = tuple[bytes | None, dict[str, str], str]
+
+
+def missing() -> str:
+    """Return that NVRTC is missing, what installs it, and what works without it."""
+    return (
+        f"NVRTC is not installed; {pip_install('compile')} (no GPU needed), or cuda13. "
+        "References, stored records and reports work without it"
+    )
+
+
+class Bindings:
+    """What both ways to NVRTC offer."""
+
+    def version(self) -> tuple[int, ...]:
+        """Return the version of NVRTC."""
+        raise NotImplementedError
+
+    def architectures(self) -> tuple[int, ...]:
+        """Return the compute capabilities that it makes machine code for, such as 90."""
+        raise NotImplementedError
+
+    def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
+        """Compile to machine code: (cubin, mangled names, log); the cubin is None where the compiler refused."""
+        return self._compile(text, name, entries, flags, "CUBIN")
+
+    def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
+        """Return the same with PTX, as text in bytes, in the cubin's place."""
+        return self._compile(text, name, entries, flags, "PTX")
+
+    def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
+        raise NotImplementedError
+
+
+@cache
+def load() -> Bindings:
+    """Return an object with `version()`, `compile(text, name, entries, flags)` and `ptx` of the same arguments.
+
+    BackendUnavailable where there is none.
+    """
+    for kind in (_CupyBindings, _CudaBindings):
+        try:
+            return kind()
+        except (ImportError, OSError, RuntimeError):
+            continue
+    raise BackendUnavailable(missing())
+
+
+class _CupyBindings(Bindings):
+    def __init__(self) -> None:
+        from cupy.cuda import nvrtc
+
+        self._nvrtc = nvrtc
+        self.version()
+
+    def version(self) -> tuple[int, ...]:
+        return tuple(self._nvrtc.getVersion())
+
+    def architectures(self) -> tuple[int, ...]:
+        return tuple(self._nvrtc.getSupportedArchs())
+
+    def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
+        nvrtc = self._nvrtc
+        program = nvrtc.createProgram(text, name, [], [])
+        try:
+            for entry in entries:
+                nvrtc.addNameExpression(program, entry)
+            try:
+                nvrtc.compileProgram(program, list(flags))
+            except nvrtc.NVRTCError:
+                return None, {}, nvrtc.getProgramLog(program)
+            lowered = {entry: nvrtc.getLoweredName(program, entry) for entry in entries}
+            found: str | bytes = getattr(nvrtc, f"get{result}")(program)
+            compiled = found.encode() if isinstance(found, str) else bytes(found)
+            # CuPy takes the last byte for a text's end: drivers do not mind that it is gone, nvdisasm does.
+            return compiled + b"\0" * (result == "CUBIN"), lowered, nvrtc.getProgramLog(program)
+        finally:
+            nvrtc.destroyProgram(program)
+
+
+class _CudaBindings(Bindings):
+    def __init__(self) -> None:
+        from cuda.bindings import nvrtc  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module without stubs
+
+        self._nvrtc = nvrtc
+        self.version()
+
+    def version(self) -> tuple[int, ...]:
+        return tuple(self._checked(self._nvrtc.nvrtcVersion()))
+
+    def architectures(self) -> tuple[int, ...]:
+        (found,) = self._checked(self._nvrtc.nvrtcGetSupportedArchs())
+        return tuple(found)
+
+    def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
+        nvrtc = self._nvrtc
+        (program,) = self._checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+        try:
+            for entry in entries:
+                self._checked(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+            (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+            log = self._text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode()
+            if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+                return None, {}, log
+            lowered = {e: self._checked(nvrtc.nvrtcGetLoweredName(program, e.encode()))[0].decode() for e in entries}
+            size, fill = (getattr(nvrtc, f"nvrtcGet{result}{what}") for what in ("Size", ""))
+            return self._text(size, fill, program, 1 if result == "PTX" else 0), lowered, log
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+
+    def _text(self, size_of: Callable[..., Any], fill: Callable[..., Any], program: Any, trailing: int = 1) -> bytes:
+        (size,) = self._checked(size_of(program))
+        buffer = b" " * (size + 1)  # written to: a single byte would be Python's own one and only b" "
+        self._checked(fill(program, buffer))
+        return buffer[: size - trailing]
+
+    def _checked(self, result: Iterable[Any]) -> list[Any]:
+        status, *values = result
+        if status != self._nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise RuntimeError(str(status))
+        return values
+
+
+# A source through nvcc: the device side alone (`-cubin`), host code in it and all.
+
+_SECONDS = 600
+_VERSION = re.compile(r"release [\d.]+, V([\d.]+)")
+
+
+@cache
+def nvcc() -> str:
+    """Return the program; BackendUnavailable where there is none."""
+    named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    places = os.pathsep.join(f"{root}/bin" for root in [*named, "/usr/local/cuda"])
+    found = shutil.which("nvcc") or shutil.which("nvcc", path=places)
+    if found is None:
+        raise BackendUnavailable(
+            "nvcc is neither in PATH nor in CUDA_HOME or /usr/local/cuda: install the CUDA toolkit, or leave "
+            'compiler="nvcc" out of the spec, and NVRTC compiles it'
+        )
+    return found
+
+
+@cache
+def nvcc_version() -> str:
+    """Return nvcc's version, `13.0.88`; BackendUnavailable where there is none."""
+    words = subprocess.run([nvcc(), "--version"], capture_output=True, text=True, check=False).stdout
+    found = _VERSION.search(words)
+    return found[1] if found else words.strip()[-60:]
+
+
+def compile_by_nvcc(source: Path, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
+    """Return machine code, symbols by entry and nvcc's log; the code is None where nvcc refused.
+
+    Instances of templates are named in a file that includes the source, so that nvcc makes them.
+    """
+    instances = [entry for entry in entries if "<" in entry]
+    with tempfile.TemporaryDirectory(prefix="prism-nvcc-") as folder:
+        unit, cubin = source, Path(folder) / "out.cubin"
+        if instances:
+            unit = Path(folder) / f"{source.stem}.cu"
+            unit.write_text(_with_instances(source, instances))
+        command = [nvcc(), "-cubin", *flags, "-Xptxas", "-v", "-o", str(cubin), str(unit)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise CompilationFailed(f"{source}: nvcc took more than {_SECONDS} s and was stopped") from error
+        log = f"{done.stdout}{done.stderr}"
+        if done.returncode or not cubin.is_file():
+            return None, {}, log
+        code = cubin.read_bytes()
+    return code, lowered_names(code, entries, str(source)), log
+
+
+def _with_instances(source: Path, instances: Sequence[str]) -> str:
+    """Return a unit in which the host names the instances."""
+    quoted = str(source.resolve()).replace("\\", "\\\\").replace('"', '\\"')
+    named = "".join(f"    (const void*)(&{instance}),\n" for instance in instances)
+    array = "const void* const prism_bench_entries[]"
+    return f'#include "{quoted}"\nextern {array};\n{array} = {{\n{named}}};\n'
+
+
+# CUDA's headers: in wheels next to Python, or in a toolkit.
+
+_WHEEL_FOLDERS = ("cu13/include", "cu13/include/cccl", "cuda_runtime/include", "cuda_nvcc/include", "cuda_cccl/include")
+
+
+@cache
+def include_folders() -> tuple[str, ...]:
+    """Folders to pass with -I, wheels first; a toolkit is used where the wheels lack `cuda_fp16.h` or `crt/mma.h`."""
+    folders = [folder for folder in _wheel_folders() if folder.is_dir()]
+    for needed in ("cuda_fp16.h", "crt/mma.h"):
+        if not any((folder / needed).is_file() for folder in folders):
+            folders += [folder for folder in _toolkit_folders() if (folder / needed).is_file()][:1]
+    cccl = [folder / "cccl" for folder in folders if (folder / "cccl").is_dir()]
+    return tuple(dict.fromkeys(str(folder) for folder in [*folders, *cccl, *_cupy_folders()]))
+
+
+def _wheel_folders() -> list[Path]:
+    spec = find_spec("nvidia")
+    roots = [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []
+    return [root / folder for root in roots for folder in _WHEEL_FOLDERS]
+
+
+def _toolkit_folders() -> list[Path]:
+    named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    return [Path(root) / "include" for root in [*named, "/usr/local/cuda"]]
+
+
+def _cupy_folders() -> list[Path]:
+    """CuPy ships the part of CCCL that `cooperative_groups.h` needs."""
+    spec = find_spec("cupy")
+    if not spec or not spec.submodule_search_locations:
+        return []
+    root = Path(spec.submodule_search_locations[0]) / "_core" / "include" / "cupy" / "_cccl"
+    return [root / name for name in ("libcudacxx", "cub", "thrust") if (root / name).is_dir()]

@@ -1,0 +1,461 @@
+"""Machine code in a cubin: its hash, sections, symbols and parameters."""
+
+import ctypes
+import hashlib
+import io
+import re
+import struct
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from prism_bench.errors import CompilationFailed, SpecError
+from prism_bench.spec.launch import LaunchCard
+
+# Sections of a cubin: names and contents, read without anything else that is in the file.
+#
+# Every case of a run has its code hashed in each process. A general reader of ELF files spends tens of milliseconds on
+# the hundreds of sections of a program, between two cases that are timed.
+
+_MAGIC = b"\x7fELF\x02\x01"  # of 64 bits, the lower byte first
+_FILE = struct.Struct("<16sHHIQQQIHHHHHH")  # the header of the file
+_SECTION = struct.Struct("<IIQQQQIIQQ")  # the header of one section
+_NO_BITS, _COMPRESSED = 8, 0x800
+
+
+class _Unusual(Exception):
+    """A file that the general reader has to read, or to refuse."""
+
+
+@dataclass(frozen=True)
+class CubinSection:
+    """One section: its `name`, its `size` in bytes, and what is in it."""
+
+    name: str
+    size: int
+    content: memoryview | None  # None for zeros that the file does not hold
+
+    def data(self) -> bytes:
+        """Return the bytes of the section."""
+        return bytes(self.size) if self.content is None else bytes(self.content)
+
+
+def sections(cubin: bytes) -> list[CubinSection]:
+    """Return the sections in the order of the file; an ELFError of pyelftools where it is no ELF file."""
+    try:
+        return _sections(memoryview(cubin))
+    except (_Unusual, struct.error, IndexError):
+        return list(_by_general_reader(cubin))
+
+
+def _sections(file: memoryview) -> list[CubinSection]:
+    header = _FILE.unpack_from(file)
+    first, size, count, of_names = header[6], header[11], header[12], header[13]
+    if bytes(file[: len(_MAGIC)]) != _MAGIC or size != _SECTION.size or not 0 < of_names < count:
+        raise _Unusual
+    headers = [_SECTION.unpack_from(file, first + place * size) for place in range(count)]
+    names = bytes(_content(file, headers[of_names]) or b"")
+    return [CubinSection(_name(names, one[0]), one[5], _content(file, one)) for one in headers]
+
+
+def _content(file: memoryview, header: tuple[int, ...]) -> memoryview | None:
+    kind, flags, offset, size = header[1], header[2], header[4], header[5]
+    if kind == _NO_BITS:
+        return None
+    if flags & _COMPRESSED or offset + size > len(file):
+        raise _Unusual
+    return file[offset : offset + size]
+
+
+def _name(names: bytes, begin: int) -> str:
+    end = names.find(b"\0", begin)
+    if end < 0:
+        raise _Unusual
+    return names[begin:end].decode("utf-8", "replace")
+
+
+def _by_general_reader(cubin: bytes) -> Iterable[CubinSection]:
+    from elftools.elf.elffile import ELFFile
+
+    for section in ELFFile(io.BytesIO(cubin)).iter_sections():
+        yield CubinSection(section.name, section.data_size, memoryview(section.data()))
+
+
+# Facts of machine code: a hash that changes only when instructions do, and resources.
+
+_ENTRY = re.compile(r"Compiling entry function '(?P<entry>[^']+)'")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_TEXT = ".text."
+_DATA, _ARGUMENTS = (".nv.constant", ".nv.global.init"), ".nv.constant0"
+_BARRIERS = re.compile(r"used (\d+) barriers")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one entry function takes, as ptxas reports it; bytes per thread for stack and spills."""
+
+    registers: int = 0
+    stack_bytes: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared_bytes: int = 0
+    barriers: int = 0
+
+
+def sass_hash(cubin: bytes, leaving_out: Collection[str] = ()) -> str:
+    """Return a hash of the instructions alone: names, build times and paths in the file do not change it.
+
+    The functions with the mangled names `leaving_out` are not counted.
+    """
+    digest = hashlib.sha256()
+    for section in sorted(sections(cubin), key=lambda section: section.name):
+        if section.name.startswith(_TEXT) and section.name.removeprefix(_TEXT) not in leaving_out:
+            digest.update(section.data())
+    return digest.hexdigest()[:16]
+
+
+def toolchain(cubin: bytes) -> bytes:
+    """Return the note in which ptxas keeps its version and its options; empty where the file has none."""
+    from elftools.elf.elffile import ELFFile
+
+    note = ELFFile(io.BytesIO(cubin)).get_section_by_name(".note.nv.tkinfo")
+    return note.data() if note else b""
+
+
+def code_bytes(cubin: bytes, symbols: Collection[str]) -> int:
+    """Return the size of the instructions of these entries, in bytes."""
+    wanted = {f"{_TEXT}{symbol}" for symbol in symbols}
+    return sum(section.size for section in sections(cubin) if section.name in wanted)
+
+
+def data_hash(cubin: bytes) -> str:
+    """Return a hash of the constants and initial values that come with the code, without the space for arguments."""
+    digest = hashlib.sha256()
+    for section in sorted(sections(cubin), key=lambda section: section.name):
+        if section.name.startswith(_DATA) and not section.name.startswith(_ARGUMENTS):
+            digest.update(section.name.encode() + section.data())
+    return digest.hexdigest()[:16]
+
+
+def resources(log: str) -> dict[str, Resources]:
+    """Resources by mangled entry name, read from the log that `--ptxas-options=-v` gives."""
+    found = {}
+    parts = _ENTRY.split(log)
+    for entry, text in zip(parts[1::2], parts[2::2], strict=True):
+        stack = _STACK.search(text)
+        stack_bytes, stores, loads = (int(number) for number in stack.groups()) if stack else (0, 0, 0)
+        found[entry] = Resources(_number(_USED, text), stack_bytes, stores, loads, _number(_SHARED, text),
+                                 _number(_BARRIERS, text))  # fmt: skip
+    return found
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int:
+    match = pattern.search(text)
+    return int(match.group(1)) if match else 0
+
+
+# A cubin's own parameter information, and whether a launch card agrees with it.
+
+_SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes
+_REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO
+_REQUIRED_CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER
+_PARAMETER_OF_TILES = 0x45  # of code for which the driver makes tensor maps at a launch
+_SIZE_SHIFT = 18  # of the word that has a parameter's size
+_ELF_MAGIC = b"\x7fELF"
+
+
+@dataclass(frozen=True)
+class ElfEntry:
+    """What the ELF file has of one entry: its parameters as (offset, bytes), in order.
+
+    `block` and `cluster` are those that it requires.
+    """
+
+    parameters: tuple[tuple[int, int], ...]
+    block: tuple[int, int, int] | None = None
+    cluster: tuple[int, int, int] | None = None
+
+
+def elf_entries(cubin: bytes) -> dict[str, ElfEntry]:
+    """Return the entries of a cubin by symbol; a SpecError where it is no ELF file."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        sections = {section.name: section for section in file.iter_sections()}
+        names = [name.removeprefix(".text.") for name in sections if name.startswith(".text.")]
+        infos = {name: sections.get(f".nv.info.{name}") for name in names}
+        return {name: _entry(section.data()) for name, section in infos.items() if section is not None}
+    except (ELFError, struct.error, ValueError) as error:
+        raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
+
+
+def check_card(card: LaunchCard, cubin: bytes) -> None:
+    """Raise a SpecError, with both, where a launch card contradicts the ELF file."""
+    entries = elf_entries(cubin)
+    if card.entry not in entries:
+        raise SpecError(f"launch card: the cubin has no entry '{card.entry}'; it has {', '.join(entries) or 'none'}")
+    found = entries[card.entry]
+    carded = card.extents
+    if carded != found.parameters:
+        raise SpecError(
+            f"launch card of '{card.entry}': its parameters have {_text(carded)}; those of the cubin have "
+            f"{_text(found.parameters)}"
+        )
+    required = (("block", card.block, "thread", found.block), ("cluster", card.cluster, "block", found.cluster))
+    for what, carded_extents, noun, extents in required:
+        if extents and any(carded_extents) and carded_extents != extents:
+            carded_text, text = ("x".join(map(str, one)) for one in (carded_extents, extents))
+            raise SpecError(
+                f"launch card of '{card.entry}': its {what} has {carded_text} {noun}s; the cubin requires {text}"
+            )
+
+
+def _text(parameters: tuple[tuple[int, int], ...]) -> str:
+    return ", ".join(f"{size} bytes at {offset}" for offset, size in parameters) or "no bytes"
+
+
+def _entry(data: bytes) -> ElfEntry:
+    parameters: dict[int, tuple[int, int]] = {}
+    extents: dict[int, tuple[int, int, int]] = {}
+    for attribute, value in info_records(data):
+        if attribute == _PARAMETER:
+            _, ordinal, offset, word = struct.unpack("<IHHI", value)
+            parameters[ordinal] = offset, word >> _SIZE_SHIFT
+        elif attribute == _PARAMETER_OF_TILES:
+            _, ordinal, offset, size, _ = struct.unpack("<IHHHH", value)
+            parameters[ordinal] = offset, size
+        elif attribute in (_REQUIRED_BLOCK, _REQUIRED_CLUSTER):
+            x, y, z = struct.unpack("<III", value)
+            extents[attribute] = x, y, z
+    sizes = tuple(size for _, size in sorted(parameters.items()))
+    return ElfEntry(sizes, extents.get(_REQUIRED_BLOCK), extents.get(_REQUIRED_CLUSTER))
+
+
+def info_records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield attribute and value of each sized record of a `.nv.info` section."""
+    at = 0
+    while at + 4 <= len(data):
+        kind, attribute, length = struct.unpack_from("<BBH", data, at)
+        at += 4
+        if kind == _SIZED:
+            yield attribute, data[at : at + length]
+            at += length
+
+
+# Mangled names of C++ functions, as people write them.
+
+_SUFFIX = re.compile(r"(?<=\d)[uUlL]+\b")
+
+
+@cache
+def demangled(symbol: str) -> str:
+    """Return a symbol as C++ writes it, `void softmax<float, 4>(float*, int)`; the symbol itself where it is none.
+
+    The C++ runtime's own function does it; without one symbols stay as they are.
+    """
+    library = _runtime() if symbol.startswith("_Z") else None
+    if library is None:
+        return symbol
+    status, length = ctypes.c_int(), ctypes.c_size_t()
+    text = library.__cxa_demangle(symbol.encode(), None, ctypes.byref(length), ctypes.byref(status))
+    return ctypes.cast(text, ctypes.c_char_p).value.decode() if status.value == 0 and text else symbol  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def function_of(entry: str) -> str:
+    """Return the function that an entry names, without its return type and parameters: `softmax<float, 4>`.
+
+    An entry is a name, a template instance or a mangled symbol.
+    """
+    return _without_signature(demangled(entry)) if entry.startswith("_Z") else entry
+
+
+def same_function(entry: str, symbol: str) -> bool:
+    """Return whether a symbol is the function that an entry names."""
+    return entry == symbol or _plain(function_of(entry)) == _plain(function_of(symbol))
+
+
+def without_template(function: str) -> str:
+    """Return a function's name without template arguments."""
+    return function.partition("<")[0].strip()
+
+
+def _without_signature(text: str) -> str:
+    """Cut the return type before the name and the parameters behind it, outside of template arguments."""
+    text = text.replace("(anonymous namespace)::", "")
+    depth, start = 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">")
+        if not depth and letter == " ":
+            start = place + 1
+        if not depth and letter == "(":
+            return text[start:place]
+    return text[start:]
+
+
+def _plain(function: str) -> str:
+    return _SUFFIX.sub("", "".join(function.split()).removeprefix("::"))
+
+
+@cache
+def _runtime() -> Any:
+    for name in ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib"):
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        library.__cxa_demangle.restype = ctypes.c_void_p
+        return library
+    return None
+
+
+# Symbols of machine code: which one is the function that a spec names, and what a loader of host code calls.
+
+_SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
+_SYMBOLS_ENTRY = 0x10  # STO_CUDA_ENTRY in st_other
+_MOST_NAMES = 20
+_WRITABLE = 1  # SHF_WRITE
+# What a loader of host code calls, or runs: by the types of sections, and by the names that linkers gather.
+_CALLED_TYPES = ("SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY")
+_CALLED_NAMES = re.compile(r"\.(?:preinit_array|init_array|fini_array|ctors|dtors|init|fini)(?:\.|$)")
+_INDIRECT = ("STT_LOOS", "STT_GNU_IFUNC")  # functions that a loader calls to find others
+_NOT_KEPT = (".nv.shared", ".nv.merc")  # of a block; of debuggers
+
+
+def entry_symbols(cubin: bytes) -> tuple[str, ...]:
+    """Return the symbols of the kernels in a cubin; none where it is no ELF file."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        table = file.get_section_by_name(".symtab")
+        names = file.get_section_by_name(".strtab").data()
+        data = table.data()
+    except (ELFError, AttributeError):
+        return ()
+    found: list[str] = []
+    for at in range(0, len(data) - _SYMBOL.size + 1, _SYMBOL.size):
+        name, _, other, *_ = _SYMBOL.unpack_from(data, at)
+        if other & _SYMBOLS_ENTRY:
+            found.append(names[name : names.index(b"\0", name)].decode())
+    return tuple(found)
+
+
+def undefined_symbols(cubin: bytes) -> tuple[str, ...] | None:
+    """Return the functions and variables that a cubin uses and does not have; None where it is no ELF file for a GPU.
+
+    What the compiler reserves (`.nv.`) is left out.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        table: Any = file.get_section_by_name(".symtab")
+        names = [symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"]
+    except (ELFError, AttributeError, KeyError, ValueError, AssertionError):
+        return None
+    return tuple(name for name in names if name and not name.startswith(".nv."))
+
+
+def variable_symbols(cubin: bytes) -> dict[str, int]:
+    """Return the variables of a cubin that keep their content from launch to launch, with their bytes.
+
+    What a section has without a name is named like the section. SpecError where it is no ELF file for a GPU.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        file: Any = ELFFile(io.BytesIO(cubin))
+        kept = {
+            number: section for number, section in enumerate(file.iter_sections())
+            if section["sh_flags"] & _WRITABLE and section["sh_size"] and not section.name.startswith(_NOT_KEPT)
+        }  # fmt: skip
+        found = {
+            symbol.name: (symbol["st_shndx"], symbol["st_size"])
+            for symbol in file.get_section_by_name(".symtab").iter_symbols()
+            if symbol["st_info"]["type"] == "STT_OBJECT" and symbol["st_size"] and symbol["st_shndx"] in kept
+        }
+        named = {number for number, _ in found.values()}
+        unnamed = {one.name: one["sh_size"] for number, one in kept.items() if number not in named}
+        return {name: size for name, (_, size) in found.items()} | unnamed
+    except (ELFError, AttributeError, KeyError, ValueError) as error:
+        raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
+
+
+def called_by_loaders(code: bytes) -> dict[str, int]:
+    """Return what a loader calls of a host object file: pointers (or bytes of code, in words) by section."""
+    from elftools.elf.elffile import ELFFile
+
+    file: Any = ELFFile(io.BytesIO(code))
+    called: dict[str, int] = {}
+    for section in file.iter_sections():
+        if section["sh_type"] in _CALLED_TYPES or _CALLED_NAMES.match(section.name):
+            words = -(-section["sh_size"] * 8 // file.elfclass)
+            called[section.name] = called.get(section.name, 0) + words
+    for table in file.iter_sections("SHT_SYMTAB"):
+        if indirect := sum(symbol["st_info"]["type"] in _INDIRECT for symbol in table.iter_symbols()):
+            called["indirect functions"] = indirect
+    return {name: words for name, words in called.items() if words}
+
+
+def lowered_names(cubin: bytes, entries: Sequence[str], source: str) -> dict[str, str]:
+    """Return by entry its symbol in the cubin; raise a CompilationFailed that lists what there is where it has none."""
+    symbols = entry_symbols(cubin)
+    return {entry: symbol_of(entry, symbols, source) for entry in entries}
+
+
+def symbol_of(entry: str, symbols: Sequence[str], source: str) -> str:
+    """Return the symbol of the function that an entry names, by its symbol, its instance or its plain name."""
+    if entry in symbols:
+        return entry
+    found = [symbol for symbol in symbols if same_function(entry, symbol)]
+    if not found:  # a plain name of the only instance, or arguments that are written in another way
+        plain = without_template(function_of(entry))
+        found = [symbol for symbol in symbols if without_template(function_of(symbol)) == plain]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise CompilationFailed(f"{source}: no kernel '{entry}'; it has {_listed(symbols)}")
+    raise CompilationFailed(
+        f"{source}: '{entry}' can be {_listed(found)}: name one of these with its template arguments, or by its "
+        f"symbol, such as {found[0]}"
+    )
+
+
+def _listed(symbols: Sequence[str]) -> str:
+    shown = ", ".join(demangled(symbol) for symbol in symbols[:_MOST_NAMES]) or "no kernel at all"
+    return f"{shown} and {len(symbols) - _MOST_NAMES} more" if len(symbols) > _MOST_NAMES else shown
+
+
+# Names of the kernels that a CUDA source defines, for the error about an entry that it lacks.
+
+_ATTRIBUTE = re.compile(r"__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\((?:[^()]|\([^()]*\))*\)")
+_KERNEL = re.compile(r"__global__\s+[\w\s:*&<>,]*?\b(\w+)\s*\(")
+
+
+def kernels_in(code: str) -> tuple[str, ...]:
+    """Return the names of all `__global__` functions in `code`, each once, in the order of the source.
+
+    Kernels whose names a macro makes are not found.
+    """
+    return tuple(dict.fromkeys(_KERNEL.findall(_ATTRIBUTE.sub("", code))))
+
+
+def missing_entry(entries: Iterable[str], code: str, source: str) -> str | None:
+    """Return what to say of the first entry whose name occurs nowhere in `code`; None where all occur.
+
+    `entries` are names or template instances (`softmax<256, float>`), `source` is the file's name for the message.
+    """
+    for entry in entries:
+        name = entry.partition("<")[0].rpartition("::")[2].strip()
+        if not re.search(rf"\b{re.escape(name)}\b", code):
+            defined = ", ".join(kernels_in(code)) or "no kernel at all"
+            return f"{source}: no kernel '{name}', which the spec launches; the source defines {defined}"
+    return None

@@ -1,0 +1,214 @@
+"""Sources as they count for a hash: CUDA C++ and Python files with what they import."""
+
+import ast
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+from prism_bench.io.files import SHARED, family_folder, first_in, shared_folders
+from prism_bench.spec.peer import distributions_of
+
+# CUDA C++ without what does not change its meaning to the compiler: comments, blank lines, space at line ends.
+
+# A string or character comes first, so that `//` in it begins no comment.
+_TOKEN = re.compile(r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')|//[^\n]*|/\*.*?\*/""", re.DOTALL)
+
+
+@lru_cache(maxsize=1024)  # headers, which most kernels share, in every case of a run
+def without_comments(code: str) -> str:
+    """Return the code with a blank for each comment, and without empty lines."""
+    lines = _TOKEN.sub(lambda found: found[1] or " ", code).splitlines()
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+# Sources in Python: a kernel's file and what it imports of its catalogue, as texts and as a hash.
+
+
+def python_files(source: Path) -> tuple[Path, ...]:
+    """Return a kernel's file, then the catalogue's own files that it imports, directly or not."""
+    return tuple(path for path, _ in _found(source))
+
+
+def python_texts(source: Path) -> tuple[str, ...]:
+    """Return the texts of those files."""
+    return tuple(text for _, text in _found(source))
+
+
+def python_hash(source: Path) -> str:
+    """Return a hash of those files without their comments."""
+    digest = hashlib.sha256()
+    for text in python_texts(source):
+        digest.update(ast.dump(ast.parse(text)).encode())
+    return digest.hexdigest()
+
+
+def _found(source: Path) -> Iterator[tuple[Path, str]]:
+    return _reached(source, family_folder(source).parent, set())
+
+
+def _reached(path: Path, catalogue: Path, seen: set[Path]) -> Iterator[tuple[Path, str]]:
+    seen.add(path.resolve())
+    text = path.read_text()
+    yield path, text
+    for level, module in _imported(text):
+        file = _module_file(_package(path, catalogue), level, module, catalogue)
+        if file and file.resolve() not in seen:
+            yield from _reached(file, catalogue, seen)
+
+
+def _package(path: Path, catalogue: Path) -> tuple[str, ...]:
+    """Return the folders of a file below its catalogue; of a shared file those below `include` or `peers` with it."""
+    for kind in SHARED:
+        for root in shared_folders(catalogue, kind):
+            if path.is_relative_to(root):
+                return (kind, *path.relative_to(root).parent.parts)
+    return path.relative_to(catalogue).parent.parts
+
+
+def _module_file(package: tuple[str, ...], level: int, module: tuple[str, ...], catalogue: Path) -> Path | None:
+    """Return the file of a module that is imported relatively in `package`; None where it has none."""
+    if level > len(package) + 1:
+        return None
+    first, *rest = (*package[: len(package) + 1 - level], *module)
+    roots = next((shared_folders(catalogue, kind) for kind in SHARED if kind == first), (catalogue / first,))
+    return first_in(roots, f"{'/'.join(rest)}.py") if rest else first_in((catalogue,), f"{first}.py")
+
+
+@lru_cache(maxsize=512)
+def _imported(text: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """Return what a file imports relatively, as its level and all names that may be modules."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and node.level]
+    return tuple(
+        (node.level, tuple(name.split(".")))
+        for node in nodes
+        for name in filter(
+            None, (node.module, *(f"{node.module or ''}.{alias.name}".lstrip(".") for alias in node.names))
+        )
+    )
+
+
+# What Python files import from beyond their catalogue, as words: distributions by version, a project's own by content.
+#
+# A callable is no machine code that can be read: what it runs is in packages. Imports anywhere in the files count, also
+# those inside functions. What distributions import in turn is known by their own versions only.
+
+_OWN = __name__.partition(".")[0]
+_ROOT_MARKS = (".git", "pyproject.toml", "setup.py")
+
+
+def imported_words(files: Iterable[Path]) -> list[str]:
+    """Return `torch==2.11.0` for every distribution that is imported, and a hash of each file of the project."""
+    return sorted(_Imports().of(files))
+
+
+class _Imports:
+    """Follows imports from file to file; each file is read once."""
+
+    def __init__(self) -> None:
+        self._seen: set[Path] = set()
+
+    def of(self, files: Iterable[Path]) -> set[str]:
+        """Return the words of what the files import, directly or through the project's modules."""
+        return {word for file in files for name, level in _imports(file) for word in self._words(name, level, file)}
+
+    def _words(self, name: str, level: int, file: Path) -> Iterator[str]:
+        if level:
+            yield from self._project(_below(file.parents[level - 1], name))
+            return
+        top = name.partition(".")[0]
+        if top in sys.stdlib_module_names or top == _OWN:
+            return
+        roots = (*_roots_above(file), *_editable_root(top))
+        found = next((below for root in roots if (below := _below(root, name))), None)
+        if found is None:
+            yield distribution_word(top)
+        else:
+            yield from self._project(found)
+
+    def _project(self, files: Iterable[Path]) -> Iterator[str]:
+        for file in files:
+            if file.resolve() in self._seen:
+                continue
+            self._seen.add(file.resolve())
+            yield f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
+            if file.suffix == ".py":
+                yield from self.of([file])
+
+
+@cache
+def distribution_word(top: str) -> str:
+    """Return `torch==2.11.0` for a top-level module; that nothing installs it, where nothing does."""
+    names = sorted(set(distributions_of(top)))
+    versions = [f"{name}=={distribution(name).version}" for name in names]
+    return ", ".join(versions) or f"{top}: of no distribution"
+
+
+def _imports(file: Path) -> Iterator[tuple[str, int]]:
+    """Yield the names that a file imports, with how far up a relative one begins; all that may be a module."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = f"{node.module}." if node.module else ""
+            yield from ((f"{module}{alias.name}", node.level) for alias in node.names)
+        elif isinstance(node, ast.Call) and _is_import_call(node.func) and node.args:
+            name = node.args[0]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield name.value, 0
+
+
+def _is_import_call(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("import_module", "__import__")
+
+
+def _below(root: Path, name: str) -> list[Path]:
+    """Return the files that importing `name` from `root` runs: packages on the way, a module or an extension."""
+    found: list[Path] = []
+    for part in name.split("."):
+        package, module = root / part / "__init__.py", root / f"{part}.py"
+        built = sorted(root.glob(f"{part}.*.so")) + sorted(root.glob(f"{part}.so"))
+        here = [package] if package.is_file() else [module] if module.is_file() else built
+        found += here
+        root /= part
+        if not here and not root.is_dir():
+            break
+    return found
+
+
+@cache
+def _roots_above(file: Path) -> tuple[Path, ...]:
+    """Return the folders up to the project's root, and their `src`, from where its own modules are imported."""
+    above = list(file.resolve().parents)
+    marked = [index for index, folder in enumerate(above) if any((folder / mark).exists() for mark in _ROOT_MARKS)]
+    return tuple(one for folder in above[: marked[0] + 1] for one in (folder, folder / "src")) if marked else ()
+
+
+@cache
+def _editable_root(top: str) -> tuple[Path, ...]:
+    """Return the folder of a module that is imported from where it is written, not from an installed copy."""
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):  # a finder that fails
+        return ()
+    origin = Path(spec.origin) if spec and spec.origin and spec.origin != "frozen" else None
+    if origin is None or _is_installed(top, origin):
+        return ()
+    return (origin.parents[1] if origin.name == "__init__.py" else origin.parent,)
+
+
+def _is_installed(top: str, origin: Path) -> bool:
+    """Return whether a distribution holds the file itself; an editable one only points to it."""
+    for name in distributions_of(top):
+        try:
+            files = distribution(name).files or ()
+        except PackageNotFoundError:
+            continue
+        if any(Path(str(one.locate())).resolve() == origin.resolve() for one in files if one.name == origin.name):
+            return True
+    return False

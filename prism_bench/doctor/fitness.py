@@ -1,0 +1,684 @@
+"""Fitness of a GPU to measure on: readings at rest and a noise probe, rules, and one answer from all of them."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+from time import perf_counter
+from types import ModuleType
+from typing import Literal, Protocol
+
+from prism_bench.backends import Backend, open_backend
+from prism_bench.catalogue.catalogue import timed_cases
+from prism_bench.catalogue.importer import catalogue_package, module_name
+from prism_bench.catalogue.loading import load_spec
+from prism_bench.errors import BackendUnavailable, MeasurementInvalid, PrismBenchError
+from prism_bench.io.files import default_folder
+from prism_bench.io.installation import pip_install
+from prism_bench.measure.plausibility import peaks_of
+from prism_bench.monitor.nvml import DeviceLost, NvmlDevice, devices, opened, visible, why_missing
+from prism_bench.monitor.probe import HARMFUL, Probe, Process, family, reasons_in
+from prism_bench.monitor.sampler import watched
+from prism_bench.record.measurement import CLOCK_SHARE, Evidence, Sample
+from prism_bench.spec.case import Case
+from prism_bench.units import bytes_text, count_text, rate_text, share_text, time_text
+
+# What the rules of fitness judge: readings of the device at rest, the evidence of the probe, and its samples.
+
+Severity = Literal["no", "unknown", "care"]  # the gravest first
+Kind = Literal["small", "bandwidth"]  # a kernel of a few microseconds; one that is bound by memory
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """One GPU before anything is launched on it.
+
+    `values` are in SI units by the names of `monitor.quantities`, and by those of `board.LIMITS`; `missing` has the
+    reason why one is absent. `processes` is None where they are not known. `lost` is why the device does not answer.
+    """
+
+    name: str
+    uuid: str | None = None
+    values: Mapping[str, float] = field(default_factory=dict[str, float])
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    processes: tuple[Process, ...] | None = None
+    is_slice: bool = False
+    lost: str | None = None
+
+
+@dataclass(frozen=True)
+class ProbedKernel:
+    """Cold launches of one case, in the order in which they were taken; none is left out.
+
+    `bytes` are what a launch reads and writes at least; `peak` is what the memory bus carries in bytes per second.
+    """
+
+    case: str
+    kind: Kind
+    samples: tuple[Sample, ...]
+    bytes: int = 0
+    peak: float | None = None
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """The times of the launches in seconds."""
+        return tuple(sample.seconds for sample in self.samples)
+
+
+@dataclass(frozen=True)
+class FitnessFacts:
+    """Everything that is judged. `unprobed` is why there was no probe; then `kernels` are empty."""
+
+    reading: GpuReading
+    kernels: Sequence[ProbedKernel] = ()
+    evidence: Evidence | None = None
+    unprobed: str | None = None
+
+    def value(self, name: str) -> float | None:
+        """Return a value of the reading; None where it was not read."""
+        return self.reading.values.get(name)
+
+    @property
+    def clocks(self) -> tuple[float, ...]:
+        """The SM clocks of the probe's launches in hertz, of those that carry one."""
+        return tuple(sample.clock for kernel in self.kernels for sample in kernel.samples if sample.clock)
+
+
+@dataclass(frozen=True)
+class FitnessProblem:
+    """What speaks against measuring: what was `found`, its `cause`, and what to change (`cure`).
+
+    `severity` is `no` (times would be wrong), `care` (times are right, and not comparable or noisier than need be) or
+    `unknown` (the facts that decide are missing).
+    """
+
+    severity: Severity
+    found: str
+    cause: str
+    cure: str
+
+
+# Readings of one GPU at rest: what monitoring reads of it, and the limits that it was set to.
+
+# Whether a neighbour works, and for what share of the time, shows between two looks this many seconds apart.
+APART = 1.2
+BOARD_LIMITS: Mapping[str, Callable[[ModuleType, object], float]] = {
+    "default_power_limit": lambda nvml, board: nvml.nvmlDeviceGetPowerManagementDefaultLimit(board) * 1e-3,
+    "slowdown_temperature": lambda nvml, board: float(
+        nvml.nvmlDeviceGetTemperatureThreshold(board, nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
+    ),
+    "max_memory_clock": lambda nvml, board: nvml.nvmlDeviceGetMaxClockInfo(board, nvml.NVML_CLOCK_MEM) * 1e6,
+    "application_sm_clock": lambda nvml, board: nvml.nvmlDeviceGetApplicationsClock(board, nvml.NVML_CLOCK_SM) * 1e6,
+    "ecc": lambda nvml, board: float(nvml.nvmlDeviceGetEccMode(board)[0]),
+    "persistence": lambda nvml, board: float(nvml.nvmlDeviceGetPersistenceMode(board)),
+}
+
+
+def read_gpu(pynvml: ModuleType, device: NvmlDevice, pause: Callable[[float], object] = time.sleep) -> GpuReading:
+    """Return the device as it is before anything is launched on it; the reading is `lost` where it does not answer."""
+    try:
+        probe, now = Probe(pynvml, device, ours=family()), time.perf_counter()
+        first = probe.read(now)
+        pause(APART)
+        last = probe.read(now + APART)
+        limits, missing = _limits(pynvml, device.board)
+    except DeviceLost as error:
+        return GpuReading(device.name, device.uuid, is_slice=device.is_slice, lost=str(error))
+    values = {**last.values, **limits}
+    if "utilization" in first.values and "utilization" in values:  # work that ended before is no neighbour's
+        values["utilization"] = min(first.values["utilization"], values["utilization"])
+    return GpuReading(device.name, device.uuid, values, {**last.missing, **missing}, last.processes, device.is_slice)
+
+
+def _limits(pynvml: ModuleType, board: object) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the limits that the device reports, and why the others are missing."""
+    values: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    for name, read in BOARD_LIMITS.items():
+        try:
+            values[name] = read(pynvml, board)
+        except pynvml.NVMLError as error:
+            missing[name] = why_missing(pynvml, error)
+    return values, missing
+
+
+# Rules about the device: clocks, power, heat, memory errors, neighbours and how it is set up. Facts in, problems out.
+#
+# Each rule returns its problem, or None where nothing speaks against measuring.
+
+HOT = 80.0  # degrees Celsius, for devices that do not report where heat slows them down
+MARGIN, LAST_MARGIN = 10.0, 3.0  # degrees below that point
+BUSY_AT_REST = 0.05  # share of the driver's window in which somebody else's kernel ran
+FULL_CLOCK = 0.98  # share of the highest clock below which a device is set or held lower
+STEADY_CLOCK, STEADY_SHARE = 0.97, 0.95  # so many launches run within so much of the best clock
+CAPPED = 0.02  # share of the readings in which the power limit may hold the clock down
+
+
+def lost(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge whether the device answers."""
+    reason = facts.reading.lost or (facts.evidence.lost if facts.evidence else None)
+    if not reason:
+        return None
+    return FitnessProblem("no", reason, "the device fell off the bus, or its driver stopped",
+                          "look at 'dmesg' for the Xid; reset the GPU or restart the machine")  # fmt: skip
+
+
+def unread(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge whether clocks and their limits are known at all."""
+    if facts.reading.lost or facts.value("clock_reasons") is not None:
+        return None
+    reason = facts.reading.missing.get("clock_reasons", "nothing was read")
+    return FitnessProblem("unknown", reason, "without NVML nobody knows what holds the clock down",
+                          "install nvidia-ml-py, and make libnvidia-ml.so.1 visible here (containers: --gpus all)"
+                          )  # fmt: skip
+
+
+def events(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge errors that the driver reported during the probe."""
+    found = facts.evidence.events if facts.evidence else ()
+    if not found:
+        return None
+    return FitnessProblem("no", ", ".join(found), "the driver reported errors during the probe",
+                          "look them up in NVIDIA's list of Xids; reset the GPU")  # fmt: skip
+
+
+def held_down(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge heat, power supply and hardware that hold the clock down, at rest and during the probe."""
+    at_rest = reasons_in(facts.value("clock_reasons"))
+    working = facts.evidence.reasons if facts.evidence else {}
+    harm = [word for word in HARMFUL if word in at_rest or word in working]
+    if not harm:
+        return None
+    return FitnessProblem("no", f"held down: {', '.join(harm)}", "heat, power supply or the board holds the clock down",
+                          "look at cooling and power supply; times taken now would be refused")  # fmt: skip
+
+
+def throttled(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge time during the probe in which heat or the board slowed the device, by the driver's own counters."""
+    grown = facts.evidence.throttled if facts.evidence else {}
+    causes = [f"{word} {grown[word]:.2g} s" for word in ("thermal", "board") if grown.get(word)]
+    if not causes:
+        return None
+    return FitnessProblem("no", f"slowed down for: {', '.join(causes)}", "heat or the board's limits",
+                          "let it cool, look at fans and power supply")  # fmt: skip
+
+
+def power_capped(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge whether so light a load as the probe already meets the power limit."""
+    evidence = facts.evidence
+    share = evidence.reasons.get("sw power cap", 0.0) if evidence else 0.0
+    if share <= CAPPED:
+        return None
+    return FitnessProblem("care", f"at the power limit in {share_text(share)} of the probe",
+                          "the power limit holds the clock down even at a light load",
+                          "raise it with 'nvidia-smi --power-limit=WATTS' as root, or lock a lower clock")  # fmt: skip
+
+
+def power_limit(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge a power limit below the board's default."""
+    limit, usual = facts.value("power_limit"), facts.value("default_power_limit")
+    if limit is None or usual is None or limit >= usual - 0.5:
+        return None
+    return FitnessProblem("care", f"{limit:.0f} W of {usual:.0f} W", "an administrator lowered the power limit",
+                          f"'nvidia-smi --power-limit={usual:.0f}' as root, or compare only with runs under this limit"
+                          )  # fmt: skip
+
+
+def clock_set_lower(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge clocks that an administrator set below the highest; locked ones at the highest are well."""
+    highest, best = facts.value("max_sm_clock"), _best_clock(facts)
+    if not highest or not best or not _is_set(facts) or best >= FULL_CLOCK * highest:
+        return None
+    found = f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')}, set by an administrator"
+    return FitnessProblem("care", found, "times are right for this clock, and not comparable with those at another",
+                          "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root"
+                          )  # fmt: skip
+
+
+def clock_too_low(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge a clock that stays low under load although nobody set it."""
+    highest, clocks = facts.value("max_sm_clock"), facts.clocks
+    if not highest or not clocks or _is_set(facts):
+        return None
+    best = max(clocks)
+    if best >= CLOCK_SHARE * highest:
+        return None
+    return FitnessProblem("no", f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')} at most under load",
+                          "something that the driver does not name holds the clock down",
+                          "look at 'nvidia-smi -q -d CLOCK,PERFORMANCE'; restart the machine if it stays")  # fmt: skip
+
+
+def clock_unsteady(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge a clock that changes from launch to launch."""
+    clocks = facts.clocks
+    if not clocks:
+        return None
+    steady = sum(clock >= STEADY_CLOCK * max(clocks) for clock in clocks) / len(clocks)
+    if steady >= STEADY_SHARE:
+        return None
+    found = (
+        f"{share_text(1 - steady)} of the launches ran more than {share_text(1 - STEADY_CLOCK)} below the best clock"
+    )
+    return FitnessProblem("care", found, f"the clock wanders, {rate_text(median(clocks), 'Hz')} in the median",
+                          "lock it: 'nvidia-smi --lock-gpu-clocks=MHZ' as root, at one that holds under load"
+                          )  # fmt: skip
+
+
+def hot(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge the temperature, at rest and during the probe."""
+    heat = max((one for one in (facts.value("temperature"), _probed_heat(facts)) if one is not None), default=None)
+    limit = facts.value("slowdown_temperature") or HOT + MARGIN
+    if heat is None or heat < limit - MARGIN:
+        return None
+    near = heat >= limit - LAST_MARGIN
+    return FitnessProblem("no" if near else "care", f"{heat:.0f} C, heat slows it down at {limit:.0f} C",
+                          "near the point where heat holds the clock down",
+                          "let it cool, look at fans and at neighbours in the same chassis")  # fmt: skip
+
+
+def memory_errors(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge memory errors that were not corrected, and rows that could not be replaced."""
+    errors, failed = facts.value("ecc_uncorrected"), facts.value("remap_failed")
+    if not errors and not failed:
+        return None
+    found = f"{errors or 0:.0f} uncorrected" + (", a row could not be replaced" if failed else "")
+    return FitnessProblem("no", found, "the memory is faulty",
+                          "reset the GPU; if they come again, have it replaced")  # fmt: skip
+
+
+def neighbours(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge other processes: one that works makes times wrong, one that only holds memory may begin to."""
+    found = [one for one in facts.reading.processes or () if not one.ours]
+    working = [one for one in found if one.busy] or (facts.evidence is not None and facts.evidence.busy_neighbours)
+    words = [f"{one} {bytes_text(one.memory)}" for one in found]
+    later = facts.evidence.neighbours if facts.evidence else ()
+    words += [one for one in later if not any(word.startswith(one) for word in words)]
+    if not words and not working:
+        return None
+    cure = "end them, or choose another GPU with CUDA_VISIBLE_DEVICES"
+    if working:
+        return FitnessProblem("no", ", ".join(words), "another process works on this GPU", cure)
+    return FitnessProblem("care", ", ".join(words), "another process holds memory and may begin to work", cure)
+
+
+def busy(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge a device that works although nobody is seen on it: a neighbour in another container."""
+    share = facts.value("utilization")
+    if share is None or share <= BUSY_AT_REST or any(not one.ours for one in facts.reading.processes or ()):
+        return None
+    return FitnessProblem("no", f"busy {share_text(share)} of the time before anything was launched",
+                          "somebody works on it who is not visible here, as in another container",
+                          "find out who shares the GPU, or choose another one")  # fmt: skip
+
+
+def unseen_neighbours(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge whether neighbours could be seen."""
+    if facts.reading.processes is not None or facts.reading.lost or facts.value("clock_reasons") is None:
+        return None
+    reason = facts.reading.missing.get("processes", "not read")
+    return FitnessProblem("care", f"unknown: {reason}", "other processes on the GPU cannot be seen",
+                          "make sure that nothing else runs there")  # fmt: skip
+
+
+def little_memory(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge how much of the memory is free."""
+    free, total = facts.value("memory_free"), facts.value("memory_total")
+    if free is None or not total or free >= total / 2:
+        return None
+    return FitnessProblem("care", f"{bytes_text(free)} of {bytes_text(total)} free", "others hold most of the memory",
+                          "large workloads are skipped for want of memory; free it")  # fmt: skip
+
+
+def persistence(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge persistence mode."""
+    if facts.value("persistence") != 0:
+        return None
+    return FitnessProblem("care", "persistence mode is off", "the driver unloads between processes, first calls wait",
+                          "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced")  # fmt: skip
+
+
+def mig(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge MIG: slices share clocks and power; a whole GPU that is to be cut does not run kernels."""
+    if facts.reading.is_slice:
+        return FitnessProblem("care", f"a slice: {facts.reading.name}", "clocks, power and heat are the whole GPU's",
+                              "compare slices only with equal slices, while the others rest")  # fmt: skip
+    if not facts.value("mig"):
+        return None
+    return FitnessProblem("no", "MIG is on and this is no slice", "CUDA runs kernels on slices alone then",
+                          "choose a slice with CUDA_VISIBLE_DEVICES=MIG-..., or 'nvidia-smi --multi-instance-gpu=0'"
+                          )  # fmt: skip
+
+
+DEVICE_RULES = (
+    lost, unread, mig, events, held_down, throttled, memory_errors, neighbours, busy, clock_too_low, hot,
+    clock_set_lower, clock_unsteady, power_limit, power_capped, unseen_neighbours, little_memory, persistence,
+)  # fmt: skip
+
+
+def _is_set(facts: FitnessFacts) -> bool:
+    """Return whether an administrator set the clock, at rest or as the probe saw it."""
+    working = facts.evidence.reasons if facts.evidence else {}
+    return "application clocks" in reasons_in(facts.value("clock_reasons")) or "application clocks" in working
+
+
+def _best_clock(facts: FitnessFacts) -> float | None:
+    """Return the best clock under load in hertz; without a probe the one at rest."""
+    return max(facts.clocks, default=None) or facts.value("sm_clock")
+
+
+def _probed_heat(facts: FitnessFacts) -> float | None:
+    return facts.evidence.highest("temperature") if facts.evidence else None
+
+
+# Rules about the probe: spread, drift and odd launches of a short and of a memory-bound kernel, and its bandwidth.
+#
+# The limits follow from the stored records of an H200 (reports/runs): the quartiles of a 4 us copy are within 5 % of
+# its median and its slowest launch within 1.4 times; those of a 512 MB copy within 1.2 %, its slowest within 2 %.
+# Processes that something disturbed are beyond: quartiles 10 % apart, in two levels.
+
+LEAST_SAMPLES = 50  # of a kernel: with fewer, its noise is unknown
+LEAST_BANDWIDTH = 0.6  # of what the memory bus carries; GPUs with ECC on GDDR reach three quarters
+_PARTS = 5  # of the probe: the first is compared with the last
+
+
+@dataclass(frozen=True)
+class NoiseLimit:
+    """From `care` on a share is worth a word, from `no` on times are of no use."""
+
+    care: float
+    no: float
+
+    def severity(self, share: float) -> str | None:
+        """Return how grave the share is; None below both limits."""
+        return "no" if share >= self.no else "care" if share >= self.care else None
+
+
+@dataclass(frozen=True)
+class NoiseLimits:
+    """Limits of one kind of kernel: quartiles over median, change from begin to end, launches slower than `odd` x."""
+
+    spread: NoiseLimit
+    drift: NoiseLimit
+    odd: float
+    odd_share: NoiseLimit
+
+
+LIMITS: dict[Kind, NoiseLimits] = {
+    "small": NoiseLimits(NoiseLimit(0.08, 0.3), NoiseLimit(0.04, 0.2), 1.5, NoiseLimit(0.02, 0.2)),
+    "bandwidth": NoiseLimits(NoiseLimit(0.03, 0.15), NoiseLimit(0.02, 0.1), 1.1, NoiseLimit(0.02, 0.2)),
+}
+
+
+@dataclass(frozen=True)
+class ProbeFigures:
+    """Figures of one probed kernel: `spread`, `drift` and `odd` are shares, `bandwidth` is in bytes per second.
+
+    `spread` is the distance of the quartiles over the median, `drift` the change of the median from the first fifth of
+    the probe to the last, `odd` the share of the launches that are far slower than the median.
+    """
+
+    case: str
+    kind: Kind
+    samples: int
+    median: float
+    spread: float
+    drift: float
+    odd: float
+    bandwidth: float | None = None
+    clock: float | None = None
+
+
+def figures(kernel: ProbedKernel) -> ProbeFigures:
+    """Return the figures of a kernel with at least two samples."""
+    seconds, part = kernel.seconds, max(1, len(kernel.seconds) // _PARTS)
+    middle, quarter = median(seconds), quantiles(seconds, n=4)
+    clocks = [sample.clock for sample in kernel.samples if sample.clock]
+    return ProbeFigures(
+        kernel.case, kernel.kind, len(seconds), middle, (quarter[2] - quarter[0]) / middle,
+        median(seconds[-part:]) / median(seconds[:part]) - 1,
+        sum(one > LIMITS[kernel.kind].odd * middle for one in seconds) / len(seconds),
+        kernel.bytes / middle if kernel.kind == "bandwidth" and kernel.bytes else None,
+        median(clocks) if clocks else None,
+    )  # fmt: skip
+
+
+def unprobed(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge whether there was a probe, with enough launches to say something."""
+    if facts.unprobed:
+        return FitnessProblem("unknown", facts.unprobed, "no kernel was launched: nobody knows how noisy it is",
+                              "'prism-bench doctor' shows what is missing to measure")  # fmt: skip
+    few = [kernel for kernel in facts.kernels if len(kernel.samples) < LEAST_SAMPLES]
+    if facts.kernels and not few:
+        return None
+    found = (
+        ", ".join(f"{count_text(len(kernel.samples), 'launch', 'launches')} of {kernel.case}" for kernel in few)
+        or "no launch"
+    )
+    return FitnessProblem("unknown", found, f"at least {LEAST_SAMPLES} are needed to judge noise",
+                          "measure longer with --seconds")  # fmt: skip
+
+
+def spread(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge how far launches of one kernel are apart."""
+    return _worst(facts, "spread", lambda one: one.spread, lambda one: (
+        f"{one.case}: half of its launches are {share_text(one.spread)} apart", "something disturbs the launches",
+        "lock the clocks, end other work on the GPU and on the host, and look again"))  # fmt: skip
+
+
+def drift(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge whether times change from begin to end, as they do while a device warms up."""
+    return _worst(facts, "drift", lambda one: abs(one.drift), lambda one: (
+        f"{one.case}: {share_text(abs(one.drift))} {'slower' if one.drift > 0 else 'faster'} at the end than at first",
+        "clock or temperature have not settled", "warm the device up, lock the clocks, and look again"))  # fmt: skip
+
+
+def odd_launches(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge the launches that are far slower than the others."""
+    return _worst(facts, "odd_share", lambda one: one.odd, lambda one: (
+        f"{one.case}: {share_text(one.odd)} of the launches take more than {LIMITS[one.kind].odd:g} x the median",
+        "something else works on the device or on the memory from time to time",
+        "end other work on the GPU; look for a display, a monitor or another container"))  # fmt: skip
+
+
+def bandwidth(facts: FitnessFacts) -> FitnessProblem | None:
+    """Judge whether memory is as quick as its bus allows."""
+    for kernel in _judged(facts):
+        rate = figures(kernel).bandwidth
+        if rate and kernel.peak and rate < LEAST_BANDWIDTH * kernel.peak:
+            found = f"{kernel.case}: {rate_text(rate, 'B/s')}, the bus carries {rate_text(kernel.peak, 'B/s')}"
+            return FitnessProblem("care", found, "memory is slower than on other devices of its kind",
+                                  "look at the memory clock in 'nvidia-smi -q -d CLOCK', and at ECC errors"
+                                  )  # fmt: skip
+    return None
+
+
+NOISE_RULES = (unprobed, spread, drift, odd_launches, bandwidth)
+
+
+def summary(kernel: ProbedKernel) -> str:
+    """Return one line about a kernel of the probe, with its median, spread, drift and odd launches."""
+    if len(kernel.samples) < 2:
+        return count_text(len(kernel.samples), "launch", "launches")
+    one = figures(kernel)
+    rate = f" ({rate_text(one.bandwidth, 'B/s')})" if one.bandwidth else ""
+    changes = f"spread {share_text(one.spread)}, drift {one.drift * 100:+.1f} %, {share_text(one.odd)} odd"
+    return f"{time_text(one.median)}{rate}, {changes}, n={one.samples}"
+
+
+def _judged(facts: FitnessFacts) -> Iterable[ProbedKernel]:
+    return (kernel for kernel in facts.kernels if len(kernel.samples) >= LEAST_SAMPLES)
+
+
+def _worst(
+    facts: FitnessFacts, limit: str, share: Callable[[ProbeFigures], float],
+    words: Callable[[ProbeFigures], tuple[str, str, str]],
+) -> FitnessProblem | None:  # fmt: skip
+    """Return the gravest problem that one kind of noise makes; None where every kernel is within its limits."""
+    found = [(getattr(LIMITS[one.kind], limit).severity(share(one)), one) for one in map(figures, _judged(facts))]
+    for severity in ("no", "care"):
+        for grave, one in found:
+            if grave == severity:
+                return FitnessProblem(severity, *words(one))
+    return None
+
+
+# One answer from all rules, and its exit code.
+
+FitnessAnswer = Literal["yes", "with care", "no", "unknown"]
+RULES: dict[str, Callable[[FitnessFacts], FitnessProblem | None]] = {
+    rule.__name__: rule for rule in (*DEVICE_RULES, *NOISE_RULES)
+}
+_ANSWERS: dict[Severity, FitnessAnswer] = {"no": "no", "unknown": "unknown", "care": "with care"}
+_EXIT_CODES: dict[FitnessAnswer, int] = {"yes": 0, "with care": 0, "no": 1, "unknown": 3}
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """The facts and what speaks against measuring, by rule, the gravest first."""
+
+    facts: FitnessFacts
+    problems: tuple[tuple[str, FitnessProblem], ...]
+
+    @property
+    def answer(self) -> FitnessAnswer:
+        """The gravest problem's answer; `yes` where there is none."""
+        return _ANSWERS[self.problems[0][1].severity] if self.problems else "yes"
+
+    @property
+    def exit_code(self) -> int:
+        """0 where it is fit, 1 where it is not, 3 where that is unknown."""
+        return _EXIT_CODES[self.answer]
+
+
+def judged_fitness(facts: FitnessFacts) -> Fitness:
+    """Return the answer of every rule to the facts."""
+    found = [(name, problem) for name, rule in RULES.items() if (problem := rule(facts))]
+    return Fitness(facts, tuple(sorted(found, key=lambda one: list(_ANSWERS).index(one[1].severity))))
+
+
+# Noise probe: cold launches of a short and of a memory-bound kernel in turn, every one of them kept.
+
+PROBED: Mapping[str, Kind] = {"copy[n=100000]": "small", "copy[n=67108864]": "bandwidth"}
+SECONDS = 10.0
+BLOCK = 10  # launches of one kernel before the other's turn
+MOST_BLOCKS = 2000
+_WARM_UP = 5
+
+Progress = Callable[[float], object]  # is called with the share of the probe that is done
+
+
+class NoiseProbe(Protocol):
+    """Whatever launches kernels for so many seconds and returns all of their times."""
+
+    def __call__(self, seconds: float, progress: Progress) -> Sequence[ProbedKernel]:
+        """Return the launches of each kernel."""
+        ...
+
+
+class ColdProbe:
+    """The probe on a backend: cold launches of `cases`, each of its kind, block by block in turn.
+
+    MeasurementInvalid where the backend has no cold times.
+    """
+
+    def __init__(self, backend: Backend, cases: Mapping[Case, Kind], clock: Callable[[], float] = perf_counter) -> None:
+        self._backend, self._cases, self._clock = backend, cases, clock
+
+    def __call__(self, seconds: float, progress: Progress) -> Sequence[ProbedKernel]:
+        """Return the launches of each kernel, at least one block of each."""
+        with ExitStack() as stack:
+            timers = [self._timer(stack, case) for case in self._cases]
+            taken = self._rounds(timers, seconds, progress)
+        peak = peaks_of(self._backend.facts()).get("bandwidth")
+        return [
+            ProbedKernel(case.name, kind, tuple(samples), case.sizes.bytes_moved, peak)
+            for (case, kind), samples in zip(self._cases.items(), taken, strict=True)
+        ]
+
+    def _timer(self, stack: ExitStack, case: Case) -> Callable[[], Sample]:
+        """Return what takes one cold sample of the case, warmed up."""
+        runnable = stack.enter_context(self._backend.prepare(case, case.inputs()))
+        factory = runnable.timers().get("cold_time")
+        if factory is None:
+            raise MeasurementInvalid(f"backend {self._backend.name} takes no cold times")
+        once = factory()
+        for _ in range(_WARM_UP):
+            once()
+        return once
+
+    def _rounds(self, timers: Sequence[Callable[[], Sample]], seconds: float, progress: Progress) -> list[list[Sample]]:
+        taken: list[list[Sample]] = [[] for _ in timers]
+        began = self._clock()
+        for done in range(MOST_BLOCKS):
+            for once, samples in zip(timers, taken, strict=True):
+                samples += [once() for _ in range(BLOCK)]
+            share = max((self._clock() - began) / seconds, (done + 1) / MOST_BLOCKS)
+            progress(min(1.0, share))
+            if share >= 1.0:
+                break
+        return taken
+
+
+def probed_cases() -> Iterator[tuple[Case, Kind]]:
+    """Yield the bundled cases that the probe launches, with their kinds; no other spec is loaded."""
+    root = default_folder()
+    path = root / "machine" / "copy.py"
+    spec = load_spec(path, module_name(catalogue_package(root), root, path))
+    cases = {case.name: case for case in timed_cases(spec, None)}
+    for name, kind in PROBED.items():
+        yield cases[name], kind
+
+
+# Examination of the GPU that CUDA uses here: read at rest, probe, judge.
+
+Opener = Callable[[str], Backend]
+
+
+def examine_gpu(
+    seconds: float = SECONDS, progress: Progress = lambda share: None, open_with: Opener = open_backend
+) -> Fitness:
+    """Read the first GPU that CUDA sees here, probe it for `seconds`, and return whether it is fit to measure on.
+
+    BackendUnavailable without a GPU. Where NVML or CUDA is missing, what the other one shows is judged alone.
+    """
+    reading = _read()
+    try:
+        backend = open_with("cuda")
+    except PrismBenchError as error:
+        if isinstance(reading, str):
+            why = f"{reading.partition(';')[0]}, and {str(error).partition(';')[0]}"
+            raise BackendUnavailable(f"no GPU to examine here: {why}; {_cure()}") from None
+        return judged_fitness(FitnessFacts(reading, unprobed=str(error)))
+    facts = backend.facts()
+    uuid = str(facts.get("uuid") or "")
+    if isinstance(reading, str):
+        reading = GpuReading(str(facts["device"]), uuid or None, missing={"clock_reasons": reading})
+    return judged_fitness(probed(reading, ColdProbe(backend, dict(probed_cases())), seconds, progress))
+
+
+def probed(reading: GpuReading, probe: NoiseProbe, seconds: float, progress: Progress) -> FitnessFacts:
+    """Return the reading with the launches of the probe, and the device's evidence of that time."""
+    try:
+        with watched(reading.uuid) as sampler, sampler.window() as watch:
+            kernels = probe(seconds, progress)
+    except (PrismBenchError, MemoryError) as error:
+        return FitnessFacts(reading, unprobed=str(error))
+    return FitnessFacts(reading, kernels, watch.evidence)
+
+
+def _read() -> GpuReading | str:
+    """Return the reading of the first visible GPU; why there is none where NVML shows none."""
+    try:
+        with opened() as pynvml:
+            found = visible(devices(pynvml))
+            return read_gpu(pynvml, found[0]) if found else "NVML lists no visible GPU"
+    except BackendUnavailable as error:
+        return str(error)
+
+
+def _cure() -> str:
+    return (
+        f"install NVIDIA's driver (containers: --gpus all), then {pip_install('cuda13')}; what works without a GPU is "
+        "listed by 'prism-bench doctor'"
+    )

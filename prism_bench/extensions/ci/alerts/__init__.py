@@ -1,1 +1,0 @@
-"""Alerts: which were sent already, and the webhooks that carry them. Nothing here fails a run."""

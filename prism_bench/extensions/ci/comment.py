@@ -1,0 +1,348 @@
+"""Comment on a pull request: Markdown made of the JSON that `prism-bench compare` prints."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from msgspec import Meta
+
+from prism_bench.analysis.run_analysis import value_text
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.io.documents import as_kind, json_of
+from prism_bench.report.gate import plain_text
+from prism_bench.report.plain import backend_text
+from prism_bench.run.builds import WORKING_TREE
+
+# Comparison as a comment reads it from JSON; the file may come from a stranger, and is data alone.
+
+LARGEST = 20_000_000  # bytes of a comparison's file: one of 100,000 cases is smaller
+MOST_CASES = 100_000
+
+_Text = Annotated[str, Meta(max_length=20_000)]
+_Label = Annotated[str, Meta(pattern=r"^S\d$")]
+_Metric = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
+_Both = tuple[int | None, int | None]
+_Seconds = tuple[Annotated[float, Meta(ge=0)] | None, Annotated[float, Meta(ge=0)] | None]
+_NEITHER: _Both = (None, None)
+
+
+@dataclass(frozen=True)
+class ComparedEntry:
+    """Difference of one entry's machine code: `kinds` are instructions by kind, before and after."""
+
+    entry: _Text
+    state: _Text = "changed"
+    registers: _Both = _NEITHER
+    spill_bytes: _Both = _NEITHER
+    instructions: _Both = _NEITHER
+    kinds: dict[_Text, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+
+
+@dataclass(frozen=True)
+class CommentedCase:
+    """One case; fields are those of `prism-bench compare --json`, absent ones are unknown."""
+
+    case: _Text
+    verdict: _Text
+    metric: _Text | None = None
+    reason: _Text | None = None
+    identical: bool = False
+    seconds: _Seconds = (None, None)
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    shift: float | None = None
+    registers: _Both = _NEITHER
+    spill_bytes: _Both = _NEITHER
+    plan: tuple[list[_Text] | None, list[_Text] | None] = (None, None)
+    changed: list[_Text] = field(default_factory=list[str])
+    code_difference: list[ComparedEntry] = field(default_factory=list[ComparedEntry])
+    code_note: _Text | None = None
+
+
+@dataclass(frozen=True)
+class ComparedFinding:
+    """One finding about the comparison or a case."""
+
+    gravity: _Text
+    kind: _Text
+    message: _Text
+    case: _Text | None = None
+
+
+@dataclass(frozen=True)
+class ComparedOptions:
+    """Options of the command that compared, as far as they decide what is measured; absent ones had their defaults."""
+
+    catalogue: Annotated[str, Meta(max_length=1_000)] | None = None
+    labels: Annotated[list[_Label], Meta(max_length=10)] = field(default_factory=list[str])
+    metric: _Metric | None = None
+
+    @property
+    def are_repeatable(self) -> bool:
+        """Whether the catalogue is in the repository: a file must not name another folder of a reader's machine."""
+        path = PurePosixPath(self.catalogue or "")
+        return not path.is_absolute() and ".." not in path.parts and "\\" not in str(path)
+
+    @property
+    def words(self) -> list[str]:
+        """The options as a command line has them."""
+        catalogue = ["--catalogue", self.catalogue] if self.catalogue else []
+        labels = [word for label in self.labels for word in ("--label", label)]
+        return [*catalogue, *labels, *(["--metric", self.metric] if self.metric else [])]
+
+
+@dataclass(frozen=True)
+class ComparedFile:
+    """A comparison of two sides, `a` the old one, at `commits` of the sources."""
+
+    a: _Text
+    b: _Text
+    cases: Annotated[list[CommentedCase], Meta(max_length=MOST_CASES)]
+    findings: list[ComparedFinding] = field(default_factory=list[ComparedFinding])
+    notes: list[_Text] = field(default_factory=list[str])
+    backend: _Text = ""
+    device: _Text = ""
+    commits: tuple[_Text | None, _Text | None] = (None, None)
+    complete: bool = True
+    options: ComparedOptions = field(default_factory=ComparedOptions)
+
+    def of(self, *verdicts: str) -> list[CommentedCase]:
+        """Return the cases with one of these verdicts."""
+        return [row for row in self.cases if row.verdict in verdicts]
+
+
+def read_comparison(path: Path) -> ComparedFile:
+    """Return the comparison in a file; a ResultsError where it is none, or too large."""
+    what = "a comparison; 'prism-bench compare --json' prints one"
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read ({error.strerror}); it is the output of compare --json") from None
+    if size > LARGEST:
+        raise ResultsError(f"{path}: {size / 1e6:.0f} MB; a comparison has at most {LARGEST / 1e6:.0f} MB")
+    try:
+        return as_kind(json_of(path, what), ComparedFile)
+    except ValueError as error:
+        raise ResultsError(f"{path}: not {what} ({error})") from error
+
+
+# Text of strangers in Markdown of GitHub and GitLab: names and reasons stay text, whatever they contain.
+
+_FENCE = re.compile(r"`{3,}")
+
+
+def text(words: str) -> str:
+    """Return words that are no markup, no mention, no link, no reference to another issue, and one line."""
+    escaped = plain_text(_printable(words)).replace("!", "\\!")
+    return escaped.replace("://", ":&#8203;//").replace("www.", "www&#8203;.")
+
+
+def _printable(words: str) -> str:
+    """Return the words without letters that hide others or turn their order."""
+    return "".join(letter if letter.isprintable() or letter.isspace() else "" for letter in words)
+
+
+def shell_block(words: Sequence[str]) -> str:
+    """Return a command as a fenced block, which no word of it can leave."""
+    line = " ".join(_printable(shlex.join(words)).split())
+    ticks = max((len(run) for run in _FENCE.findall(line)), default=2) + 1
+    return f"{'`' * ticks}bash\n{line}\n{'`' * ticks}"
+
+
+# Comment's Markdown: what cannot be trusted first, then what became slower, why, and how to repeat it.
+#
+# The first line is a mark, by which whoever posts the comment finds it again. GitHub takes 65,536 characters: rows that
+# do not fit are counted, never dropped in silence.
+
+MARK = "<!-- prism-bench comment -->"
+LONGEST = 65_000  # characters
+_NAMED = 8  # cases that the command to repeat names
+_FOLDED = 200  # rows of a folded list
+_KINDS = 6  # kinds of instructions that a reason names, those that changed most
+_ADDRESS = re.compile(r"https?://[\w.-]+(:\d+)?(/[\w./%~?&=#+-]*)?", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_SPACE = 600  # characters kept for notes of what was cut
+
+
+def comment(found: ComparedFile, page: str | None = None) -> str:
+    """Return the comment, ending with a newline; `page` is a link to all numbers, a UsageError where it is none."""
+    moved = [*found.of("slower"), *found.of("faster")]
+    fixed = [MARK, f"### {headline(found)}", _origin(found), *_alarms(found)]
+    last = [_repeat(found, moved), _link(page), _small_print(found)]
+    room = LONGEST - sum(len(block) + 2 for block in [*fixed, *last])
+    blocks: list[str] = []
+    for rows, frame in _sections(found, moved):
+        block = _fitted(rows, frame, room)
+        room -= len(block) + 2
+        blocks.append(block)
+    return "\n\n".join(block for block in [*fixed, *blocks, *last] if block) + "\n"
+
+
+def headline(found: ComparedFile) -> str:
+    """Return the counts in one line; what cannot be trusted comes first."""
+    untrusted, bad = _untrusted(found), {one.case for one in found.findings if one.gravity == "bad"}
+    broken = [row for row in _unmeasured(found) if row.case in bad]
+    counts = [
+        (len(found.of("slower")), "slower"), (len(found.of("faster")), "faster"),
+        (len(found.of("inconclusive")), "undecided"), (len(_unchanged(found)), "unchanged"),
+        (len(broken), "broken"), (len(_unmeasured(found)) - len(broken), "not compared"), (len(untrusted), "untrusted"),
+    ]  # fmt: skip
+    words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
+    if any(one.gravity == "untrusted" and one.case is None for one in found.findings):
+        return f"Prism Bench: cannot be trusted ({words})"
+    return f"Prism Bench: {words}"
+
+
+def _untrusted(found: ComparedFile) -> list[CommentedCase]:
+    """Return the cases whose times on one side cannot be trusted."""
+    return [row for row in found.of("not compared") if "not to be trusted" in (row.reason or "")]
+
+
+def _unmeasured(found: ComparedFile) -> list[CommentedCase]:
+    return [row for row in found.of("not compared") if row not in _untrusted(found)]
+
+
+def _unchanged(found: ComparedFile) -> list[CommentedCase]:
+    return found.of("same", "same machine code")
+
+
+def _origin(found: ComparedFile) -> str:
+    old, new = (
+        f"{text(name)} ({commit[:8]})" if _COMMIT.fullmatch(commit or "") and commit else text(name)
+        for name, commit in zip((found.a, found.b), found.commits, strict=True)
+    )
+    where = ", ".join(text(words) for words in (found.device, found.backend and backend_text(found.backend)) if words)
+    ended = "" if found.complete else " **It was cut short: not everything was measured.**"
+    return f"{new} against {old}{f', on {where}' if where else ''}.{ended}"
+
+
+def _alarms(found: ComparedFile) -> Iterator[str]:
+    """Yield the findings about the whole comparison that are worse than a note."""
+    words = [one.message for one in found.findings if one.case is None and one.gravity != "note"]
+    if words:
+        yield "> [!WARNING]\n" + "\n".join(f"> {text(one)}" for one in words[:5])
+
+
+_Section = tuple[list[str], tuple[str, str]]
+
+
+def _sections(found: ComparedFile, moved: Sequence[CommentedCase]) -> Iterator[_Section]:
+    """Yield each section's lines, and what comes before and after them."""
+    top = f"| | case | {text(found.a)} | {text(found.b)} | change | 95 % interval | registers | spills |\n"
+    table = top + "|---|---|---:|---:|---:|---|---|---|\n"
+    yield [_row(row) for row in moved], (table, "")
+    yield [f"- {text(row.case)}: {reason}" for row in moved if (reason := _reason(row))], ("**Why**\n\n", "")
+    broken = [*_untrusted(found), *_unmeasured(found)]
+    yield [f"- {text(row.case)}: {text(row.reason or row.verdict)}" for row in broken], ("**Not compared**\n\n", "")
+    undecided = found.of("inconclusive")
+    yield _listed(undecided), _folded(f"{len(undecided)} undecided")
+    same = _unchanged(found)
+    code = sum(row.identical or row.verdict == "same machine code" for row in same)
+    yield _listed(same[:_FOLDED]), _folded(f"{len(same)} unchanged, {code} of them with the same machine code")
+
+
+def _folded(title: str) -> tuple[str, str]:
+    return f"<details><summary>{title}</summary>\n\n", "\n\n</details>"
+
+
+def _listed(rows: Iterable[CommentedCase]) -> list[str]:
+    return [f"- {text(row.case)}{f': {text(row.reason)}' if row.reason else ''}" for row in rows]
+
+
+def _fitted(rows: Sequence[str], frame: tuple[str, str], room: int) -> str:
+    """Return the rows that fit in their frame, with the number of those that do not."""
+    if not rows:
+        return ""
+    room -= sum(map(len, frame)) + _SPACE
+    fitting: list[str] = []
+    for row in rows:
+        room -= len(row) + 1
+        if room < 0:
+            break
+        fitting.append(row)
+    left = len(rows) - len(fitting)
+    note = f"\n\n{left} more were cut here: a comment holds {LONGEST} characters." if left else ""
+    if not fitting:
+        return f"{left} more lines were cut here: a comment holds {LONGEST} characters."
+    return frame[0] + "\n".join(fitting) + note + frame[1]
+
+
+def _row(row: CommentedCase) -> str:
+    old, new = (value_text(row.metric or "cold_time", one) for one in row.seconds)
+    interval = f"{_percent(row.low)} to {_percent(row.high)}" if row.low is not None and row.high is not None else "-"
+    machine = f" (machine {_percent(row.shift)})" if row.shift and f"{row.shift:.3f}" != "1.000" else ""
+    change = f"{_percent(row.ratio)}{machine}"
+    cells = [f"**{row.verdict}**", text(row.case), old, new, change, interval, _both(row.registers)]
+    return f"| {' | '.join([*cells, _both(row.spill_bytes, ' B')])} |"
+
+
+def _percent(ratio: float | None) -> str:
+    """Return a ratio of times as the change in percent, such as `+12.2 %`."""
+    return "-" if ratio is None or not 0 <= ratio < 1e6 else f"{(ratio - 1) * 100:+.1f} %"
+
+
+def _both(pair: tuple[int | None, int | None], unit: str = "") -> str:
+    old, new = ("?" if one is None else f"{one}{unit}" for one in pair)
+    if pair == (None, None):
+        return "-"
+    return old if pair[0] == pair[1] else f"{old} → {new}"
+
+
+def _reason(row: CommentedCase) -> str:
+    """Return why the time may have changed: machine code by kinds of instructions, the launch, or neither."""
+    parts = [words for entry in row.code_difference if (words := _entry(entry))]
+    old, new = row.plan
+    if old is not None and new is not None and old != new:
+        parts.append(f"launch {text('; '.join(old))} → {text('; '.join(new))}")
+    known = {"code", "launch"}
+    parts += [text(f"{word} changed") for word in row.changed if word not in known or not parts]
+    parts += [text(words) for words in (row.code_note, row.reason) if words]
+    return "; ".join(parts) or ("same machine code and launch" if row.identical else "")
+
+
+def _entry(entry: ComparedEntry) -> str:
+    """Return what changed in one entry, the kinds of instructions that changed most."""
+    moved = sorted(entry.kinds.items(), key=lambda one: -abs(one[1][1] - one[1][0]))
+    words = [f"{text(kind)} {old} → {new}" for kind, (old, new) in moved if old != new]
+    more = [f"{len(words) - _KINDS} more kinds"] if len(words) > _KINDS else []
+    facts = (("registers", entry.registers), ("spilled bytes", entry.spill_bytes), ("instructions", entry.instructions))
+    words = [*(f"{name} {_both(pair)}" for name, pair in facts if pair[0] != pair[1]), *words[:_KINDS], *more]
+    name = f"`{entry.entry}`" if entry.entry.isidentifier() else text(entry.entry)
+    listed = f" ({', '.join(words)})" if words else ""
+    return f"machine code of {name} {text(entry.state)}{listed}"
+
+
+def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
+    """Return the command that measures what moved again; nothing where its catalogue is not in the repository.
+
+    A stranger's file chooses commits, cases, a folder of the repository, labels and metric of it, no more.
+    """
+    if not found.options.are_repeatable:
+        return ""
+    sides = [name for name in (found.a, found.b) if name != WORKING_TREE]
+    if (
+        len(sides) == 2
+        and found.commits[0] != found.commits[1]
+        and all(_COMMIT.fullmatch(one or "") for one in found.commits)
+    ):
+        sides = [str(one)[:12] for one in found.commits]
+    names = [row.case for row in moved] if len(moved) <= _NAMED else []
+    chosen = [word for name in names for word in ("--filter", name)]
+    return f"Repeat:\n\n{shell_block(['prism-bench', 'compare', *found.options.words, *chosen, '--', *sides])}"
+
+
+def _link(page: str | None) -> str:
+    if page is None:
+        return ""
+    if not _ADDRESS.fullmatch(page):
+        raise UsageError(f"--page {page!r}: give an address such as https://example.org/site/compare.html")
+    return f"[All numbers]({page})"
+
+
+def _small_print(found: ComparedFile) -> str:
+    notes = [text(one) for one in found.notes[:5]]
+    return f"<sub>{'. '.join(notes)}.</sub>" if notes else ""

@@ -1,0 +1,560 @@
+"""CUDA code of each kind of stage: reductions, matrix products, and scans over pairs of points."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prism_bench.extensions.fusion.expression import (
+    Asking,
+    Expression,
+    FunctionChoice,
+    Includes,
+    Name,
+    cuda,
+    names_in,
+    replaced,
+    terms,
+)
+from prism_bench.extensions.fusion.plan import (
+    EntryCall,
+    FusionPlan,
+    KernelCode,
+    at_place,
+    cannot_fuse,
+    elements,
+    epilogue,
+    folded,
+    function,
+    grid_scratch,
+    grid_workspace,
+    headers_of,
+    packed,
+    signature,
+    template_of,
+)
+from prism_bench.extensions.fusion.program import REDUCTIONS, ColumnSums, Nearest, Product, Reduce, RowDots, Within
+from prism_bench.spec.arguments import Scalar, Scratch, Size
+from prism_bench.spec.kernel import Launch
+
+# Maps and reductions along vectors: a grid of any size walks them, the last block to finish adds up.
+
+
+@dataclass(frozen=True)
+class SumsHost:
+    """Blocks along the longest of the axes, with `count` reductions."""
+
+    axes: tuple[str, ...]
+    count: int
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return grid_workspace("most blocks", self.count)
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return tuple(Size(axis, "int64") for axis in self.axes)
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return includes.value("arrays.map_arrays", "sum_scratch")(self.count) if self.count else ()
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        if not self.count:
+            launch = includes.value("arrays.map_arrays", "launch_map")(call.entry, arguments=call.arguments)
+            return Asking(self.axes[:1], launch(call.number))
+        sum_launch = includes.value("arrays.map_arrays", "sum_launch")
+        entry = call.entry.format(includes.value("arrays.map_arrays", "NUMBERS")[call.number])
+        return Asking(
+            (*self.axes, "device"),
+            lambda *sizes: sum_launch(entry, max(sizes[:-1]), sizes[-1], call.arguments, call.number),
+        )
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        return {}
+
+
+def sums_write(plan: FusionPlan, entry: str) -> KernelCode:
+    """Return the kernel of maps and reductions over one axis or several."""
+    parameter = "reduce" if plan.chosen else next((choice.parameter for choice in plan.choices), None)
+    if parameter:
+        raise cannot_fuse(plan.stages[0].name, f"the parameter '{parameter}' chooses for RowDots and Product alone")
+    axes, count = plan.axes_read(), len(plan.reduces)
+    maps = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
+    if not count and len({plan.axes[name] for name in maps}) > 1:
+        raise cannot_fuse(list(maps)[-1], "it maps over another axis than the outputs before it")
+    scratch = ["double* by_block", "unsigned int* arrived"] if count else []
+    after = [*scratch, *(f"T {name}" for name in plan.scalars), *(f"long long {axis}" for axis in axes)]
+    bounds = "512, RESIDENT<T>" if count else "256"
+    head = f"template <class T>\n__global__ void __launch_bounds__({bounds})\n    {entry}("
+    body = [_map(plan, name, one) for name, one in maps.items()] + (_reductions(plan) if count else [])
+    return KernelCode(
+        headers=tuple(dict.fromkeys([*headers_of(plan), _header(plan)])),
+        kernels="\n".join([signature(head, plan, "T", after), *body, "}"]),
+        entry=f"{entry}<{{}}>",
+        host=SumsHost(axes, count),
+    )
+
+
+def _header(plan: FusionPlan) -> str:
+    return "sums/grid_reduce.cuh" if any(one.how != "sum" for one in plan.reduces) else "arrays/map_arrays.cuh"
+
+
+def _function(plan: FusionPlan, name: str, expression: Expression) -> tuple[str, list[str]]:
+    """Return a lambda of the vectors in an expression, and their names."""
+    vectors = [one for one in names_in(expression) if plan.axes[one]]
+    captured = "=" if set(names_in(expression)) - set(vectors) else ""
+    return function(name, ", ".join(f"T {one}" for one in vectors), captured, cuda(expression)), vectors
+
+
+def _map(plan: FusionPlan, name: str, expression: Expression) -> str:
+    text, vectors = _function(plan, f"{name}_of", expression)
+    return packed(f"{text}\n    map_arrays(", [name, *plan.axes[name], f"{name}_of", *vectors], ");")
+
+
+def _reductions(plan: FusionPlan) -> list[str]:
+    """Return terms, the threads' parts, and what the last block makes of the sums."""
+    lines, parts = [], []
+    for stage in plan.reduces:
+        text, vectors = _function(plan, f"{stage.name}_term", stage.expression)
+        lines.append(text)
+        made = "thread_sum<T>" if stage.how == "sum" else f"thread_reduce<T, {REDUCTIONS[stage.hows[0]]}>"
+        axis = plan.axes[vectors[0]][0]
+        parts.append(f"{made}({', '.join([axis, f'{stage.name}_term', *vectors])})")
+    lines.append(packed("    double part[] = {", parts, "};"))
+    return lines + finish(plan, _joined(plan))
+
+
+def _joined(plan: FusionPlan) -> str:
+    if all(one.how == "sum" for one in plan.reduces):
+        return "grid_sums(part, by_block, arrived)"
+    return f"grid_reduce<{', '.join(REDUCTIONS[one.hows[0]] for one in plan.reduces)}>(part, by_block, arrived)"
+
+
+def finish(plan: FusionPlan, joined: str, number: str = "T") -> list[str]:
+    """Return the last lines of a kernel with reductions: numbers that follow from them, stored by one thread."""
+    stored = {name: one for name, one in plan.outputs.items() if not plan.axes[name]}
+    lines = [f"    if (!{joined}) return;"]
+    used = set(names_in(*stored.values()))
+    lines += [
+        f"    const double {stage.name}_all = part[{position}];"
+        for position, stage in enumerate(plan.reduces)
+        if stage.name in used
+    ]
+    whole = {one.name: Name(f"{one.name}_all") for one in plan.reduces}
+    for name, expression in stored.items():
+        lines.append(f"    *{name} = static_cast<{number}>({cuda(replaced(expression, whole), 'double')});")
+    return lines
+
+
+# Products of matrices with an epilogue, on the FMA units and on the tensor cores.
+
+_GLOBAL = "__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)"
+TENSOR_TEMPLATE = ("class T", "bool LEFT_ALONG", "bool RIGHT_ALONG", "int WIDTH")
+
+
+@dataclass(frozen=True)
+class ProductHost:
+    """Tiles of the result; `extents` name rows, columns and depth, `choices` the functions that parameters choose.
+
+    `matrices` are the operands and the result.
+    """
+
+    extents: tuple[str, str, str]
+    choices: tuple[FunctionChoice, ...]
+    matrices: tuple[str, str, str]
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return tuple(Size(one) for one in self.extents)
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return ()
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        product_launch = includes.value("products.fused_product", "product_launch")
+
+        def launched(*values: Any) -> Launch:
+            *sizes, tile = values[:4]
+            names = zip(self.choices, values[4:-1], strict=True)
+            functors = {choice.parameter: choice.functions[name].functor for choice, name in names}
+            given = {"tile": tile, "arguments": call.arguments, "matrices": self.matrices}
+            return product_launch(call.entry, call.number, tuple(sizes), values[-1], **given, **functors)
+
+        return Asking((*self.extents, "tile", *(one.parameter for one in self.choices), "device"), launched)
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        return {}
+
+
+def write(plan: FusionPlan, stage: Product, entry: str) -> KernelCode:
+    """Return the kernels around one Product stage: one for float32, one for all operands of the tensor cores."""
+    rows, depth = plan.axes[stage.left]
+    sizes = (rows, plan.axes[stage.right][1], depth)
+    on_tensor = len(stage.precisions) > 1
+    kernels = [_plain(plan, stage, entry, sizes), *([_tensor(plan, stage, entry, sizes)] if on_tensor else [])]
+    return KernelCode(
+        headers=("products/gemm.cuh", *(("tensor_cores/tensor_product.cuh",) if on_tensor else ()), *headers_of(plan)),
+        kernels="\n\n".join(kernels),
+        entry=f"{entry}<{{tile}}, {{width}}{_chosen(plan)}>",
+        host=ProductHost(sizes, plan.choices, (stage.left, stage.right, next(iter(plan.outputs)))),
+    )
+
+
+def tensor_entry(plan: FusionPlan, entry: str) -> str:
+    """Return the entry for tensor cores, with {} for what the launch fills in."""
+    return f"{entry}_tensor<{{tile}}{_chosen(plan)}>"
+
+
+def _chosen(plan: FusionPlan) -> str:
+    return "".join(f", {{{choice.parameter}}}" for choice in plan.choices)
+
+
+def _plain(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...]) -> str:
+    head = f"{template_of(plan, 'class T', 'int WIDTH')}\n{_GLOBAL}\n    {entry}("
+    return _kernel(plan, stage, head, sizes, "multiply_matrices<T, WIDTH, false>({}, epilogue);")
+
+
+def _tensor(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...]) -> str:
+    head = (
+        f"extern __shared__ __align__(128) unsigned char stages[];\n\n{template_of(plan, *TENSOR_TEMPLATE)}\n"
+        f"CLUSTERED(T) {_GLOBAL}\n    {entry}_tensor("
+    )
+    call = "multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>({}, stages, epilogue);"
+    types = dict.fromkeys((stage.left, stage.right), "__grid_constant__ const OperandOf<T>")
+    types[next(iter(plan.outputs))] = "__grid_constant__ const SumsOf<T>"
+    return _kernel(plan, stage, head, sizes, call, types=types)
+
+
+def _kernel(  # the head and the call are what the two kernels differ in
+    plan: FusionPlan,
+    stage: Product,
+    head: str,
+    sizes: tuple[str, ...],
+    call: str,
+    *,
+    types: Mapping[str, str] | None = None,
+) -> str:
+    expression, bias = epilogue(plan, stage)
+    after = [*(f"float {name}" for name in plan.scalars), *(f"int {one}" for one in sizes)]
+    given = ", ".join([stage.left, stage.right, bias or "nullptr", next(iter(plan.outputs)), *sizes])
+    captured = "=" if plan.scalars else ""
+    return "\n".join(
+        [
+            signature(head, plan, "float", after, types),
+            f"    const auto epilogue = [{captured}](float sums) {{ return {cuda(expression, 'float')}; }};",
+            f"    {call.format(given)}",
+            "}",
+        ]
+    )
+
+
+# Products of a matrix's rows with a vector: a map over the rows takes them further, and one reduction adds them up.
+
+
+@dataclass(frozen=True)
+class RowsHost:
+    """Blocks of rows; `count` reductions, one of which a parameter `reduce` chooses where `chosen`."""
+
+    rows: str
+    cols: str
+    count: int
+    chosen: bool
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return grid_workspace("blocks", self.count)
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return Size(self.rows), Size(self.cols)
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return grid_scratch("blocks", self.count) if self.count else ()
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        template, threads = (includes.value("products.row_products", name) for name in ("row_template", "row_threads"))
+
+        def launched(cols: int, blocks: int, *reduce: str) -> Launch:
+            entry = call.entry.format(template(*(REDUCTIONS[one] for one in reduce), cols))
+            return Launch(blocks, threads(cols), entry=entry, arguments=call.arguments)
+
+        return Asking((self.cols, "blocks", *(("reduce",) if self.chosen else ())), launched)
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        return {"blocks": Asking((self.rows, self.cols), includes.value("products.row_products", "row_blocks"))}
+
+
+def rows_write(plan: FusionPlan, stage: RowDots, entry: str) -> KernelCode:
+    """Return the kernel around one RowDots stage."""
+    if plan.choices:
+        raise cannot_fuse(stage.name, f"'{plan.choices[0].parameter}' chooses a function, which is for products alone")
+    rows, cols = plan.axes[stage.matrix]
+    scratch = ["double* by_block", "unsigned int* arrived"] if plan.reduces else []
+    after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {rows}", f"int {cols}"]
+    template = f"template <{'class Op, ' if plan.chosen else ''}int ROWS, int WIDTH>"
+    head = signature(f"{template}\n__global__ void __launch_bounds__(512)\n    {entry}(", plan, "float", after)
+    count = len(plan.reduces)
+    return KernelCode(
+        headers=("products/row_products.cuh", *(("sums/grid_reduce.cuh",) if count else ()), *headers_of(plan)),
+        kernels="\n".join([head, *_body(plan, stage, rows, cols), "}"]),
+        entry=f"{entry}<{{}}>",
+        host=RowsHost(rows, cols, count, plan.chosen is not None),
+    )
+
+
+def _operation(stage: Reduce) -> str:
+    return "Op" if stage.chosen else REDUCTIONS[stage.hows[0]]
+
+
+def _body(plan: FusionPlan, stage: RowDots, rows: str, cols: str) -> list[str]:
+    operations = [_operation(one) for one in plan.reduces]
+    parts = ", ".join(f"{one}::nothing()" for one in operations)
+    joined = f"grid_reduce<{', '.join(operations)}>(part, by_block, arrived)"
+    given = ", ".join([stage.matrix, stage.vector, rows, cols])
+    return [
+        *([f"    double part[] = {{{parts}}};"] if operations else []),
+        f"    visit_row_products<ROWS, WIDTH>({given}, [&](long long row, float {plan.local(stage)}) {{",
+        *(f"        {line}" for line in _visit(plan, stage)),
+        "    });",
+        *(finish(plan, joined, "float") if operations else []),
+    ]
+
+
+def _visit(plan: FusionPlan, stage: RowDots) -> list[str]:
+    """Return what is done with one row's product; an output that is also reduced is computed once."""
+    stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
+    reduced = [one.expression for one in plan.reduces]
+    read = [name for name in names_in(*stored.values(), *reduced) if name != stage.name]
+    lines = elements(plan, read, "row", "float")
+    for name, one in stored.items():
+        lines += [f"const float {name}_at = {_text(one, plan, stage)};", f"{name}[row] = {name}_at;"]
+    known = {one: f"{name}_at" for name, one in stored.items()}
+    for position, one in enumerate(plan.reduces):
+        op, value = _operation(one), known.get(one.expression) or _text(one.expression, plan, stage)
+        lines.append(f"part[{position}] = {op}{{}}(part[{position}], {op}::term({value}));")
+    return lines
+
+
+def _text(expression: Expression, plan: FusionPlan, stage: RowDots) -> str:
+    return at_place(expression, plan, stage, "float")
+
+
+# Sums over the columns of a matrix: weights come out of a map over rows, a map over columns takes the sums further.
+
+
+@dataclass(frozen=True)
+class ColumnsHost:
+    """Tiles of columns, the rows of each shared by `splits` blocks."""
+
+    rows: str
+    columns: str
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return {"parts": f"splits {self.columns}", "arrived": "tiles"}
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return Size(self.rows), Size(self.columns), Size("splits")
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return Scratch("parts", f"splits {self.columns}", number), Scratch("arrived", "tiles", "uint32")
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        entry = call.entry.format(includes.value("arrays.map_arrays", "NUMBERS")[call.number])
+        return Asking(
+            ("tiles", "splits"),
+            lambda tiles, splits: Launch(tiles * splits, 256, entry=entry, arguments=call.arguments),
+        )
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        made: dict[str, Any] = includes.value("sums.column_sums", "derived")(number)
+        return {
+            "tiles": Asking((self.columns,), made["tiles"]),
+            "splits": Asking((self.rows, self.columns), made["splits"]),
+        }
+
+
+def columns_write(plan: FusionPlan, stage: ColumnSums, entry: str) -> KernelCode:
+    """Return the kernel around one ColumnSums stage."""
+    if plan.choices:
+        raise cannot_fuse(stage.name, f"'{plan.choices[0].parameter}' chooses a function, which is for products alone")
+    rows, columns = plan.axes[stage.matrix]
+    after = [
+        "T* parts", "unsigned int* arrived", *(f"T {name}" for name in plan.scalars), f"int {rows}", f"int {columns}",
+        "int splits",
+    ]  # fmt: skip
+    head = signature(f"template <class T>\n__global__ void __launch_bounds__(256)\n    {entry}(", plan, "T", after)
+    return KernelCode(
+        headers=("sums/column_sums.cuh", *headers_of(plan)),
+        kernels="\n".join([head, *_columns_body(plan, stage, rows, columns), "}"]),
+        entry=f"{entry}<{{}}>",
+        host=ColumnsHost(rows, columns),
+    )
+
+
+def _columns_body(plan: FusionPlan, stage: ColumnSums, rows: str, columns: str) -> list[str]:
+    local, read = plan.local(stage), names_in(*plan.outputs.values())
+    vectors = [name for name in read if name in {one.name for one in plan.inputs}]
+    given = ", ".join([stage.matrix, "weight", "parts", "arrived", rows, columns, "splits", f"&{local}"])
+    return [
+        "    const auto weight = [=](int row) {",
+        *(f"        {line}" for line in elements(plan, names_in(stage.weights), "row")),
+        f"        return {at_place(stage.weights, plan, stage)};", "    };", f"    T {local};",
+        f"    if (!column_sums({given})) return;",
+        "    const int column = blockIdx.x / splits * BLOCK_COLUMNS<T> + threadIdx.x;",
+        f"    if (threadIdx.x >= BLOCK_COLUMNS<T> || column >= {columns}) return;",
+        *(f"    {line}" for line in elements(plan, vectors, "column")),
+        *(f"    {name}[column] = {at_place(one, plan, stage)};" for name, one in plan.outputs.items()),
+    ]  # fmt: skip
+
+
+# Scans over all pairs of points: the distance of the k-th neighbour, neighbours within it, and sums over the points.
+#
+# A warp has its points' results in every lane, so that one scan may use what another found, and no point waits.
+
+_CLOUD = 3  # arrays of points that Cloud takes
+
+
+@dataclass(frozen=True)
+class NeighboursHost:
+    """Warps of points along `axis`; `template` names what the launch puts into the entry before a warp's points."""
+
+    axis: str
+    template: tuple[str, ...]
+    count: int
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return grid_workspace("blocks", self.count)
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return (Size(self.axis),)
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return grid_scratch("blocks", self.count) if self.count else ()
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        by_warps, own_points = (includes.value("neighbours.te_points", name) for name in ("by_warps", "own_points"))
+
+        def launched(n: int, *values: Any) -> Launch:
+            *template, device = values
+            own = own_points(n, device)
+            return by_warps(call.entry.format(", ".join(map(str, [*template, own]))), n, own, call.arguments)
+
+        return Asking((self.axis, *self.template, "device"), launched)
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        return {"blocks": Asking((self.axis,), lambda n: max(1, -(-n // 8)))} if self.count else {}
+
+
+def neighbours_write(plan: FusionPlan, entry: str) -> KernelCode:
+    """Return the kernel around the scans of a plan."""
+    axis, count = plan.axes[plan.clouds[0]][0], len(plan.reduces)
+    dims = [one for name in plan.clouds for one in plan.axes[name][1:]]
+    template = ", ".join([*(f"int {one}" for one in dims), *(["int k"] if plan.nearest else []), "int OWN"])
+    scratch = ["double* by_block", "unsigned int* arrived"] if count else []
+    after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {axis}"]
+    head = f"template <{template}>\n__global__ void __launch_bounds__(TE_THREADS)\n    {entry}("
+    return KernelCode(
+        headers=("neighbours/te_points.cuh", *(("sums/grid_reduce.cuh",) if count else ()), *headers_of(plan)),
+        kernels="\n".join([signature(head, plan, "float", after), *_neighbours_body(plan, axis), "}"]),
+        entry=f"{entry}<{{}}>",
+        host=NeighboursHost(axis, (*dims, *(["k"] if plan.nearest else [])), count),
+    )
+
+
+def _neighbours_body(plan: FusionPlan, axis: str) -> list[str]:
+    widths = [plan.axes[name][1] if len(plan.axes[name]) == 2 else "1" for name in plan.clouds]
+    padded = ", ".join(widths + ["0"] * (_CLOUD - len(widths)))
+    arrays = ", ".join([*plan.clouds, *["nullptr"] * (_CLOUD - len(widths))])
+    lines = [f"    using Points = Cloud<{padded}>;", f"    const Points points{{{arrays}, {axis}}};",
+             "    const WarpPoints<Points, OWN> own(points);"]  # fmt: skip
+    if plan.nearest:
+        lines += _radii(plan, plan.nearest, widths)
+    counts = [one for one in plan.scans if isinstance(one, Within)]
+    return lines + (_counts(plan, counts, widths, axis) if counts else []) + _by_point(plan, axis)
+
+
+def _radii(plan: FusionPlan, nearest: Nearest, widths: Sequence[str]) -> list[str]:
+    name, apart = nearest.name, _apart(plan, nearest.points, widths)
+    return [
+        f"    float {name}_of[OWN];",
+        f"    const auto apart = [&](int p, const float(&other)[Points::D]) {{ return {apart}; }};",
+        f"    find_radii<k>(points, own, apart, {name}_of);",
+    ]
+
+
+def _range(first: int, last: int, widths: Sequence[str]) -> str:
+    """Return the distance in the coordinates of the arrays number `first` to `last`."""
+    begin, end = (" + ".join(widths[:at]) or "0" for at in (first, last + 1))
+    return f"distance<{begin}, {end}>(own.at[p], other)"
+
+
+def _apart(plan: FusionPlan, names: Sequence[str], widths: Sequence[str]) -> str:
+    """Return the distance over all these arrays; neighbouring ones are one range."""
+    places = sorted(plan.clouds.index(name) for name in names)
+    begins = [place for place in places if place - 1 not in places]
+    ends = [place for place in places if place + 1 not in places]
+    text = ""
+    for begin, end in zip(begins, ends, strict=True):
+        part = _range(begin, end, widths)
+        text = f"fmaxf({text}, {part})" if text else part
+    return text
+
+
+def _counts(plan: FusionPlan, counts: Sequence[Within], widths: Sequence[str], axis: str) -> list[str]:
+    """Return one more visit of all pairs, for all counts; an array's distances serve each count that uses it."""
+    lines = [f"    int {', '.join(f'{one.name}_of[OWN] = {{}}' for one in counts)};"]
+    lines += [line for name in dict.fromkeys(one.radius for one in counts) for line in _given(plan, name, axis)]
+    lines.append("    own.visit(points, [&](int p, int, const float(&other)[Points::D]) {")
+    for name, radius in dict.fromkeys((name, one.radius) for one in counts for name in one.points):
+        place = plan.clouds.index(name)
+        apart = _range(place, place, widths)
+        lines.append(f"        const bool {_near(name, radius)} = {apart} < {radius}_of[p];")
+    lines += [
+        f"        {one.name}_of[p] += {' & '.join(_near(name, one.radius) for name in one.points)};" for one in counts
+    ]
+    sums = (f"{one.name}_of[p] = __reduce_add_sync(FULL_WARP, {one.name}_of[p]);" for one in counts)
+    return [*lines, "    });", "#pragma unroll", "    for (int p = 0; p < OWN; ++p) {",
+            *(f"        {one}" for one in sums), "    }"]  # fmt: skip
+
+
+def _near(name: str, radius: str) -> str:
+    return f"near_in_{name}_by_{radius}"
+
+
+def _given(plan: FusionPlan, radius: str, axis: str) -> list[str]:
+    """Return what reads the radii of the warp's own points where they are an input."""
+    if plan.nearest and radius == plan.nearest.name:
+        return []
+    read = f"own.first + p < {axis} ? {radius}[own.first + p] : 0.0f"
+    return [f"    float {radius}_of[OWN];", "#pragma unroll",
+            f"    for (int p = 0; p < OWN; ++p) {radius}_of[p] = {read};"]  # fmt: skip
+
+
+def _by_point(plan: FusionPlan, axis: str) -> list[str]:
+    """Return what a lane does for each point of its warp: store its outputs and add its terms."""
+    stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
+    operations = [REDUCTIONS[one.hows[0]] for one in plan.reduces]
+    nothing = [f"{one}::nothing()" for one in operations]
+    lines = [packed("    double part[] = {", nothing, "};")] if nothing else []
+    lines += ["#pragma unroll", "    for (int p = 0; p < OWN; ++p) {", "        const int point = own.first + p;",
+              f"        if (threadIdx.x % 32 != p || point >= {axis}) continue;"]  # fmt: skip
+    lines += [f"        {name}[point] = {_at_point(one, plan)};" for name, one in stored.items()]
+    for position, (stage, op) in enumerate(zip(plan.reduces, operations, strict=True)):
+        text = _at_point(stage.expression, plan, "double")
+        lines.append(folded(f"        const double {stage.name}_term = ", terms(text), ";"))
+        lines.append(f"        part[{position}] = {op}{{}}(part[{position}], {op}::term({stage.name}_term));")
+    joined = f"grid_reduce<{', '.join(operations)}>(part, by_block, arrived)"
+    return [*lines, "    }", *(finish(plan, joined, "float") if operations else [])]
+
+
+def _at_point(expression: Expression, plan: FusionPlan, number: str = "float") -> str:
+    found = {one.name: Name(f"{one.name}_of[p]") for one in plan.scans}
+    vectors = {name: Name(f"{name}[point]") for name in names_in(expression) if plan.axes[name] and name not in found}
+    return cuda(replaced(expression, found | vectors), number)

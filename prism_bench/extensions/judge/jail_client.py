@@ -1,0 +1,423 @@
+"""The judge's side of the jailed process: questions, checked answers, machine code and emulation."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from prism_bench.backends.base import Runnable
+from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
+from prism_bench.compilation.cubin import Resources, check_card
+from prism_bench.compilation.program import toolchain_of
+from prism_bench.emulator.build import prepared
+from prism_bench.emulator.isolation import ArgumentPlace, pack_arguments
+from prism_bench.emulator.library import LaunchRequest
+from prism_bench.emulator.report import LaunchReport
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, UsageError, VerificationFailed
+from prism_bench.extensions.judge.jail.jail import Jail
+from prism_bench.extensions.judge.referee.client import CardedCode, ContestantCode
+from prism_bench.extensions.judge.submission import LARGEST_CUBIN, LARGEST_EMULATED, check_scratch
+from prism_bench.io.channels import Frame, FrameError
+from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.kernel import CUDA, KernelSpec
+from prism_bench.spec.launch import Instance, LaunchCard
+from prism_bench.units import count_text
+
+# Limits of time of a jailed process.
+
+
+@dataclass(frozen=True)
+class CellLimits:
+    """Seconds that compiling a source, and one launch on the emulator, may take; None: any.
+
+    `patience` is the processor time after which a launch without progress ends with a finding.
+    """
+
+    compile_seconds: float | None = 180.0
+    launch_seconds: float | None = 120.0
+    patience: float = 10.0
+
+
+USUAL = CellLimits()
+
+
+# Messages between the judge and the jailed process that compiles a submission and runs it on the emulator.
+#
+# Arrays and machine code travel behind the message, in the same frame.
+
+
+class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Compile a source for an architecture, with these entries."""
+
+    source: str
+    entries: tuple[str, ...]
+    architecture: str
+    options: tuple[str, ...] = ()
+
+
+class InstanceCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Compile an instance of a function of a source in one of Python's kernel languages, which is imported for it."""
+
+    source: str
+    language: str
+    instance: Instance
+    architecture: str
+
+
+class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The frame's array is the cubin; `symbols` has the symbol of each entry, `resources` what it takes, by symbol.
+
+    An instance has the `card` by which its compiler has it launched.
+    `kinds` counts the instructions of all entries by kind, `precisions` their arithmetic by precision; both are None
+    where no program lists them. `memory_barriers` counts instructions on barriers in shared memory (`SYNCS`).
+    """
+
+    symbols: dict[str, str]
+    resources: dict[str, Resources]
+    kinds: dict[str, int] | None
+    precisions: dict[str, int] | None
+    log: str = ""
+    card: LaunchCard | None = None
+    memory_barriers: int = 0
+
+
+class LackingQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Name the entries of a source that the emulator does not claim to run."""
+
+    source: str
+    entries: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+class LackingAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Why it does not, by entry."""
+
+    lacking: dict[str, str]
+
+
+class HostCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Build a source for the emulator in a mode, with these entries, and keep it for launches."""
+
+    source: str
+    entries: tuple[str, ...]
+    mode: str
+    options: tuple[str, ...] = ()
+
+
+class HostCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """It was built: `build` is its number, from 0."""
+
+    build: int
+
+
+class HostLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Launch a kernel of the build of that number; buffers and scalars are the frame's arrays."""
+
+    build: int
+    request: LaunchRequest
+    arguments: tuple[ArgumentPlace, ...]
+
+
+class HostLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The report of a launch; the frame's arrays are all of the question's, as the kernel left them."""
+
+    report: LaunchReport
+
+
+JailQuestion = MachineCodeQuestion | InstanceCodeQuestion | LackingQuestion | HostCodeQuestion | HostLaunchQuestion
+JailAnswer = MachineCodeAnswer | LackingAnswer | HostCodeAnswer | HostLaunchAnswer | Refusal
+QUESTIONS: msgspec.json.Decoder[JailQuestion] = msgspec.json.Decoder(JailQuestion)
+ANSWERS: msgspec.json.Decoder[JailAnswer] = msgspec.json.Decoder(JailAnswer)
+
+
+# The judge's side of the jailed process: questions, answers that are checked, limits of time.
+
+COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
+_FINDINGS = (BackendUnavailable, CompilationFailed, SpecError, VerificationFailed)
+_Expected = TypeVar("_Expected", bound=JailAnswer)
+
+
+class HostCodeRefused(UsageError):
+    """A submission has host code that would run when its code for the emulator is loaded."""
+
+
+class JailCell:
+    """One jailed process for one submission, as a context; it may read the folder `root`, with sources and headers.
+
+    With `jailed` False it is a plain process: only for a source that is trusted. `modes` are those of the emulator that
+    builds will ask for.
+    """
+
+    def __init__(self, root: Path, jailed: bool = True, modes: Sequence[str] = (), limits: CellLimits = USUAL) -> None:
+        self.root, self.limits = root, limits
+        self._prepared = _prepared(modes) if jailed else []  # without a jail the cache has them anyway
+        jail = Jail.over(root.resolve(), *self._prepared) if jailed else None
+        self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=COMPILERS_THREADS)
+        self._worker: FrameWorker | None = None
+        self._builds: dict[HostCodeQuestion, int | str] = {}  # a number, or why there is no build
+        self._lacking: dict[LackingQuestion, dict[str, str]] = {}
+
+    def __enter__(self) -> "JailCell":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the process with all that it started."""
+        if self._worker:
+            self._worker.kill()
+            self._worker.wait()
+            self._worker.release()
+            self._worker, self._builds = None, {}
+
+    def machine_code(
+        self, source: Path, entries: Sequence[str], architecture: str, options: Sequence[str] = ()
+    ) -> tuple[MachineCodeAnswer, bytes]:
+        """Return the machine code of a source; CompilationFailed with the compiler's message or its end."""
+        question = MachineCodeQuestion(str(source), tuple(entries), architecture, tuple(options))
+        frame = self._compiling(question, MachineCodeAnswer)
+        return frame.message, frame.arrays[0].tobytes()
+
+    def instance_code(
+        self, source: Path, language: str, instance: Instance, architecture: str
+    ) -> tuple[MachineCodeAnswer, bytes]:
+        """Return the machine code of an instance in one of Python's languages, as `machine_code` does."""
+        frame = self._compiling(InstanceCodeQuestion(str(source), language, instance, architecture), MachineCodeAnswer)
+        return frame.message, frame.arrays[0].tobytes()
+
+    def lacking(self, source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> dict[str, str]:
+        """Return why the emulator does not claim to run entries of a source, by entry; each question is sent once."""
+        question = LackingQuestion(str(source), tuple(entries), tuple(options))
+        if question not in self._lacking:
+            self._lacking[question] = self._compiling(question, LackingAnswer).message.lacking
+        return self._lacking[question]
+
+    def build(self, source: Path, entries: Sequence[str], mode: str, options: Sequence[str] = ()) -> int:
+        """Return the number of the build of a source for the emulator in a mode; it is built, or refused, once.
+
+        BackendUnavailable where the host compiler does not take it: it is no compiler of CUDA, so that is nobody's
+        fault. HostCodeRefused for constructors.
+        """
+        question = HostCodeQuestion(str(source), tuple(entries), mode, tuple(options))
+        if question not in self._builds:
+            try:
+                self._builds[question] = self._compiling(question, HostCodeAnswer).message.build
+            except BackendUnavailable as error:
+                self._builds[question] = str(error)
+            except SpecError as error:
+                raise HostCodeRefused(str(error)) from None
+            except CompilationFailed as error:
+                self._builds[question] = f"not emulated: {error}"
+        built = self._builds[question]
+        if isinstance(built, str):
+            raise BackendUnavailable(built)
+        return built
+
+    def launch(self, question: HostLaunchQuestion, arrays: Sequence[np.ndarray]) -> Frame[HostLaunchAnswer]:
+        """Return the report of a launch and its arrays; VerificationFailed where the process dies or never answers."""
+        try:
+            frame = self._ask(question, arrays, HostLaunchAnswer, self.limits.launch_seconds)
+        except TimeoutError:
+            self.end()
+            limit = self.limits.launch_seconds
+            raise VerificationFailed(f"{question.request.entry}: it has not ended in {limit:g} s") from None
+        except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
+            raise VerificationFailed(f"{question.request.entry}: {self._last_words()}") from None
+        kinds = [(one.shape, one.dtype) for one in arrays]
+        if [(one.shape, one.dtype) for one in frame.arrays] != kinds:
+            raise VerificationFailed(f"{question.request.entry}: the jailed process answered with other arrays")
+        return frame
+
+    def _compiling(
+        self,
+        question: MachineCodeQuestion | InstanceCodeQuestion | LackingQuestion | HostCodeQuestion,
+        expected: type[_Expected],
+    ) -> Frame[_Expected]:
+        name = Path(question.source).name
+        try:
+            return self._ask(question, (), expected, self.limits.compile_seconds)
+        except TimeoutError:
+            self.end()
+            limit = self.limits.compile_seconds
+            raise CompilationFailed(f"{name}: the compiler took longer than {limit:g} s") from None
+        except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
+            raise CompilationFailed(f"{name}: while it was compiled, {self._last_words()}") from None
+
+    def _ask(
+        self, question: JailQuestion, arrays: Sequence[np.ndarray], expected: type[_Expected], limit: float | None
+    ) -> Frame[_Expected]:
+        worker = self._started()
+        worker.channel.send(question, arrays)
+        largest = max(LARGEST_CUBIN, sum(array.nbytes for array in arrays))
+        frame = worker.channel.receive(ANSWERS, limit, largest)
+        if isinstance(frame.message, Refusal):
+            error = frame.message.error()
+            if not isinstance(error, _FINDINGS):  # a stranger's code may answer: that this machine fails is no finding
+                raise FrameError(f"{type(error).__name__} is no answer of a compiler or a launch")
+            raise error
+        if not isinstance(frame.message, expected):
+            raise FrameError(f"{type(frame.message).__name__} does not answer {type(question).__name__}")
+        return Frame(frame.message, frame.arrays)
+
+    def _started(self) -> FrameWorker:
+        if self._worker is None:
+            self._worker = FrameWorker(
+                WorkerEnvironment(f"{__package__}.jailed", jail=self._jail), [str(path) for path in self._prepared]
+            )
+        return self._worker
+
+    def _last_words(self) -> str:
+        if self._worker is None:
+            return "ended"
+        self._worker.kill()
+        words = self._worker.last_words()
+        self.end()
+        return words
+
+
+def _prepared(modes: Sequence[str]) -> list[Path]:
+    """Return the emulator's runtimes and headers, made once, outside: by the compiler that is found in the jail.
+
+    That need not be the one that CXX names here, whose runtimes would not fit.
+    """
+    try:
+        return [path for mode in modes for path in prepared(mode, Jail().variables({}))]
+    except BackendUnavailable:
+        return [path for mode in modes for path in prepared(mode)]  # the jail has none, which is named where it builds
+
+
+# Machine code of a submission from its jailed process: one cubin of CUDA C++, or one for each instance in Python.
+
+MOST_INSTANCES = 128
+
+
+@dataclass(frozen=True)
+class CompiledPart:
+    """A cubin, what the jailed process reported of it, and the instance that it is of; of CUDA C++ there is none."""
+
+    made: MachineCodeAnswer
+    cubin: bytes
+    instance: Instance | None = None
+
+
+def compiled_parts(
+    spec: KernelSpec, cases: Sequence[Case], cell: JailCell, architecture: str, device: Device | None = None
+) -> Iterator[CompiledPart]:
+    """Yield the machine code of what the cases launch on `device`; CompilationFailed with a compiler's message.
+
+    A process that has imported a source may answer anything, and so may one whose compiler runs programs that options
+    name, as nvcc does: the card of an instance is checked against its cubin here, and another process lists its
+    instructions.
+    """
+    where = device or Device(compute_capability=int(architecture.rstrip("af")))
+    if spec.language == CUDA:
+        entries = sorted({one for case in cases for one in case.plan.entries(where)})
+        made, cubin = cell.machine_code(spec.source_file, entries, architecture, spec.options)
+        if toolchain_of(spec.options).compiler == "nvcc":
+            cell.end()
+            seen = _listed(spec, cell, cubin, tuple(made.symbols.values()), architecture)
+            made = msgspec.structs.replace(seen, symbols=made.symbols, log=made.log)
+        yield CompiledPart(made, cubin)
+        return
+    instances = list(dict.fromkeys(one for case in cases for one in case.plan.instances(where)))
+    if len(instances) > MOST_INSTANCES:
+        needed = count_text(len(instances), "instance")
+        raise CompilationFailed(f"its cases need {needed}; at most {MOST_INSTANCES} are compiled")
+    made = [(one, *_carded(spec, cell, one, architecture)) for one in instances]
+    cell.end()
+    for instance, card, cubin in made:
+        seen = _listed(spec, cell, cubin, (card.entry,), architecture)
+        symbols = {str(instance): card.entry}
+        yield CompiledPart(msgspec.structs.replace(seen, symbols=symbols, card=card), cubin, instance)
+
+
+def _listed(
+    spec: KernelSpec, cell: JailCell, cubin: bytes, symbols: tuple[str, ...], architecture: str
+) -> MachineCodeAnswer:
+    """Return what a process of the cell reports of machine code that exists already."""
+    file = spec.source_file.with_name(f"{hashlib.sha256(cubin).hexdigest()[:16]}.cubin")
+    file.write_bytes(cubin)
+    return cell.machine_code(file, symbols, architecture)[0]
+
+
+def _carded(spec: KernelSpec, cell: JailCell, instance: Instance, architecture: str) -> tuple[LaunchCard, bytes]:
+    made, cubin = cell.instance_code(spec.source_file, spec.language, instance, architecture)
+    if made.card is None:
+        raise CompilationFailed(f"{instance}: the jailed process gave no launch card")
+    check_card(made.card, cubin)
+    return made.card, cubin
+
+
+def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
+    """Return machine code as a referee takes it."""
+    carded = {
+        one.instance: CardedCode(one.cubin, one.made.card) for one in parts if one.instance and one.made.card
+    }  # fmt: skip
+    barriers = any(one.made.memory_barriers for one in parts)
+    if carded:
+        return ContestantCode(instances=carded, has_memory_barriers=barriers)
+    return ContestantCode(parts[0].cubin, parts[0].made.symbols, has_memory_barriers=barriers)
+
+
+# The emulator with its work in a jail: what a submission's source does on the CPU, it does there.
+#
+# Inputs, references and comparisons stay in this process, which never opens the source's include files or libraries.
+
+TOO_MANY = "too many threads"  # a finding about this machine's memory, not about the kernel
+
+
+class JailedModule:
+    """A source built for the CPU in a cell, for the backend's runnables."""
+
+    def __init__(self, cell: JailCell, build: int) -> None:
+        self._cell, self._build = cell, build
+
+    def run(self, request: LaunchRequest, arguments: Sequence[object], *, isolate: bool = True) -> LaunchReport:
+        """Run a kernel in the cell; buffers hold its results afterwards. It is always isolated."""
+        places, arrays = pack_arguments(arguments)
+        request = replace(request, patience=self._cell.limits.patience)
+        frame = self._cell.launch(HostLaunchQuestion(self._build, request, places), arrays)
+        for sent, result in zip(arrays, frame.arrays, strict=True):
+            if sent.size and sent.flags.writeable:
+                sent[...] = result
+        findings = frame.message.report.findings
+        if findings and all(one.kind == TOO_MANY for one in findings):
+            raise BackendUnavailable(findings[0].message)
+        return frame.message.report
+
+    def close(self) -> None:
+        """Leave the build to the cell."""
+
+
+class JailedEmulator(EmulatorBackend):
+    """The emulator's backend for one submission, whose work is done in a cell."""
+
+    def __init__(self, cell: JailCell, mode: str = "fast", order: str = "forward") -> None:
+        super().__init__(mode, order)
+        self._cell = cell
+
+    def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
+        own = case.plan.entries(self.device)
+        lacking = self._cell.lacking(case.spec.source_file, own, case.spec.options)
+        if lacking:
+            raise BackendUnavailable(next(iter(lacking.values())))
+        check_scratch(case, LARGEST_EMULATED)
+        return EmulatorRunnable(self, case, inputs)
+
+    def watching(self) -> EmulatorBackend:
+        return JailedEmulator(self._cell, "race", self.order)
+
+    def build(self, source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> JailedModule:
+        lacking = self._cell.lacking(source, entries, options)  # of other cases: this one's are all run here
+        entries = tuple(one for one in entries if one not in lacking)
+        return JailedModule(self._cell, self._cell.build(source, entries, self.mode, options))

@@ -1,0 +1,353 @@
+"""Launches of a submission under compute-sanitizer, each check in its own process."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from prism_bench.errors import PrismBenchError
+from prism_bench.extensions.judge.machine_code import named
+from prism_bench.extensions.judge.referee.client import RUNNER, Runner, RunnerClient, RunnerProcess
+from prism_bench.extensions.judge.referee.messages import CasePlan
+from prism_bench.extensions.judge.referee.referee import RefereedCase, Turn
+from prism_bench.extensions.judge.task import folder_prefix
+from prism_bench.extensions.judge.verdict import CheckedCase, Objection, printable
+from prism_bench.io.workers import FrameWorker, WorkerEnvironment
+from prism_bench.profilers import tools
+from prism_bench.profilers.tools import (
+    BEGIN,
+    CHECKS,
+    END,
+    FAILURES,
+    VARIABLES,
+    Checked,
+    Failure,
+    SanitizerFinding,
+    Tool,
+    classify,
+    command_to_file,
+    parse,
+)
+from prism_bench.units import count_text
+
+# A runner under one check of compute-sanitizer, whose findings are in a file that no kernel can write to.
+
+WATCHED_DEVICE = f"{__package__}.cuda_device:open_watched_device"
+LARGEST_LOG = 8 << 20  # bytes that are read: names of kernels are the stranger's, and as long as that likes
+ENDING_SECONDS = 60.0  # for a tool to write what it found, once its program has ended
+
+
+class SanitizedRunner(RunnerProcess):
+    """A process that launches what the tool's `check` watches. It is ended with the tool, as one group.
+
+    What the program and its kernels print is thrown away: they could print what looks like the tool's words.
+    """
+
+    def __init__(self, tool: Tool, check: str, device: str = WATCHED_DEVICE) -> None:
+        self._folder = TemporaryDirectory(prefix=f"{folder_prefix()}sanitizer-")
+        self._log = Path(self._folder.name) / "log"
+        self._command = command_to_file(tool, check, self._log)
+        super().__init__(device)
+
+    def _started(self, device: str, variables: Mapping[str, str]) -> FrameWorker:
+        where = WorkerEnvironment(RUNNER, variables={**VARIABLES, **variables}, starter=self._command)
+        return FrameWorker(where, [device], stdout=subprocess.DEVNULL)
+
+    def written(self) -> int:
+        """Return how many bytes the tool has written so far."""
+        return self._log.stat().st_size if self._log.is_file() else 0
+
+    def finish(self) -> int | None:
+        """Let the program end in order and return the tool's exit status; None where it had to be killed."""
+        self._worker.channel.finish()
+        status = self._worker.wait(ENDING_SECONDS)
+        self._worker.kill()
+        return status
+
+    def log(self) -> bytes:
+        """Return what the tool has written."""
+        if not self._log.is_file():
+            return b""
+        with self._log.open("rb") as file:
+            return file.read(LARGEST_LOG)
+
+    def end(self) -> None:
+        """End the tool and its program, and remove the log."""
+        super().end()
+        self._folder.cleanup()
+
+    def _lost(self) -> None:
+        """Let the tool write what it found where its program has ended by itself."""
+        self._worker.wait(ENDING_SECONDS)
+        super()._lost()
+
+
+# Launches of a submission under compute-sanitizer: each check in an own process, which launches every case once.
+
+TOOL = "compute-sanitizer"
+LOOKED_FOR: Mapping[str, str] = {
+    "memcheck": "accesses out of bounds", "racecheck": "races in shared memory",
+    "initcheck": "reads of memory that nothing wrote", "synccheck": "divergent barriers",
+}  # fmt: skip
+# As the emulator names them.
+KINDS: Mapping[str, str] = {
+    "memcheck": "out of bounds", "racecheck": "race", "initcheck": "unwritten read", "synccheck": "divergent barrier",
+}  # fmt: skip
+MOST_FINDINGS = 3  # that are named of a case and check
+LONGEST = 300  # characters of a finding: names of kernels are the stranger's
+_NOTHING = CasePlan("", (), ())
+_NO_PLACE = ""  # of what was written after the last case had ended
+_OF_THE_TOOL = tuple(one for one in FAILURES if one.name in ("device_not_supported", "driver_mismatch"))
+
+
+class WatchedRunner(Runner, Protocol):
+    """A runner that a tool watches, which writes a log."""
+
+    def written(self) -> int:
+        """Return how many bytes the tool has written so far."""
+        ...
+
+    def finish(self) -> int | None:
+        """Let it end in order; return the tool's exit status, None where it had to be killed."""
+        ...
+
+    def log(self) -> bytes:
+        """Return what the tool has written."""
+        ...
+
+
+@dataclass(frozen=True)
+class WatchRules:
+    """Seconds until a runner answers first, of a launch, and of all launches of a check."""
+
+    start_seconds: float = 120.0
+    launch_seconds: float = 60.0
+    check_seconds: float = 180.0
+
+
+QUICK = WatchRules(launch_seconds=20.0, check_seconds=40.0)  # of sizes whose kernels smaller ones have shown
+# There, outputs that are compared show what memory that nothing wrote does to them; only what these find shows seldom.
+OF_LARGER = ("memcheck", "racecheck")
+
+
+@dataclass
+class WatchFindings:
+    """What the checks found, in the words of a verdict; `complete` are those that saw every case."""
+
+    checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
+    objections: list[Objection] = field(default_factory=list[Objection])
+    unjudged: list[str] = field(default_factory=list[str])
+    complete: list[str] = field(default_factory=list[str])
+
+
+@dataclass
+class WatchRun:
+    """One run of a check: lines to be put into its log, each with the place; cases that ended; why others did not."""
+
+    check: str
+    marks: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    ended: list[str] = field(default_factory=list[str])
+    why: str = ""
+    log: bytes = b""
+
+    def read(self) -> Checked:
+        """Return what the log has, with the cases in which it was written."""
+        return parse(_marked(self.log, self.marks).decode(errors="replace"), self.check, {})
+
+
+class LaunchWatch:
+    """Runs `checks` side by side, at sizes beyond S0 some of them by the rules of `larger`. `start` starts a runner."""
+
+    def __init__(
+        self, start: Callable[[str], WatchedRunner], rules: WatchRules | None = None, checks: Sequence[str] = CHECKS,
+        larger: WatchRules = QUICK,
+    ) -> None:  # fmt: skip
+        self._start, self._checks = start, checks
+        self._rules, self._larger = rules or WatchRules(), larger
+        self._ready = dict[str, WatchedRunner]()
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Start runners for what every submission needs, inside a `with` block: each takes seconds until it answers."""
+        try:
+            for check in self._of_larger():
+                with suppress(OSError):
+                    self._ready[check] = self._start(check)
+            yield
+        finally:
+            while self._ready:
+                self._ready.popitem()[1].end()
+
+    def watched(
+        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_memory_barriers: bool = False,
+        larger: bool = False,
+    ) -> WatchFindings:  # fmt: skip
+        """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
+
+        Races in code that `has_memory_barriers` are in doubt. `larger` cases are of sizes beyond S0.
+        """
+        checks, rules = (self._of_larger(), self._larger) if larger else (self._checks, self._rules)
+        found, runs = WatchFindings(), _Launches(cases, seed, turn, rules)
+        with ThreadPoolExecutor(max(1, len(checks))) as pool:
+            for run in pool.map(lambda check: self._run(check, runs), checks):
+                _note(run, [one.plan.name for one in cases], found, has_memory_barriers=has_memory_barriers)
+        return found
+
+    def _of_larger(self) -> list[str]:
+        return [check for check in self._checks if check in OF_LARGER]
+
+    def _run(self, check: str, launches: "_Launches") -> WatchRun:
+        run = WatchRun(check)
+        try:
+            runner = self._ready.pop(check, None) or self._start(check)
+        except OSError as error:
+            run.why = f"it does not start: {error}"
+            return run
+        with RunnerClient(runner, launches.rules.launch_seconds) as client:
+            try:
+                client.load_watched(_NOTHING, (), launches.rules.start_seconds)
+                launches.launch_all(run, runner, client)
+                status = runner.finish()
+                if status != 0:
+                    run.why = run.why or ("it did not end" if status is None else f"it ended with status {status}")
+            except PrismBenchError as error:
+                run.why = str(error)
+            run.log = runner.log()
+        return run
+
+
+@dataclass(frozen=True)
+class _Launches:
+    """Launches under a check: cases on the inputs of a seed, each within a `turn` on the device."""
+
+    cases: Sequence[RefereedCase]
+    seed: int
+    turn: Turn
+    rules: WatchRules
+
+    def launch_all(self, run: WatchRun, runner: WatchedRunner, client: RunnerClient) -> None:
+        """Launch each case until the time is over, and note in `run` what ended and where the log was then."""
+        spent = 0.0  # without what others had the device for
+        for case in self.cases:
+            if spent > self.rules.check_seconds:
+                run.why = f"{self.rules.check_seconds:.0f} s were over"
+                break
+            inputs = case.inputs(self.seed)  # before its turn: others wait for the device
+            run.marks.append((runner.written(), f"{BEGIN}{case.plan.name}"))
+            with self.turn():
+                begin = time.monotonic()
+                client.load_watched(case.plan, case.cubins)
+                client.give(inputs)
+                client.launch(0)
+                client.load_watched(_NOTHING, ())  # its memory is for others
+                spent += time.monotonic() - begin
+            run.marks.append((runner.written(), f"{END}{case.plan.name}"))
+            run.ended.append(case.plan.name)
+        run.marks.append((runner.written(), f"{BEGIN}{_NO_PLACE}"))
+
+
+def installed_watch(rules: WatchRules | None = None) -> LaunchWatch:
+    """Return a watch by the compute-sanitizer of this machine; ProfilerFailed where there is none."""
+    tool = tools.find(TOOL)
+    return LaunchWatch(lambda check: SanitizedRunner(tool, check), rules)
+
+
+def _marked(log: bytes, marks: Sequence[tuple[int, str]]) -> bytes:
+    """Return the log with a line for each mark, after the line in which its place is."""
+    parts, begin = list[bytes](), 0
+    for offset, words in marks:
+        place = log.find(b"\n", offset - 1) + 1 if 0 < offset < len(log) else min(offset, len(log))
+        place = max(begin, place or len(log))
+        parts += [log[begin:place], b"" if log[:place].endswith(b"\n") or not place else b"\n", f"{words}\n".encode()]
+        begin = place
+    return b"".join([*parts, log[begin:]])
+
+
+def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_memory_barriers: bool) -> None:
+    """Add what a run of a check found: whatever the tool counted is an objection or in doubt, understood or not."""
+    checked = run.read()
+    doubtful = [
+        one for one in checked.findings if one.check == "racecheck" and (has_memory_barriers or _is_warning(one))
+    ]
+    sure = [one for one in checked.findings if one not in doubtful]
+    objections = list(_objections(run.check, sure, names))
+    if checked.counted and not checked.findings:
+        words = f"{count_text(checked.counted, 'finding')} of a kind that is not known here"
+        objections = [Objection("outputs", f"{_under(run.check)}: {words}")]
+    found.objections += objections
+    unlike = {one.case: one.words for one in objections}
+    clean = set(run.ended) - {one.case for one in doubtful} if checked.counted is not None else set[str]()
+    found.checked += [
+        CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
+        for name in names if name in unlike or name in clean
+    ]  # fmt: skip
+    reason = _doubt(doubtful, has_memory_barriers=has_memory_barriers) or _incomplete(run, checked, names)
+    if objections:
+        return
+    if reason:
+        found.unjudged.append(f"{LOOKED_FOR[run.check]} ({TOOL}, {run.check}): {_printable(reason)}")
+    else:
+        found.complete.append(run.check)
+
+
+def _objections(check: str, findings: Sequence[SanitizerFinding], names: Sequence[str]) -> Iterator[Objection]:
+    """Yield an objection for each case with findings. A name in the log may be the stranger's: one of `names` counts.
+
+    Findings count whatever kernel they name, since functions that a kernel calls have other names.
+    """
+    words: dict[str, list[str]] = {}
+    for one in findings:
+        said = words.setdefault(one.case if one.case and one.case in names else _NO_PLACE, [])
+        text = _words(one)
+        if text not in said and len(said) < MOST_FINDINGS:
+            said.append(text)
+    for case, said in words.items():
+        yield Objection("outputs", f"{case} {_under(check)}: {'; '.join(said)}".strip(), case)
+
+
+def _under(check: str) -> str:
+    return f"under {TOOL} ({check})"
+
+
+def _is_warning(finding: SanitizerFinding) -> bool:
+    """Return whether a race may be meant: of threads of a warp that go on together, as far as the tool can know."""
+    return finding.message.startswith("Warning")
+
+
+def _doubt(findings: Sequence[SanitizerFinding], *, has_memory_barriers: bool) -> str:
+    """Return the first finding that is in doubt, and why it is."""
+    if not findings:
+        return ""
+    why = "the tool does not follow all barriers in shared memory" if has_memory_barriers else "a warning"
+    return f"{why}: {_words(findings[0])}"
+
+
+def _words(finding: SanitizerFinding) -> str:
+    kind = "misaligned access" if finding.message.startswith("Misaligned") else KINDS[finding.check]
+    place = " ".join(part for part in (finding.kernel, finding.source) if part)
+    return _printable(f"{kind}: {finding.message}" + (f" [{place}]" if place else ""))
+
+
+def _incomplete(run: WatchRun, checked: Checked, names: Sequence[str]) -> str:
+    """Return why a check that found nothing has not seen everything; nothing where it has."""
+    text = run.log.decode(errors="replace")
+    failure = classify(text, 1, produced=False)
+    if run.why and isinstance(failure, Failure) and failure in _OF_THE_TOOL:
+        return f"{failure.cause} {failure.cure}"
+    launched = f"{len(run.ended)} of {count_text(len(names), 'case')} launched"
+    if run.why:
+        left = [name for name in names if name not in run.ended]
+        return f"{launched}: {run.why}" + (f"; left out: {named(left, 'other case')}" if left else "")
+    if checked.counted is None:
+        return f"{launched}: it ended without a summary"
+    return f"it reports: {checked.remarks[0]}" if checked.remarks else ""
+
+
+def _printable(words: str) -> str:
+    shown = printable(words).replace("\n", " ")
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."

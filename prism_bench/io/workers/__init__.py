@@ -1,1 +1,0 @@
-"""Worker processes: start them, exchange messages with them, stop them."""

@@ -1,0 +1,378 @@
+"""Cases of the catalogue in the terminal: their sizes, verification, and changes of their machine code."""
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypedDict
+
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.report.plain import EntryDifferenceJson, FirstDifferenceJson, changes_of, code_difference_json
+from prism_bench.report.terminal.tables import Alike, FittedTable, alike, few_lines, middle_cut, names_text
+from prism_bench.run.settings import NOT_TIMED
+from prism_bench.spec.case import Case
+from prism_bench.units import bytes_text, count_text, rate_text
+from prism_bench.workflows.compile_table import CodeChange, CompileRow, Complaint, SourceCuts, together
+from prism_bench.workflows.traffic import CaseTraffic
+
+# Cases of the catalogue as a table: sizes, and what each traffic and compilation study found of them.
+
+_SIDES: dict[str, JustifyMethod] = {"bytes": "right", "operations": "right", "peers": "left"}
+_DISPENSABLE = ("operations", "peers", "bytes")  # the first to go first
+
+
+def cases_json(cases: Sequence[Case]) -> list[dict[str, object]]:
+    """Return what `prism-bench list --json` prints."""
+    return [
+        {
+            "name": case.name,
+            "kernel": case.spec.name,
+            "variant": case.variant,
+            "family": case.spec.family,
+            "label": case.label,
+            "workload": dict(case.workload),
+            "bytes": case.sizes.bytes_moved,
+            "flops": case.sizes.flops,
+            "aliases": list(case.spec.aliases),
+            "peers": list(case.spec.peers),
+            "looked_at": dict(case.spec.looked_at),
+            "before": case.spec.before,
+            "edges": len(case.spec.edges) + len(case.spec.golden),
+            "source": str(case.spec.source),
+        }
+        for case in cases
+    ]
+
+
+def kernels_table(cases: Sequence[Case]) -> Group:
+    """Return a line for each kernel, by family: its variants, the labels of its cases, the most bytes, its peers.
+
+    The last line counts kernels, variants, languages, cases and edges.
+    """
+    by_kernel: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        by_kernel.setdefault((case.spec.family, case.spec.name), []).append(case)
+    table = Table(caption="a kernel's name, or --all, lists cases")
+    for name in ("kernel", "variants", "cases", "bytes", "peers"):
+        folded = name in ("variants", "peers")
+        table.add_column(name, justify="right" if name == "bytes" else "left", no_wrap=not folded)
+    family = None
+    for (group, kernel), own in sorted(by_kernel.items()):
+        if group != family:
+            table.add_section()
+            table.add_row(Text(group, "bold"))
+            family = group
+        variants = dict.fromkeys(case.variant for case in own if case.variant)
+        labels = sorted({case.label for case in own})
+        peers = dict.fromkeys(peer for case in own for peer in case.spec.peers)
+        most = bytes_text(max(case.sizes.bytes_moved for case in own))
+        table.add_row(f"  {kernel}", " ".join(variants), " ".join(labels), most, " ".join(peers))
+    return Group(table, Text(_totals(list(by_kernel.values()))))
+
+
+def _totals(kernels: Sequence[Sequence[Case]]) -> str:
+    """Return how many kernels, variants, languages, cases and edges there are; `kernels` are the cases of each."""
+    variants = sum(len({case.variant for case in cases if case.variant}) for cases in kernels)
+    languages = {case.spec.written_in for cases in kernels for case in cases}
+    edges = sum(len(cases[0].spec.edges) + len(cases[0].spec.golden) for cases in kernels)
+    counts = [(len(kernels), "kernel"), (variants, "variant"), (len(languages), "language"),
+              (sum(map(len, kernels)), "case"), (edges, "edge")]  # fmt: skip
+    return ", ".join(count_text(count, noun) for count, noun in counts)
+
+
+def cases_table(cases: Sequence[Case]) -> FittedTable:
+    """Return the cases, sorted by family, kernel and label; a long name loses its middle, then columns go."""
+    ordered = sorted(cases, key=lambda case: (case.spec.family, case.kernel, case.label))
+    title = f"{count_text(len({case.spec.name for case in cases}), 'kernel')}, {count_text(len(cases), 'case')}"
+
+    def make(dropped: Collection[str], longest: int) -> Table:
+        table = Table(title=title, title_justify="left")
+        for name in ("kernel", "label", "workload"):
+            table.add_column(name, no_wrap=True)
+        for name, side in _SIDES.items():
+            if name not in dropped:
+                table.add_column(name, justify=side, no_wrap=True)
+        for case in ordered:
+            before = [f"(before {case.spec.before})"] if case.spec.before else []
+            cells = {
+                "bytes": bytes_text(case.sizes.bytes_moved),
+                "operations": rate_text(case.sizes.flops, ""),
+                "peers": " ".join([*case.spec.peers, *before]),
+            }
+            kept = [cell for name, cell in cells.items() if name not in dropped]
+            table.add_row(Text(middle_cut(case.kernel, longest)), case.label, str(case.workload), *kept)
+        return table
+
+    return FittedTable(
+        make, {name: name for name in _DISPENSABLE}, max((len(case.kernel) for case in cases), default=0)
+    )
+
+
+def traffic_view(rows: Sequence[CaseTraffic]) -> RenderableType:
+    """Return the traffic of each case, multiples of its declared bytes, and complaints in red."""
+    table = Table(title="traffic of one call, counted on the emulator", title_justify="left")
+    table.add_column("case", overflow="fold")
+    for name in ("declared", "touched", "requested", "scratch", "sectors/request", "wavefronts/request", "launches"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(Text(row.case), *_traffic_cells(row), style="red" if row.complaint else None)
+    complaints = [Text(f"{row.case}: {row.complaint}", style="red") for row in rows if row.complaint]
+    left_out = [Text(f"{row.case}: left out: {row.left_out}", style="dim") for row in rows if row.left_out]
+    return Group(table, *left_out, *complaints)
+
+
+def _traffic_cells(row: CaseTraffic) -> tuple[str, ...]:
+    def multiple(count: int) -> str:
+        return f"{count / row.declared:.3g}x" if row.declared and row.launches else "-"
+
+    if row.left_out:
+        return bytes_text(row.declared), *("-",) * 6
+    return (bytes_text(row.declared), multiple(row.touched), multiple(row.requested), bytes_text(row.scratch),
+            f"{row.sectors_per_request:.1f}", f"{row.wavefronts_per_request:.2f}", str(row.launches))  # fmt: skip
+
+
+def compile_json(
+    rows: Sequence[CompileRow], complaints: Sequence[Complaint], left_out: Sequence[Complaint]
+) -> dict[str, list[dict[str, object]]]:
+    """Return what `prism-bench compile --json` prints."""
+    parts = {"entries": rows, "complaints": complaints, "left_out": left_out}
+    return {name: [asdict(one) for one in part] for name, part in parts.items()}
+
+
+def compile_table(rows: Sequence[CompileRow], architectures: Sequence[str]) -> Table:
+    """Return registers and spilled bytes of every entry by architecture, and the most shared memory."""
+    title = f"registers (spilled bytes) of {count_text(len({row.kernel for row in rows}), 'kernel')}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("kernel")
+    table.add_column("entry", overflow="fold")
+    for architecture in architectures:
+        table.add_column(f"sm_{architecture}", justify="right")
+    table.add_column("shared", justify="right")
+    by_entry: dict[tuple[str, str], dict[str, CompileRow]] = {}
+    for row in rows:
+        by_entry.setdefault((row.kernel, row.entry), {})[row.architecture] = row
+    for (kernel, entry), found in sorted(by_entry.items()):
+        shared = max(row.shared_bytes for row in found.values())
+        table.add_row(kernel, Text(entry), *(_registers(found.get(one)) for one in architectures), f"{shared} B")
+    return table
+
+
+def _registers(row: CompileRow | None) -> str | Text:
+    if row is None:
+        return "-"
+    return Text(f"{row.registers} ({row.spill_bytes})", "red") if row.spill_bytes else str(row.registers)
+
+
+# Verified cases of several backends: the largest relative error of each kernel, and every case that failed.
+
+
+def verification_json(records: Mapping[str, RunRecord]) -> list[dict[str, object]]:
+    """Return what `prism-bench verify --json` prints."""
+    return [
+        {"backend": backend, "name": case.name, "label": case.label, "status": case.status, "reason": case.reason,
+         "verification": list(case.verification)}
+        for backend, record in records.items() for case in record.cases
+    ]  # fmt: skip
+
+
+def verification_view(records: Mapping[str, RunRecord], *, verbose: bool = False) -> RenderableType:
+    """Return a table with a column for each backend, then counts, and each complaint once with a few of its lines.
+
+    With `verbose`, every case that did not pass has its whole text.
+    """
+    table = Table(title="largest relative error, and where", title_justify="left")
+    table.add_column("kernel", overflow="fold")
+    for backend in records:
+        table.add_column(backend, overflow="fold")
+    by_backend = [_by_kernel(record) for record in records.values()]
+    for kernel in sorted({kernel for groups in by_backend for kernel in groups}):
+        table.add_row(kernel, *(_cell(groups.get(kernel)) for groups in by_backend))
+    rest = [line for backend, record in records.items() for line in _failures(backend, record, verbose)]
+    return Group(table, *rest)
+
+
+def _failures(backend: str, record: RunRecord, verbose: bool) -> list[Text]:
+    """Return the counts by status, lines for the cases that failed, and one for each reason of skipped ones."""
+    counts = Counter(case.status for case in record.cases)
+    lines = [Text(f"{backend}: " + ", ".join(f"{count} {status}" for status, count in counts.items()))]
+    failed = [(case.status, case.name, case.reason or "the record gives no reason") for case in record.cases
+              if case.status not in ("ok", "skipped")]  # fmt: skip
+    each = [Alike(status, text, [case]) for status, case, text in failed]
+    for one in each if verbose else alike(failed, NOT_TIMED):
+        lines += _complaint(one, verbose)
+    return lines + [Text.assemble(("skipped", "yellow"), f" {words}") for words in skipped_reasons(record.cases)]
+
+
+def _complaint(one: Alike, verbose: bool) -> Iterator[Text]:
+    first, *rest = few_lines(one.text, verbose=verbose)
+    yield Text.assemble((one.kind, "red"), f" {first}")
+    yield from (Text(f"    {line}") for line in rest)
+    more = [f"{len(one.cases) - 1} more like it"] if len(one.cases) > 1 else []
+    more += [f"{names_text(one.untimed)} not timed because of it"] if one.untimed else []
+    if more:
+        yield Text(f"    {'; '.join(more)}: --verbose shows all", style="dim")
+
+
+def skipped_reasons(cases: Iterable[CaseResult]) -> Iterator[str]:
+    """Yield the reason of skipped cases, once for all that share it: `2 cases of softmax:triton: ...`."""
+    groups: dict[str, list[CaseResult]] = {}
+    for case in cases:
+        if case.status == "skipped":
+            reason = (case.reason or "the record gives no reason").removeprefix(f"{case.name}: ")
+            groups.setdefault(reason, []).append(case)
+    for reason, own in groups.items():
+        yield f"{_named(own)}: {reason}"
+
+
+def _named(cases: Sequence[CaseResult]) -> str:
+    """Return the case, or how many there are and the kernels that they are of."""
+    kernels = list(dict.fromkeys(case.name.partition("[")[0] for case in cases))
+    return cases[0].name if len(cases) == 1 else f"{count_text(len(cases), 'case')} of {names_text(kernels)}"
+
+
+def _by_kernel(record: RunRecord) -> dict[str, list[CaseResult]]:
+    groups: dict[str, list[CaseResult]] = {}
+    for case in record.cases:
+        groups.setdefault(f"{case.kernel}:{case.variant}" if case.variant else case.kernel, []).append(case)
+    return groups
+
+
+def _cell(cases: Sequence[CaseResult] | None) -> str | Text:
+    """Return the largest relative error with usual values; near 0, those of an input regime mean nothing."""
+    if cases is None:
+        return "-"
+    wrong = [case for case in cases if case.status not in ("ok", "skipped")]
+    if wrong:
+        return Text(f"{len(wrong)} of {count_text(len(cases), 'case')} {wrong[0].status}", "red")
+    usual = [case for case in cases if case.label != "edge" or case.name.endswith(f"[{case.workload_text}]")]
+    entries = [(entry, case) for case in usual for entry in case.verification if entry.get("compared")]
+    if not entries:
+        return Text(f"{cases[0].status}, nothing to compare", "dim")
+    entry, case = max(entries, key=lambda pair: float(pair[0]["max_relative"]))
+    if not float(entry["max_relative"]):
+        return f"exact in {count_text(len(cases), 'case')}"
+    place = ", ".join(str(index) for index in entry["place"])
+    error = f"{float(entry['max_relative']):.1e} "
+    return Text.assemble(error, (f"{case.workload_text} {entry['output']}[{place}]", "dim"))
+
+
+# What is cut out of sources, for the terminal and as JSON.
+
+
+def cut_lines(found: Sequence[SourceCuts]) -> Iterator[tuple[str, str]]:
+    """Yield lines with their style: a source with its kernels, then what is cut out of it."""
+    for one in found:
+        yield f"{_short(one.source)} ({', '.join(one.kernels)})", "bold"
+        yield f"  {one.meaning}", "red" if one.how == "refused" else ""
+        for cut in one.cuts:
+            lines = str(cut.first) if cut.first == cut.last else f"{cut.first}-{cut.last}"
+            place = "" if cut.path == one.source.resolve() else f"{_short(cut.path)}:"
+            yield f"    {place}{lines}  {cut.what}", "dim"
+
+
+def cuts_json(found: Sequence[SourceCuts]) -> list[dict[str, Any]]:
+    """Return the same as plain values."""
+    return [
+        {"source": str(one.source), "kernels": list(one.kernels), "how": one.how, "message": one.meaning,
+         "cuts": [{"file": str(cut.path), "first": cut.first, "last": cut.last, "what": cut.what} for cut in one.cuts]}
+        for one in found
+    ]  # fmt: skip
+
+
+def _short(path: Path) -> str:
+    """Return the path relative to the current folder, where that is shorter."""
+    return min(str(path), os.path.relpath(path), key=len)
+
+
+# A difference of machine code in the terminal: what changed of each entry, and where the code first differs.
+
+_SAME_NUMBERS = "the same counts, registers, spills and shared memory; other operands or another order"
+
+
+def code_difference_view(entries: Sequence[EntryDifferenceJson], note: str | None = None) -> RenderableType:
+    """Return two lines an entry and a few lines of its code; `note` is why instructions are not listed."""
+    parts: list[RenderableType] = [line for one in entries for line in _entry(one)]
+    parts += [Text(note, style="yellow")] if note and entries else []
+    return Padding(Group(*parts), (0, 0, 0, 2), expand=False)
+
+
+def _entry(one: EntryDifferenceJson) -> list[RenderableType]:
+    head = Text(f"{one['entry']}: ", style="bold")
+    head.append(one["state"] if one["state"] != "changed" else "", style="yellow")
+    head.append("; " if one["state"] != "changed" else "", style="not bold")
+    head.append(", ".join(changes_of(one)) or _SAME_NUMBERS, style="not bold")
+    return [head, *(_first(one["first_difference"]) if one["first_difference"] else ())]
+
+
+def _first(found: FirstDifferenceJson) -> list[RenderableType]:
+    lines = [Text(f"first difference, in block {found['block']}:", style="dim")]
+    lines += [Text(f"{sign} {line}", style=style) for sign, line, style in _marked(found)]
+    return [Padding(Group(*lines), (0, 0, 0, 2), expand=False)]
+
+
+def _marked(found: FirstDifferenceJson) -> list[tuple[str, str, str]]:
+    """Return the lines of both sides with their sign and style; those that begin both are shown once."""
+    before, after = found["before"], found["after"]
+    pairs = enumerate(zip(before, after, strict=False))
+    shared = next((number for number, (was, now) in pairs if was != now), min(len(before), len(after)))
+    return [
+        *((" ", line, "dim") for line in before[:shared]),
+        *(("-", line, "red") for line in before[shared:]),
+        *(("+", line, "green") for line in after[shared:]),
+    ]
+
+
+# Kernels whose machine code changed, in the terminal and as plain values.
+
+
+class CodeChangeJson(TypedDict):
+    """One kernel on one architecture, with the differences of its entries."""
+
+    kernel: str
+    architecture: str
+    spills_grew: bool
+    code_difference: list[EntryDifferenceJson]
+    code_note: str | None
+
+
+def changes_json(
+    against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint], left_out: Sequence[Complaint] = ()
+) -> dict[str, object]:
+    """Return what `prism-bench compile --against --json` prints."""
+    return {
+        "against": against,
+        "changes": [_change(one) for one in changes],
+        "complaints": [{"kernel": one.kernel, "message": one.message} for one in complaints],
+        "left_out": [{"kernel": one.kernel, "message": one.message} for one in left_out],
+    }
+
+
+def _change(one: CodeChange) -> CodeChangeJson:
+    return {
+        "kernel": one.kernel, "architecture": one.architecture, "spills_grew": one.spills_grew,
+        "code_difference": code_difference_json(one.entries), "code_note": one.note,
+    }  # fmt: skip
+
+
+def changes_view(
+    against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint], left_out: Sequence[Complaint] = ()
+) -> RenderableType:
+    """Return each kernel with what changed of it, and how many changed."""
+    parts: list[RenderableType] = []
+    for one in changes:
+        style = "bold red" if one.spills_grew else "bold"
+        parts.append(Text(f"{one.kernel} on sm_{one.architecture}", style=style))
+        if one.entries:
+            parts.append(code_difference_view(code_difference_json(one.entries)))
+        parts += [Text(f"  {one.note}", style="dim")] if one.note else []
+    parts += [Text(f"{one.kernel}: {one.message}", style="red") for one in complaints]
+    parts += [Text(words, style="dim") for words in together(left_out)]
+    kernels = len({one.kernel for one in changes})
+    parts.append(Text(f"machine code of {kernels or 'no'} kernel{'' if kernels == 1 else 's'} changed since {against}"))
+    return Group(*parts)

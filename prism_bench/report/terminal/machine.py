@@ -1,0 +1,270 @@
+"""The machine in the terminal: the doctor's checks, its fitness, and the live monitor."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.doctor import Check
+from prism_bench.doctor.checks import AbilityAnswer, answers
+from prism_bench.doctor.fitness import LEAST_SAMPLES, Fitness, figures, summary
+from prism_bench.monitor.probe import HARMFUL, reasons_in
+from prism_bench.record.measurement import plain_evidence
+from prism_bench.units import bytes_text, count_text, rate_text, share_text, time_text
+
+# The doctor's checks as a table, by group.
+
+_ABSENT = "not here"  # what a check of an absent library found
+_STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bold red"}
+
+
+def doctor_view(found: Sequence[tuple[str, Check]], everything: bool = False) -> RenderableType:
+    """Return what a user can and cannot do here, then the checks that are broken or worth a note, or all of them."""
+    shown = [(group, check) for group, check in found if everything or check.state == "broken" or _is_noted(check)]
+    parts: list[RenderableType] = list(_abilities(answers(check for _, check in found)))
+    if shown:
+        parts += [Text(), checks_view(shown)]
+    if len(shown) < len(found):
+        parts += [
+            Text(),
+            Text(f"{len(shown)} of {count_text(len(found), 'check')} shown; --all shows every check", style="dim"),
+        ]
+    return Group(*parts)
+
+
+def _is_noted(check: Check) -> bool:
+    """Return whether the check found something that works, with a note."""
+    return check.state == "note" and check.found != _ABSENT
+
+
+def _abilities(found: Sequence[AbilityAnswer]) -> Iterator[Text]:
+    can = [one.what for one in found if one.possible]
+    yield Text.assemble(("You can: ", "green"), ", ".join(can) + ".")
+    closed = [one for one in found if not one.possible]
+    for lacks, cure in dict.fromkeys((one.lacks, one.cure) for one in closed):
+        what = ", ".join(one.what for one in closed if (one.lacks, one.cure) == (lacks, cure))
+        reason = f"{lacks} does not work here" + (f": {cure}" if cure else "")
+        yield Text.assemble(("You cannot: ", "cyan"), f"{what}. {reason}")
+
+
+def checks_view(found: Sequence[tuple[str, Check]]) -> RenderableType:
+    """Return the table of checks by group, and how many have each state."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("", "check", "state"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("found", overflow="fold")
+    shown = None
+    for group, check in found:
+        state = Text(check.state, style=_STYLES[check.state])
+        table.add_row(Text(group if group != shown else "", style="dim"), Text(check.name), state, _finding(check))
+        shown = group
+    states = [check.state for _, check in found]
+    return Group(table, Text(", ".join(f"{states.count(state)} {state}" for state in _STYLES if state in states)))
+
+
+def _finding(check: Check) -> Text:
+    """Return what was found, below it the cause and the cure."""
+    words = Text(check.found if check.state != "missing" else "")
+    if check.cause:
+        words.append(("\n" if words.plain else "") + check.cause)
+    if check.cure:
+        words.append(f"\n{check.cure}", style="dim")
+    return words
+
+
+# Whether a GPU is fit to measure on: the answer, what to change, and what was read.
+
+_HEADINGS = {
+    "yes": "is fit to measure: yes",
+    "with care": "is fit to measure: with care",
+    "no": "is fit to measure: no",
+    "unknown": "is fit to measure: unknown",
+}
+_FITNESS_STYLES = {"yes": "bold green", "with care": "bold yellow", "no": "bold red", "unknown": "bold magenta"}
+_SEVERITIES = {"no": ("no", "red"), "care": ("care", "yellow"), "unknown": ("?", "magenta")}
+
+
+def fitness_view(fitness: Fitness) -> RenderableType:
+    """Return the answer, each problem with what to change, and the readings."""
+    heading = Text(f"{fitness.facts.reading.name} {_HEADINGS[fitness.answer]}", style=_FITNESS_STYLES[fitness.answer])
+    parts: list[RenderableType] = [heading]
+    if fitness.problems:
+        parts += [Text(), _problems(fitness)]
+    return Group(*parts, Text(), _readings(fitness))
+
+
+def fitness_json(fitness: Fitness) -> dict[str, Any]:
+    """Return the answer, the problems, the readings, the figures of the probe and its evidence as plain values."""
+    facts = fitness.facts
+    return {
+        "answer": fitness.answer,
+        "gpu": facts.reading.name,
+        "uuid": facts.reading.uuid,
+        "problems": [{"rule": rule, **asdict(problem)} for rule, problem in fitness.problems],
+        "readings": dict(facts.reading.values),
+        "missing": dict(facts.reading.missing),
+        "processes": None if facts.reading.processes is None else [str(one) for one in facts.reading.processes],
+        "probe": [asdict(figures(one)) for one in facts.kernels if len(one.samples) >= LEAST_SAMPLES],
+        "evidence": plain_evidence(facts.evidence) if facts.evidence else None,
+    }
+
+
+def _problems(fitness: Fitness) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for _, problem in fitness.problems:
+        word, style = _SEVERITIES[problem.severity]
+        words = Text.assemble(f"{problem.found}: {problem.cause}\n", (problem.cure, "dim"))
+        table.add_row(Text(word, style=style), words)
+    return table
+
+
+def _readings(fitness: Fitness) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, words in _lines(fitness):
+        table.add_row(name, words)
+    return table
+
+
+def _lines(fitness: Fitness) -> Iterator[tuple[str, str]]:
+    """Yield every reading by name; a dash where it is not known."""
+    facts, value = fitness.facts, fitness.facts.value
+    clocks = facts.clocks
+    under_load = f"; {rate_text(min(clocks), 'Hz')} to {rate_text(max(clocks), 'Hz')} under load" if clocks else ""
+    reasons = ", ".join(reasons_in(value("clock_reasons")))
+    yield "clock", (f"{rate_text(value('sm_clock'), 'Hz')} of {rate_text(value('max_sm_clock'), 'Hz')}"
+                    f"{f' ({reasons})' if reasons else ''}{under_load}")  # fmt: skip
+    yield "power", (f"{_whole(value('power'), 'W')}; limit {_whole(value('power_limit'), 'W')} of "
+                    f"{_whole(value('default_power_limit'), 'W')}")  # fmt: skip
+    hottest = facts.evidence.highest("temperature") if facts.evidence else None
+    yield "temperature", (f"{_whole(value('temperature'), 'C')}; {_whole(hottest, 'C')} under load; slows down at "
+                          f"{_whole(value('slowdown_temperature'), 'C')}")  # fmt: skip
+    yield "memory", (f"{bytes_text(value('memory_free'))} of {bytes_text(value('memory_total'))} free; "
+                     f"{_whole(value('ecc_uncorrected'), 'uncorrected errors')}")  # fmt: skip
+    yield "use at rest", f"{share_text(value('utilization'))}, {_others(fitness)}"
+    yield "setup", f"persistence mode {_switch(value('persistence'))}, MIG {_switch(value('mig'))}"
+    for kernel in facts.kernels:
+        yield kernel.case, summary(kernel)
+
+
+def _others(fitness: Fitness) -> str:
+    processes = fitness.facts.reading.processes
+    if processes is None:
+        return "other processes unknown"
+    return ", ".join(str(one) for one in processes if not one.ours) or "no other process"
+
+
+def _whole(number: float | None, unit: str) -> str:
+    return "-" if number is None else f"{number:.0f} {unit}"
+
+
+def _switch(value: float | None) -> str:
+    return "-" if value is None else "on" if value else "off"
+
+
+# What `prism-bench monitor` draws: devices, alerts, and the kernels that ran last.
+
+_NAME = 52
+
+
+def view(snapshot: Mapping[str, Any]) -> RenderableType:
+    """Return a snapshot (`monitor/station.py`) as panels that are as wide as the console."""
+    parts = [_device(one) for one in snapshot["status"]["devices"]]
+    parts += [_alerts(snapshot["alerts"])]
+    parts += [_kernels(snapshot)]
+    return Group(*parts, _foot(snapshot))
+
+
+def _device(one: Mapping[str, Any]) -> Panel:
+    title = Text.assemble((f"{one['index']}  {one['name']}", "bold"), ("  slice" if one["slice"] else "", "cyan"))
+    if one["lost"]:
+        return Panel(Text(one["lost"], style="bold red"), title=title, title_align="left", border_style="red")
+    harm = bool(set(HARMFUL) & set(one["reasons"] or ()))
+    body = Group(_bars(one["values"]), _facts(one), _processes(one))
+    return Panel(body, title=title, title_align="left", border_style="yellow" if harm else "green")
+
+
+def _bars(values: Mapping[str, Any]) -> Table:
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(width=11)
+    grid.add_column(ratio=1)
+    grid.add_column(justify="right", width=22)
+    used, total = values["memory_used"], values["memory_total"]
+    memory = used / total if used is not None and total else None
+    grid.add_row("utilisation", _bar(values["utilization"]), share_text(values["utilization"]))
+    grid.add_row("memory", _bar(memory), f"{bytes_text(used)} of {bytes_text(total)}")
+    for name, word in (("sm_active", "SMs"), ("tensor_active", "tensor"), ("dram_active", "DRAM")):
+        if values[name] is not None:
+            grid.add_row(word, _bar(values[name]), share_text(values[name]))
+    return grid
+
+
+def _bar(share: float | None) -> RenderableType:
+    if share is None:
+        return Text("not offered by this device", style="dim")
+    return ProgressBar(total=1.0, completed=min(share, 1.0), complete_style="green" if share < 0.9 else "yellow")
+
+
+def _facts(one: Mapping[str, Any]) -> Text:
+    values = one["values"]
+    power = values["power"] if values["power"] is not None else values["power_average"]
+    limit = f" of {values['power_limit']:.0f} W" if values["power_limit"] else ""
+    power_words = "-" if power is None else f"{power:.0f} W{limit}"
+    heat = "-" if values["temperature"] is None else f"{values['temperature']:.0f} C"
+    parts = [
+        f"SM {rate_text(values['sm_clock'], 'Hz')}",
+        f"memory {rate_text(values['memory_clock'], 'Hz')}",
+        f"power {power_words}",
+        heat,
+    ]
+    reasons = one["reasons"]
+    words = "clock reasons unknown" if reasons is None else f"clock: {', '.join(reasons) or 'nothing holds it'}"
+    harm = bool(set(HARMFUL) & set(reasons or ()))
+    return Text.assemble("   ".join(parts), "   ", (words, "bold yellow" if harm else "dim"))
+
+
+def _processes(one: Mapping[str, Any]) -> Text:
+    if one["processes"] is None:
+        return Text(f"processes: {one['missing'].get('processes', 'unknown')}", style="dim")
+    words = [f"{p['name']} ({p['pid']}) {bytes_text(p['memory'])}" for p in one["processes"]]
+    return Text(f"processes: {', '.join(words) or 'none'}", style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def _alerts(alerts: Mapping[str, Any]) -> RenderableType:
+    active = alerts["active_alerts"]
+    if not active:
+        return Text(f"no alert; {alerts['total_alerts_today']} in the last day", style="dim")
+    styles = {"critical": "bold red", "warning": "yellow"}
+    return Group(*(Text(f"{one['severity']}: {one['message']}", style=styles[one["severity"]]) for one in active))
+
+
+def _kernels(snapshot: Mapping[str, Any]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    table.add_column("kernel", ratio=1, no_wrap=True, overflow="ellipsis", max_width=_NAME)
+    for name in ("calls", "mean", "min", "max", "success"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in snapshot["kernels"]:
+        times = [time_text(None if one[key] is None else one[key] * 1e-3) for key in _TIMES]
+        style = "" if one["success_rate"] == 1 else "red"
+        table.add_row(Text(one["name"]), str(one["total_calls"]), *times, share_text(one["success_rate"]), style=style)
+    if not snapshot["kernels"]:
+        return Text("no kernel ran here in the last hour; 'prism-bench run' in another terminal shows up", style="dim")
+    return table
+
+
+_TIMES = ("avg_time_ms", "min_time_ms", "max_time_ms")
+
+
+def _foot(snapshot: Mapping[str, Any]) -> Text:
+    sampler = snapshot["report"]["sampler"]
+    hertz, share = sampler["hertz"], share_text(sampler["cpu_share"])
+    words = "a single look" if hertz is None else f"read at {hertz:.3g} Hz for {share} of a core; Ctrl-C ends"
+    return Text(f"{snapshot['status']['timestamp'][11:19]} UTC  {words}", style="dim")

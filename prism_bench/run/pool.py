@@ -1,0 +1,526 @@
+"""Pool of worker processes: tasks are sent to them, results collected, hung workers replaced."""
+
+import re
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Any, NotRequired, TypedDict, TypeVar
+
+from prism_bench.catalogue import Catalogue
+from prism_bench.emulator.isolation import crash_in
+from prism_bench.errors import UsageError
+from prism_bench.io.documents import json_line
+from prism_bench.io.workers import (
+    START_SECONDS,
+    Conversation,
+    EventWorker,
+    JsonObject,
+    WorkerDied,
+    WorkerEnvironment,
+    WorkerEvent,
+    begun,
+    died_at_start,
+    events_of,
+    usable_cores,
+    work,
+)
+from prism_bench.record.run_record import CaseResult, decode_case
+from prism_bench.run.measuring import lacks_memory
+from prism_bench.run.settings import BLAS_THREADS, RecordBuilder
+from prism_bench.spec.case import Case
+
+# Where the workers that measure a catalogue run: in this process's installation, or in another checkout.
+
+MEASURING = "prism_bench.run.worker"
+_BEFORE = "prism_bench.workbench.worker"  # the same program in checkouts of version 0.1
+BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def measuring(root: Path | None = None, variables: Mapping[str, str] | None = None) -> WorkerEnvironment:
+    """Return the environment of a measuring worker, of the checkout at `root` where one is given."""
+    is_older = root is not None and (root / f"{_BEFORE.replace('.', '/')}.py").is_file()
+    return WorkerEnvironment(_BEFORE if is_older else MEASURING, root, variables or {}, crash_in)
+
+
+def timing(place: WorkerEnvironment) -> WorkerEnvironment:
+    """Return the environment of a worker that times: BLAS has one thread there, or as many as the place names.
+
+    The libraries read these variables when NumPy is imported. With a thread for each core, wall times depend on what
+    else the host does.
+    """
+    return replace(place, variables={**dict.fromkeys(BLAS_VARIABLES, str(BLAS_THREADS)), **place.variables})
+
+
+def worker_of(program: str) -> WorkerEnvironment:
+    """Return the environment of the worker of an extension: the module `program` of this installation."""
+    return WorkerEnvironment(program, explain=crash_in)
+
+
+HERE = measuring()
+
+
+# Worker processes side by side that take task after task from one list: only for what is not timed.
+
+WORTH_A_START = 8  # tasks
+LONG, SHORT = 0.1, 0.01  # of what each lane has to do
+PATIENCE = 5.0  # seconds for a lane that is interrupted
+LaneEvent = WorkerEvent | WorkerDied
+
+
+def lanes_for(backend: str, cores: int | None = None) -> int:
+    """Return how many processes verify side by side in so many cores: without a number in all that there are.
+
+    On a device as many as keep it busy while others compute references on the host, on the emulator one for each core.
+    """
+    cores = cores or usable_cores()
+    return {"cuda": max(1, min(8, cores // 2)), "emulator": cores}.get(backend, 1)
+
+
+def worth(lanes: int, tasks: Sequence[str]) -> int:
+    """Return how many of the lanes are worth starting for these tasks, one at least."""
+    return max(1, min(lanes, -(-len(tasks) // WORTH_A_START)))
+
+
+def longest_first(tasks: Sequence[str], seconds: Mapping[str, float], lanes: int) -> list[str]:
+    """Return the tasks so that no lane is left with a long one at the end: the long ones first, the short ones last.
+
+    `seconds` are known by task; an unknown task counts as their mean. Those between keep their order: large cases,
+    which need much memory, are not all at work at once.
+    """
+    known = [seconds[task] for task in tasks if task in seconds]
+    mean = sum(known) / len(known) if known else 0.0
+    cost = {task: seconds.get(task.partition("@")[0], mean) for task in tasks}
+    share = sum(cost.values()) / lanes
+
+    def place(task: str) -> tuple[int, float]:
+        part = 0 if cost[task] > LONG * share else 2 if cost[task] < SHORT * share else 1
+        return part, 0.0 if part == 1 else -cost[task]
+
+    return sorted(tasks, key=place)
+
+
+def side_by_side(
+    order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float, place: WorkerEnvironment = HERE
+) -> Iterator[LaneEvent]:
+    """Yield the events of `Lanes.work` of new lanes, which end with the last task."""
+    with Lanes(place) as started:
+        yield from started.work(order, tasks, lanes, timeout)
+
+
+class Lanes(AbstractContextManager["Lanes"]):
+    """Workers side by side; in a `with` block, at whose end they end, they stay for the next list of tasks.
+
+    Orders may differ from list to list, but not in the backend, the catalogue and what the process does. `libraries`
+    are imported when a worker starts.
+    """
+
+    def __init__(self, place: WorkerEnvironment = HERE, libraries: Sequence[str] = ()) -> None:
+        self._place, self._libraries = place, libraries
+        self._workers: list[Conversation] = []
+        self._threads: list[Thread] = []
+        self._ended = Event()  # set for the threads when their workers are to end
+
+    @property
+    def started(self) -> int:
+        """How many workers there are."""
+        return len(self._workers)
+
+    def work(
+        self, order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float
+    ) -> Iterator[LaneEvent]:
+        """Yield `begin` of each task, then its `results` or how its worker died, as they come; `facts` in between.
+
+        A task that found too little memory next to others is done again alone, and so is one that was taken by a worker
+        that never started. When the caller stops, by Ctrl-C too, all workers are ended.
+        """
+        left: deque[str] = deque(tasks)
+        again: list[str] = []
+        for event in self._together(order, left, lanes, timeout):
+            if lanes > 1 and isinstance(event, WorkerDied) and event.task is None:
+                continue  # it never started: its task is still left
+            if lanes > 1 and not isinstance(event, WorkerDied) and _lacked_memory(event):
+                again.append(event.get("task", ""))
+            else:
+                yield event
+        again += left
+        if again:
+            self._end()
+            yield from self._together(order, deque(again), 1, timeout)
+
+    def _together(
+        self, order: Mapping[str, object], left: deque[str], lanes: int, timeout: float
+    ) -> Iterator[LaneEvent]:
+        arrived: SimpleQueue[LaneEvent | None] = SimpleQueue()
+        self._threads = [
+            Thread(target=_drive, args=(worker, left, timeout, arrived.put, self._ended), daemon=True)
+            for worker in self._ready(order, lanes)
+        ]
+        for thread in self._threads:
+            thread.start()
+        try:
+            while lanes:
+                event = arrived.get()
+                if event is None:
+                    lanes -= 1
+                else:
+                    yield event
+        except BaseException:
+            self._end()
+            raise
+
+    def _ready(self, order: Mapping[str, object], lanes: int) -> list[Conversation]:
+        """Return so many workers, which follow the order; those that are there already come first."""
+        for worker in self._workers:
+            worker.follow(order)
+        place, new = sharing_cores(self._place, lanes), range(lanes - len(self._workers))
+        self._workers += [Conversation(order, place, self._libraries) for _ in new]
+        return self._workers[:lanes]
+
+    def _end(self) -> None:
+        """End all workers, those that are at a task too."""
+        self._ended.set()
+        for worker in self._workers:
+            worker.interrupt()
+        for thread in self._threads:  # each may still read what its worker leaves
+            thread.join(PATIENCE)
+        for worker in self._workers:
+            worker.end()
+        self._workers, self._threads, self._ended = [], [], Event()
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()
+
+
+def sharing_cores(place: WorkerEnvironment, lanes: int) -> WorkerEnvironment:
+    """Return the environment of one of so many workers: their references must not start a thread for each core each."""
+    if lanes < 2:
+        return place
+    threads = str(max(1, usable_cores() // lanes))
+    return replace(place, variables={"OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **place.variables})
+
+
+def _drive(
+    worker: Conversation, left: deque[str], timeout: float, put: Callable[[LaneEvent | None], None], ended: Event
+) -> None:
+    """Send one lane the tasks that are left, until there are none; a worker that never starts puts its task back."""
+    while left and not ended.is_set():
+        try:
+            task = left.popleft()
+        except IndexError:  # another lane was quicker
+            break
+        put({"begin": task})
+        try:
+            results = _answer(worker, task, timeout, put)
+        except WorkerDied as death:
+            put(death)
+            if death.task is None:
+                left.appendleft(task)
+                break
+        else:
+            put({"facts": worker.facts})
+            put({"task": task, "results": results})
+    put(None)
+
+
+def _answer(
+    worker: Conversation, task: str, timeout: float, put: Callable[[LaneEvent | None], None]
+) -> list[JsonObject]:
+    """Return the task's results; each peer that ends the worker is reported, and the task done again without it."""
+    while True:
+        try:
+            return worker.ask(task, timeout)
+        except WorkerDied as death:
+            if not worker.avoid(death):
+                raise
+            put(death)
+
+
+def _lacked_memory(event: WorkerEvent) -> bool:
+    """Return whether a case, or a peer of it, was left out for memory that other processes may have held."""
+    results = event.get("results", ())
+    reasons = [result["reason"] for result in results if result["status"] == "skipped"]
+    reasons += [measurement["reason"] for result in results for measurement in result["measurements"]]
+    return any(lacks_memory(reason or "") for reason in reasons)
+
+
+# Workers that are started before they are needed, and import and read the catalogue until they get their order.
+#
+# That takes seconds, and must not fall between two cases that are timed: these processes do it while others compile and
+# verify. They open no device before they have an order.
+
+
+class Standby(AbstractContextManager["Standby"]):
+    """A worker for each list of `libraries`, imported in that order; those that nobody took end with the block.
+
+    With a `catalogue` they read its specs, too.
+    """
+
+    def __init__(
+        self, libraries: Sequence[Sequence[str]], place: WorkerEnvironment = HERE, catalogue: Path | None = None
+    ) -> None:
+        self._libraries, self._place, self._catalogue = libraries, place, catalogue
+        self._workers: deque[EventWorker] = deque()
+
+    def __enter__(self) -> "Standby":
+        for names in self._libraries:
+            worker = EventWorker(self._place)
+            self._workers.append(worker)
+            catalogue = {"catalogue": str(self._catalogue.resolve())} if self._catalogue else {}
+            worker.send(json_line({"libraries": list(names), **catalogue}))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        while self._workers:
+            self._workers.popleft().end()
+
+    def settle(self) -> None:
+        """Wait until all have imported their libraries, so that none of that happens while something is timed."""
+        for worker in list(self._workers):
+            try:
+                while "imported" not in worker.receive(None, START_SECONDS):
+                    pass
+            except WorkerDied:
+                self._workers.remove(worker)
+                worker.end()
+
+    def take(self) -> EventWorker | None:
+        """Return the next worker, which waits for an order; None where none is left that runs."""
+        while self._workers:
+            worker = self._workers.popleft()
+            if worker.is_alive():
+                return worker
+            worker.end()
+        return None
+
+
+def libraries_of(cases: Iterable[Case]) -> list[str]:
+    """Return the libraries that the peers of the cases ask for, by name: first the array packages."""
+    named = {case.spec.peer(name).library for case in cases for name in case.spec.peers}
+    return [one.name for one in sorted(named, key=lambda one: (one.module != one.arrays, one.name))]
+
+
+# Share of the cases: the part of a run that one of several equal GPUs measures.
+
+
+def share(cases: Sequence[Case], part: str) -> list[Case]:
+    """Return the cases of the share that `part` names: "2/4" is the second of four.
+
+    A kernel stays whole, with its variants. The kernels, those with most cases first, then by name, go one by one to
+    the share that has the fewest cases so far (Graham 1969), so that the same cases always make the same shares. A
+    UsageError names what a part may be, or how many kernels there are where there are too few.
+    """
+    number, count = _parsed(part)
+    sizes = Counter(case.spec.name for case in cases)
+    if number > len(sizes):
+        raise UsageError(f"--part {part}: no kernel is left for it; {len(sizes)} chosen kernels make as many parts")
+    loads, chosen = [0] * min(count, len(sizes)), set[str]()
+    for kernel in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        lightest = loads.index(min(loads))
+        loads[lightest] += sizes[kernel]
+        chosen |= {kernel} if lightest == number - 1 else set()
+    return [case for case in cases if case.spec.name in chosen]
+
+
+def _parsed(part: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part)
+    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise UsageError(f"--part {part}: it is I/N with I from 1 to N, such as 1/4 for the first of four parts")
+    return number, count
+
+
+# Driver of tasks: sends them to worker processes, collects their results, and survives the workers that die.
+
+Side = TypeVar("Side")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: tasks `done` of `total`, the number of the process, and the task that begins.
+
+    `stage` is what this part of the run does, where that is not plain from the number of the process.
+    """
+
+    process: int
+    done: int
+    total: int
+    task: str
+    stage: str = ""
+
+
+class TaskDriver:
+    """Base of every run: drives tasks through worker processes and keeps the results of each case or task.
+
+    A worker that crashes or hangs costs its current task alone: another worker gets the rest. Where a peer of the task
+    ended the worker, another worker does the task again without that peer. Subclasses define what they do at the
+    beginning of a task (`begin`), under which name they keep results (`keep`), what they keep of a task that died with
+    its worker (`lose`), and whether they can do it again without a peer (`avoid`).
+    """
+
+    def __init__(self, catalogue: Catalogue, backend: str, timeout: float, place: WorkerEnvironment = HERE) -> None:
+        self._catalogue, self._backend, self._timeout, self._place = catalogue, backend, timeout, place
+        self.results: dict[str, list[CaseResult]] = {}
+        self.facts: dict[str, Any] = {}
+        self.protocol: dict[str, Any] = {}
+        self.monitor: list[dict[str, Any]] = []
+        self._task = ""
+        self.standby = Standby([])
+        self._ahead: tuple[Mapping[str, object], EventWorker] | None = None
+
+    @property
+    def has_results(self) -> bool:
+        """Whether any result has arrived."""
+        return bool(self.results)
+
+    @property
+    def builder(self) -> RecordBuilder:
+        """The builder of this run's records."""
+        return RecordBuilder(self._catalogue, self._backend, self.facts)
+
+    def is_right(self, name: str) -> bool:
+        """Return whether no result under this name has failed so far."""
+        return all(result.status == "ok" for result in self.results.get(name, ()))
+
+    def begin(self, task: str, process: int) -> None:
+        """Notice that the process has begun with the task."""
+        raise NotImplementedError
+
+    def keep(self, task: str, results: Sequence[CaseResult]) -> None:
+        """Keep the results of a task that has ended."""
+        raise NotImplementedError
+
+    def lose(self, death: WorkerDied, task: str) -> None:
+        """Keep what is known of a task whose worker died."""
+        raise NotImplementedError
+
+    def avoid(self, death: WorkerDied, task: str) -> bool:
+        """Leave out the peer that ended the worker from now on; False where the task cannot be done without it."""
+        return False
+
+    def take(self, event: WorkerEvent, process: int, finished: list[str]) -> None:
+        """Take one event of a worker; a task that ends with it is added to `finished`."""
+        self.facts = event.get("facts", self.facts)
+        self.protocol = event.get("protocol", self.protocol)
+        self.monitor += [event["monitor"]] if "monitor" in event else []
+        if "begin" in event:
+            self._task = event["begin"]
+            self.begin(self._task, process)
+        if "results" in event:
+            task = event.get("task", self._task)
+            self.keep(task, [decode_case(plain) for plain in event["results"]])
+            finished.append(task)
+
+    def drive(self, order_for: Callable[[list[str]], Mapping[str, object]], tasks: Iterable[str], process: int) -> None:
+        """Send the tasks to a worker, and what is left to another one each time that it dies.
+
+        `order_for` returns the order of a worker for its tasks. BackendUnavailable where a worker does not start.
+        """
+        left = list(tasks)
+        while left:
+            finished = self.send(order_for(left), process)
+            left = [task for task in left if task not in finished]
+
+    def send(self, order: Mapping[str, object], process: int) -> list[str]:
+        """Send an order to one worker; return the tasks that are done with, one of them perhaps lost."""
+        finished: list[str] = []
+        known, worker = self._ahead or (None, None)
+        if worker and known == order:
+            self._ahead = None
+            self.follow(events_of(worker, self._timeout), process, finished)
+        else:
+            place = timing(self._place) if order.get("timed") else self._place
+            self.follow(work(order, self._timeout, place, self.standby.take()), process, finished)
+        return finished
+
+    @contextmanager
+    def beginning(self, order: Mapping[str, object]) -> Generator[None]:
+        """Let a worker begin with an order, whose events `send` takes when it sends the same order within the block."""
+        self._ahead = order, begun(order, self._place, self.standby.take())
+        try:
+            yield
+        finally:
+            if self._ahead:
+                self._ahead[1].end()
+            self._ahead = None
+
+    def follow(self, events: Iterable[WorkerEvent | WorkerDied], process: int, finished: list[str]) -> None:
+        """Take all events; a task whose worker died is lost."""
+        try:
+            for event in events:
+                if isinstance(event, WorkerDied):
+                    self._bury(event, finished)
+                else:
+                    self.take(event, process, finished)
+        except WorkerDied as death:
+            self._bury(death, finished)
+
+    def _bury(self, death: WorkerDied, finished: list[str]) -> None:
+        """Lose the task of a dead worker, unless it died between two tasks, or a peer ended it that can be avoided."""
+        if death.task is None:
+            raise died_at_start(death, self._backend)
+        if death.task not in finished and not (death.peer and self.avoid(death, death.task)):
+            finished.append(death.task)
+            self.lose(death, death.task)
+
+
+def rounds(
+    sides: Sequence[Side], numbers: range, turn: Callable[[Side, int], object], end: float | None = None
+) -> Iterator[int]:
+    """Let the sides take turns in each round (A B, B A, A B, ...), and yield the number of each round after it.
+
+    No further round starts that would not be over by `end` (of `time.perf_counter`) if it took as long as the last.
+    """
+    for number in numbers:
+        begun = time.perf_counter()
+        for side in sides if (number - numbers.start) % 2 == 0 else sides[::-1]:
+            turn(side, number)
+        yield number
+        now = time.perf_counter()
+        if end is not None and now + (now - begun) > end:
+            return
+
+
+# Orders of workers: what a driver sends them before the tasks, as one JSON line.
+
+
+class MeasuringOrder(TypedDict):
+    """The order of a measuring worker.
+
+    `process` 0 verifies, unless `verifies` decides that. The code of the tasks in `ahead` is compiled first. After an
+    order that is `open` come further tasks, one a line. `avoid` names by task the peers that have no time, each with
+    its reason: they ended an earlier worker, or had no time there. `check_compiled` has the labels of the cases whose
+    compiled peers are checked, whoever verifies; without it whoever verifies checks them all. `settled` names by task
+    the peers that an earlier process has measured well enough. The tasks in `peerless` are measured without peers.
+    """
+
+    backend: str
+    catalogue: str
+    settings: dict[str, Any]
+    process: int
+    timed: bool
+    verifies: NotRequired[bool]
+    tasks: NotRequired[list[str]]
+    ahead: NotRequired[list[str]]
+    open: NotRequired[bool]
+    avoid: NotRequired[dict[str, dict[str, str]]]
+    check_compiled: NotRequired[list[str]]
+    settled: NotRequired[dict[str, list[str]]]
+    peerless: NotRequired[list[str]]
+
+
+class TaskOrder(TypedDict):
+    """The order of a worker for tasks of an extension; `process` 0 verifies, the others time."""
+
+    backend: str
+    catalogue: str
+    label: str
+    process: int
+    timed: bool
+    tasks: list[str]
+    allocator: str | None
+    choices: dict[str, dict[str, Any]]
