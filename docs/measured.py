@@ -66,7 +66,13 @@ def _request_rows(folder: Path) -> Iterator[Sequence[object]]:
         comparison = plain["comparison"]
         compiling = (comparison.get("selection") or {}).get("seconds", {}).get("compiling")
         yield (
-            folder.name, f"`{plain['kernel']}`", ", ".join(plain["labels"]), plain["all_cases"],
-            len(comparison["cases"]), plain["cache"], comparison["counts"]["slower"],
-            "-" if compiling is None else f"{compiling:.0f}", f"{plain['command_seconds']:.0f}",
-        )  # fmt: skip
+            folder.name,
+            f"`{plain['kernel']}`",
+            ", ".join(plain["labels"]),
+            plain["all_cases"],
+            len(comparison["cases"]),
+            plain["cache"],
+            comparison["counts"]["slower"],
+            "-" if compiling is None else f"{compiling:.0f}",
+            f"{plain['command_seconds']:.0f}",
+        )

@@ -44,8 +44,9 @@ def faults(known: tuple[NumberTie, ...], root: Path = ROOT) -> Iterator[str]:
     """Yield what is wrong: a number without a tie, a tie without its number, a source that is not there."""
     for page in PAGES:
         printed, tied = numbers(page, root), [one.text for one in known if one.page == page]
-        yield from (f"{page}: {text} is tied to nothing: name its source in {TIES.name}" for text in printed
-                    if text not in tied)  # fmt: skip
+        yield from (
+            f"{page}: {text} is tied to nothing: name its source in {TIES.name}" for text in printed if text not in tied
+        )
         yield from (f"{TIES.name}: {text} is not on {page}" for text in tied if text not in printed)
     for one in known:
         if one.page not in PAGES:

@@ -9,10 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "prism_bench").rglob("*.py"))
 
 # Modules that need a package with a GPU behind it, which the environment of the tests may lack.
-NEED_GPU_PACKAGES = {
-    "prism_bench.extensions.memory.cupy_pool": "cupy",
-    "prism_bench.extensions.memory.worker": "cupy",
-}
+NEED_GPU_PACKAGES = {"prism_bench.extensions.memory.cupy_pool": "cupy", "prism_bench.extensions.memory.worker": "cupy"}
 
 # Modules of the standard library that Windows lacks, and the program that confines itself by one of them on Linux.
 POSIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "readline", "curses")

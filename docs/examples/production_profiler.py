@@ -44,8 +44,10 @@ class Profiler:
         found = sorted(self.executions.statistics(), key=lambda one: -one.total)
         total = sum(one.total for one in found)
         for one in found:
-            yield (f"{one.kernel:12} {one.calls:3} calls, {share_text(one.total / total):>6} of the time, "
-                   f"mean {time_text(one.mean)}, longest {time_text(one.most)}")  # fmt: skip
+            yield (
+                f"{one.kernel:12} {one.calls:3} calls, {share_text(one.total / total):>6} of the time, "
+                f"mean {time_text(one.mean)}, longest {time_text(one.most)}"
+            )
 
 
 def main() -> None:

@@ -2,17 +2,7 @@
 
 from typing import Any
 
-from docs.generated import (
-    attacks,
-    catalogue,
-    commands,
-    examples,
-    metrics,
-    names,
-    published,
-    python,
-    troubleshooting,
-)
+from docs.generated import attacks, catalogue, commands, examples, metrics, names, published, python, troubleshooting
 
 __all__ = ["navigation", "pages"]
 

@@ -24,10 +24,15 @@ def page() -> str:
         for name, one in facts.items()
     ]
     defences = [(name, words, "GPU" if name in ON_A_GPU else "") for name, words in DEFENCES.items()]
-    return joined([
-        "# Attacks on a judge", LEAD, table(("entry", "what it tries", "answer", "caught by"), attacks),
-        "## Defences", table(("defence", "what it does", "needs"), defences),
-    ])  # fmt: skip
+    return joined(
+        [
+            "# Attacks on a judge",
+            LEAD,
+            table(("entry", "what it tries", "answer", "caught by"), attacks),
+            "## Defences",
+            table(("defence", "what it does", "needs"), defences),
+        ]
+    )
 
 
 def _facts(card: Path) -> Mapping[str, Any]:

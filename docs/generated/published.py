@@ -37,11 +37,20 @@ def page_of(record: RunRecord, name: Path, reports: Path) -> str:
     """Return the page about a record; `name` is the file it names, `reports` has the folders tuning and profiles."""
     compared = comparison_of(read(record, catalogue.found(), must_be_held=False), reports / "tuning")
     chains = compared_chains(record, catalogue.found(), reports / "profiles")
-    return joined([
-        "# Published figures", _lead(compared, name), "## Times and budgets", *_figures(compared.figures),
-        "## Rules of thumb", *_rules(compared), "## Choices", *_choices(compared),
-        "## Fusion chains", *_chains(chains),
-    ])  # fmt: skip
+    return joined(
+        [
+            "# Published figures",
+            _lead(compared, name),
+            "## Times and budgets",
+            *_figures(compared.figures),
+            "## Rules of thumb",
+            *_rules(compared),
+            "## Choices",
+            *_choices(compared),
+            "## Fusion chains",
+            *_chains(chains),
+        ]
+    )
 
 
 def _lead(compared: PublishedComparison, name: Path) -> str:
@@ -63,8 +72,15 @@ def _figures(figures: Sequence[FigureVerdict]) -> Iterator[str]:
         f"Published columns are quoted from the {quoted()['source']}; they were not measured here. They are "
         f"{quoted()['clock']}, so the verdict compares them with our end-to-end time."
     )
-    head = ("kernel at S0", "published workload", "published mean", "published budget", "ours, end to end",
-            "ours, cold", "verdict")  # fmt: skip
+    head = (
+        "kernel at S0",
+        "published workload",
+        "published mean",
+        "published budget",
+        "ours, end to end",
+        "ours, cold",
+        "verdict",
+    )
     yield table(head, map(_figure, figures))
 
 
@@ -82,11 +98,16 @@ def _rules(compared: PublishedComparison) -> Iterator[str]:
         yield "No rule applies to a case of this record."
         return
     counts = [
-        (rule["rule"], metric_words(rule["metric"]),
-         time_text(rule["limit"]) if rule["rule"] in ("slow", "target mean") else f"{rule['limit']:.3g}",
-         rule["kept"], rule["broken"], rule["unmeasured"])
+        (
+            rule["rule"],
+            metric_words(rule["metric"]),
+            time_text(rule["limit"]) if rule["rule"] in ("slow", "target mean") else f"{rule['limit']:.3g}",
+            rule["kept"],
+            rule["broken"],
+            rule["unmeasured"],
+        )
         for rule in rules
-    ]  # fmt: skip
+    ]
     yield (
         "The guide's rules, with the number of cases at S0. Each rule about samples uses all whole calls of a case. "
         "`degraded` compares every case with the baseline."
@@ -115,19 +136,31 @@ def _choices(compared: PublishedComparison) -> Iterator[str]:
         yield table(("m x k x n", "fastest", *POLICIES), rows)
         yield table(
             ("rule", "geometric mean", "worst", "at"),
-            [(cost.policy, ratio_text(cost.mean), ratio_text(cost.worst), shape_text(cost.worst_at))
-             for cost in compared.costs],
-        )  # fmt: skip
+            [
+                (cost.policy, ratio_text(cost.mean), ratio_text(cost.worst), shape_text(cost.worst_at))
+                for cost in compared.costs
+            ],
+        )
     yield table(
         ("image", "the guide's window", "time", "difference from window 16", "pixels in another segment"),
-        [(f"{row.rows} x {row.cols}", row.window, time_text(row.seconds), f"{row.difference:.3f} bits",
-          share_text(row.moved)) for row in compared.windows],
-    )  # fmt: skip
+        [
+            (
+                f"{row.rows} x {row.cols}",
+                row.window,
+                time_text(row.seconds),
+                f"{row.difference:.3f} bits",
+                share_text(row.moved),
+            )
+            for row in compared.windows
+        ],
+    )
     yield table(
         ("LSTM, latency", "the guide's batch", "its time", "largest measured batch within it"),
-        [(f"under {time_text(row.seconds)}", row.guide, time_text(row.guide_seconds), row.measured or "none")
-         for row in compared.batches],
-    )  # fmt: skip
+        [
+            (f"under {time_text(row.seconds)}", row.guide, time_text(row.guide_seconds), row.measured or "none")
+            for row in compared.batches
+        ],
+    )
 
 
 def _chains(chains: Sequence[ComparedRow]) -> Iterator[str]:

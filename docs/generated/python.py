@@ -25,8 +25,19 @@ def public() -> dict[str, dict[str, str]]:
 
 def _packages() -> list[str]:
     """Return the packages with `__all__` that programs use."""
-    below = ("api", "backends", "catalogue", "compilation", "compilation.languages", "emulator", "measure", "monitor",
-             "record.store", "run", "spec")  # fmt: skip
+    below = (
+        "api",
+        "backends",
+        "catalogue",
+        "compilation",
+        "compilation.languages",
+        "emulator",
+        "measure",
+        "monitor",
+        "record.store",
+        "run",
+        "spec",
+    )
     return [f"prism_bench.{name}" for name in below]
 
 

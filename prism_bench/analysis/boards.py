@@ -79,9 +79,14 @@ def observed(history: History, metric: str) -> Observations:
         sessions.append(runs.of((record, board)))
     logs = numpy.log(numpy.array([row[3] for row in rows], "f8"))
     return Observations(
-        tuple(names.known), tuple(unit[0] for unit in cases.known), tuple(run[0] for run in runs.known),
-        numpy.array(units, "i8"), numpy.array(sessions, "i8"), numpy.array(boards, "i8"), logs,
-    )  # fmt: skip
+        tuple(names.known),
+        tuple(unit[0] for unit in cases.known),
+        tuple(run[0] for run in runs.known),
+        numpy.array(units, "i8"),
+        numpy.array(sessions, "i8"),
+        numpy.array(boards, "i8"),
+        logs,
+    )
 
 
 class _Numbers(Generic[_Thing]):
@@ -223,8 +228,9 @@ def two_way(units: Ints, sessions: Ints, logs: Floats) -> tuple[dict[int, float]
             break
     return (
         dict(zip(known.tolist(), effects.tolist(), strict=True)),
-        logs - levels[unit] - effects[session], int(group.max()) + 1,
-    )  # fmt: skip
+        logs - levels[unit] - effects[session],
+        int(group.max()) + 1,
+    )
 
 
 def _means(places: Ints, values: Floats, weights: Floats) -> Floats:
@@ -402,10 +408,13 @@ class BoardModel:
         usual, spread = _usual(logs)
         of_sessions = self.runs.sigma * sqrt(_OF_MEDIANS * sum(1 / self.runs.independent(count) for count in counts))
         factor = replace(
-            seen, log=usual, error=hypot(of_sessions, spread * sqrt(_OF_MEDIANS / len(both))),
-            freedom=self.runs.freedom, scatter=sqrt(max(spread**2 - float(numpy.median(noise)), 0.0)),
+            seen,
+            log=usual,
+            error=hypot(of_sessions, spread * sqrt(_OF_MEDIANS / len(both))),
+            freedom=self.runs.freedom,
+            scatter=sqrt(max(spread**2 - float(numpy.median(noise)), 0.0)),
             between_runs=hypot(self.runs.sigma, self.runs.noise),
-        )  # fmt: skip
+        )
         return BoardPair(factor, self._by_case(both, logs, noise), of_sessions)
 
     def _by_case(self, units: list[int], logs: Floats, noise: Floats) -> dict[str, _CaseShown]:
@@ -415,11 +424,12 @@ class BoardModel:
             found.setdefault(self.seen.cases[unit], []).append(_CaseShown(shown, variance, self.runs.between(unit)))
         return {
             case: _CaseShown(
-                fmean(one.log for one in own), fmean(one.variance for one in own) / len(own),
+                fmean(one.log for one in own),
+                fmean(one.variance for one in own) / len(own),
                 max(one.between_runs for one in own),
             )
             for case, own in found.items()
-        }  # fmt: skip
+        }
 
     def _sessions(self, board: int, units: list[int]) -> float:
         """Return how many sessions of the board are behind the units, each weighted by how many of them it measured."""
@@ -482,8 +492,9 @@ class BoardAgreement:
 
     def __add__(self, other: "BoardAgreement") -> "BoardAgreement":
         """Return the verdicts of both."""
-        return BoardAgreement(self.given + other.given, self.false + other.false, self.withheld + other.withheld,
-                              self.plain + other.plain)  # fmt: skip
+        return BoardAgreement(
+            self.given + other.given, self.false + other.false, self.withheld + other.withheld, self.plain + other.plain
+        )
 
 
 def agreement(seen: Observations) -> BoardAgreement:
@@ -551,8 +562,9 @@ class KnownBoards:
         """Return the records of the machine and backend that were measured last, in the order of measuring."""
         if self._own is None:
             history = self._history()
-            places = [place for place, facts in enumerate(history.records)
-                      if (facts.machine, facts.backend) == self._owner]  # fmt: skip
+            places = [
+                place for place, facts in enumerate(history.records) if (facts.machine, facts.backend) == self._owner
+            ]
             places.sort(key=lambda place: history.records[place].created)
             self._own = history.part(places[-RECENT:])
         return self._own
@@ -626,8 +638,9 @@ def _kinds_rows(own: History, model: BoardModel, anchors: Mapping[str, str]) -> 
     for board, uuid in enumerate(model.boards):
         chosen: list[int] = model.seen.sessions[model.seen.boards == board].tolist()
         records = sorted({model.seen.records[session] for session in chosen})
-        yield BoardRow(uuid, facts.get(uuid, {"uuid": uuid}), len(records), own.records[records[-1]].created,
-                       levels[uuid])  # fmt: skip
+        yield BoardRow(
+            uuid, facts.get(uuid, {"uuid": uuid}), len(records), own.records[records[-1]].created, levels[uuid]
+        )
 
 
 def _levels(model: BoardModel, anchors: Mapping[str, str]) -> dict[str, dict[str, float]]:

@@ -177,18 +177,25 @@ def _row(case: CaseResult, name: str, rival: Rival | None, counts: bool) -> Peer
     own, found = valid_median(case, metric), case.measurement(metric, f"peer:{name}")
     facts = case.peers.get(name, PeerFacts())
     return {
-        "peer": name, "kind": kind_of(name, facts),
+        "peer": name,
+        "kind": kind_of(name, facts),
         "seconds": rival.seconds if rival else None,
         "ratio": rival.seconds / own if rival and own else None,
         "unstable": (rival.fastest, rival.slowest) if rival and rival.unstable else None,
         "counts": counts,
         "reason": None if rival else (found.reason if found else None) or "the record gives no reason",
         "notes": list(found.notes) if found else [],
-        "library": facts.get("library"), "version": facts.get("version"), "form": facts.get("form"),
-        "calls": facts.get("calls"), "launches": facts.get("launches"), "breaks": facts.get("breaks"),
+        "library": facts.get("library"),
+        "version": facts.get("version"),
+        "form": facts.get("form"),
+        "calls": facts.get("calls"),
+        "launches": facts.get("launches"),
+        "breaks": facts.get("breaks"),
         "enqueued": facts.get("enqueued"),
-        "poor": facts.get("poor"), "work": facts.get("work"), "precision": facts.get("precision"),
-    }  # fmt: skip
+        "poor": facts.get("poor"),
+        "work": facts.get("work"),
+        "precision": facts.get("precision"),
+    }
 
 
 # Headline of a record: how its kernels compare with their peers, by class of peer and by label.
@@ -255,9 +262,15 @@ def _races(case: CaseResult) -> list[RacedCase]:
 
 def _race(case: CaseResult, peer: Rival, own: float) -> RacedCase:
     return {
-        "case": case.name, "implementation": case.name.partition("[")[0], "label": case.label, "peer": peer.name,
-        "kind": peer.kind, "ratio": peer.seconds / own, "unstable": peer.unstable_text, "poor": peer.poor,
-    }  # fmt: skip
+        "case": case.name,
+        "implementation": case.name.partition("[")[0],
+        "label": case.label,
+        "peer": peer.name,
+        "kind": peer.kind,
+        "ratio": peer.seconds / own,
+        "unstable": peer.unstable_text,
+        "poor": peer.poor,
+    }
 
 
 def _group(labels: Sequence[str], raced: Sequence[Sequence[RacedCase]]) -> list[HeadlineRow]:
@@ -271,8 +284,11 @@ def _headline_row(labels: Sequence[str], kind: str, found: Sequence[RacedCase]) 
     ratios = [one["ratio"] for one in found]
     large = sorted((one for one in found if one["ratio"] > LARGE), key=lambda one: -one["ratio"])
     return {
-        "labels": list(labels), "peers": kind, "cases": len(found),
+        "labels": list(labels),
+        "peers": kind,
+        "cases": len(found),
         "mean": None if kind in (BEST, NOT_RECORDED) else geometric_mean(ratios),
         "below": sum(ratio < 1 for ratio in ratios),
-        "worst": min(found, key=lambda one: one["ratio"]), "large": large,
-    }  # fmt: skip
+        "worst": min(found, key=lambda one: one["ratio"]),
+        "large": large,
+    }

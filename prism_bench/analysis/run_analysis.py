@@ -334,11 +334,20 @@ def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     budgets = tuple(within_errors(judged, cases))
     slow = tuple(slowdowns(record, promises.degraded, promises.baseline))
     return Reading(
-        record=record, limits=limits_of(record), cases=cases, edges=edges, rows=rows, budgets=budgets,
-        findings=(*findings(record, budgets, slow), *_not_held(promises),
-                  *(Finding("note", "host", None, words) for words in host_notes(record, slow, promises.baseline))),
-        slowdowns=slow, promises=promises,
-    )  # fmt: skip
+        record=record,
+        limits=limits_of(record),
+        cases=cases,
+        edges=edges,
+        rows=rows,
+        budgets=budgets,
+        findings=(
+            *findings(record, budgets, slow),
+            *_not_held(promises),
+            *(Finding("note", "host", None, words) for words in host_notes(record, slow, promises.baseline)),
+        ),
+        slowdowns=slow,
+        promises=promises,
+    )
 
 
 def _not_held(promises: Promises) -> list[Finding]:

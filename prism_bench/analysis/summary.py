@@ -77,10 +77,12 @@ def frame_of(rows: Sequence[SummaryRow]) -> "pandas.DataFrame":
     """Return rows of a summary as a table of pandas, which few commands need: its import takes half a second."""
     import pandas
 
-    return pandas.DataFrame({
-        column: pandas.Series([row[column] for row in rows], dtype=float if column in _NUMBERS else object)
-        for column in COLUMNS
-    })  # fmt: skip
+    return pandas.DataFrame(
+        {
+            column: pandas.Series([row[column] for row in rows], dtype=float if column in _NUMBERS else object)
+            for column in COLUMNS
+        }
+    )
 
 
 def rows_of(frame: "pandas.DataFrame") -> list[SummaryRow]:

@@ -89,11 +89,17 @@ def _on_terminal(title: str) -> _Canvas:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.fields[title]}", markup=False), BarColumn(bar_width=30), MofNCompleteColumn(),
-               TimeElapsedColumn(), TextColumn("{task.description}", markup=False))  # fmt: skip
+    columns = (
+        TextColumn("{task.fields[title]}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
     console = Console(stderr=True, markup=False, emoji=False)
-    bar = Progress(*columns, console=console, transient=True, auto_refresh=False, redirect_stdout=False,
-                   redirect_stderr=False)  # fmt: skip
+    bar = Progress(
+        *columns, console=console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+    )
     job = bar.add_task("", total=None, title=title)
 
     def draw(done: int, total: int, words: str) -> None:
@@ -324,15 +330,21 @@ class CallableComparison:
 
 
 _WORDS: dict[Verdict, str] = {
-    "slower": "slower than", "faster": "faster than", "same": "as fast as",
+    "slower": "slower than",
+    "faster": "faster than",
+    "same": "as fast as",
     "inconclusive": "not clearly different from",
-}  # fmt: skip
+}
 
 
 def compare(
-    first: Callable[[], object], second: Callable[[], object], *, mode: str = "cold", rounds: int = 8,
+    first: Callable[[], object],
+    second: Callable[[], object],
+    *,
+    mode: str = "cold",
+    rounds: int = 8,
     stream: Any = None,
-) -> CallableComparison:  # fmt: skip
+) -> CallableComparison:
     """Time two callables without arguments alternately on the current CUDA stream, and return a verdict.
 
     Each round measures both, in the order first, second, second, first over two rounds, with every check of

@@ -84,9 +84,16 @@ def stopwatch_of(backend: Backend) -> Stopwatch:
 
 
 def prepare(
-    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue: Path | None = None,
-    seed: int = 0, tuned: Path | str | bool = True, online: OnlineTuner | None = None,
-) -> Runnable:  # fmt: skip
+    kernel: str,
+    label: str = "S0",
+    *,
+    backend: str = "cuda",
+    variant: str | None = None,
+    catalogue: Path | None = None,
+    seed: int = 0,
+    tuned: Path | str | bool = True,
+    online: OnlineTuner | None = None,
+) -> Runnable:
     """Return the kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 
     `tuned` launches it by the choices kept for this machine in `reports/tuning` or the folder given; False by its spec.

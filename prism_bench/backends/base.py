@@ -254,8 +254,10 @@ class Runnable(AbstractContextManager):
         """Use `other`'s buffer `theirs` as the argument `name`. SpecError unless both hold the same type and count."""
         (dtype, count), given = self.case.sizes.elements(name), other.case.sizes.elements(theirs)
         if (dtype, count) != given:
-            raise SpecError(f"{self.case.name}: {name} holds {count} {dtype}; '{theirs}' of {other.case.name} holds "
-                            f"{given[1]} {given[0]}")  # fmt: skip
+            raise SpecError(
+                f"{self.case.name}: {name} holds {count} {dtype}; '{theirs}' of {other.case.name} holds "
+                f"{given[1]} {given[0]}"
+            )
         self._share(name, other, theirs)
 
     def _share(self, name: str, other: "Runnable", theirs: str) -> None:

@@ -206,9 +206,14 @@ class EmulatorRunnable(HostRunnable):
             raise BackendUnavailable(f"{self.case.name}: the emulator has no copies by tensor maps (TMA)")
         values = [self._value(name) for name in self.names_of(step)]
         request = LaunchRequest(
-            function_of(step.entry or self.case.spec.entry), three(step.grid), three(step.block), step.shared,
-            step.cooperative, self._backend.order, self._backend.seed,
-        )  # fmt: skip
+            function_of(step.entry or self.case.spec.entry),
+            three(step.grid),
+            three(step.block),
+            step.shared,
+            step.cooperative,
+            self._backend.order,
+            self._backend.seed,
+        )
         return self._module.run(request, values, isolate=self._backend.isolate)
 
     def _value(self, name: str) -> Any:

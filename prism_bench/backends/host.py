@@ -81,10 +81,12 @@ class HostRunnable(WallTimedRunnable):
         spec = self.case.spec
         in_place = [array.name for array in spec.inputs if isinstance(array, InOut)]
         return HostGuard(
-            {output.name: self.buffer(output.name) for output in spec.outputs}, in_place=in_place, key=key,
+            {output.name: self.buffer(output.name) for output in spec.outputs},
+            in_place=in_place,
+            key=key,
             scratch=[self.buffer(array.name) for array in spec.arrays if array.scratch],
             inputs=[self.buffer(array.name) for array in spec.inputs if array.name not in in_place],
-        )  # fmt: skip
+        )
 
 
 # Code of a source for the CPU: what is compiled of it, and whatever runs it.
@@ -188,9 +190,11 @@ class InterpretedRunnable(HostRunnable):
         version = spoken.library.installed_version() or "unknown"
         launches = sum(isinstance(step, Launch) for step in self._steps)
         return {
-            "mode": "interpreter", "language": self.case.spec.language, "compiler": f"{spoken.title} {version}",
+            "mode": "interpreter",
+            "language": self.case.spec.language,
+            "compiler": f"{spoken.title} {version}",
             "launches": launches,
-        }  # fmt: skip
+        }
 
 
 def _triple(extents: int | tuple[int, ...]) -> tuple[int, int, int]:

@@ -139,7 +139,7 @@ REGIMES = (
     Regime("infinity", lambda usual: usual.with_one(np.inf), lambda d, t: _from_zero(d, t) and not d.finite),
     Regime("minus infinity", lambda usual: usual.with_one(-np.inf), lambda d, t: _is_signed(d, t) and not d.finite),
     Regime("nan", lambda usual: usual.with_one(np.nan), lambda d, t: _is_float(d, t) and not d.numbers),
-)  # fmt: skip
+)
 
 
 def suited(array: Array, regime: Regime) -> bool:

@@ -120,8 +120,10 @@ def _entry_of(commands: Path, source: Path) -> Mapping[str, object]:
         folder = _from(commands.parent, str(one.get("directory", ".")))
         if _from(folder, str(one["file"])).resolve() == source.resolve():
             return one
-    raise SpecError(f"compile_commands: {commands} has no entry for {source}; it has {len(known)} other files: build "
-                    "the target that holds it, or write options= in the spec")  # fmt: skip
+    raise SpecError(
+        f"compile_commands: {commands} has no entry for {source}; it has {len(known)} other files: build "
+        "the target that holds it, or write options= in the spec"
+    )
 
 
 def _device_flags(words: Sequence[str], compiler: str) -> list[str]:

@@ -31,9 +31,13 @@ _OTHER_MODULES = {"list": "list_cases", "import": "import_results"}  # names tha
 def command_line(only: str | None = None) -> typer.Typer:
     """Return the command line with all commands, or, so that it starts sooner, with that one alone."""
     app = typer.Typer(
-        cls=GroupedHelp, help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+        cls=GroupedHelp,
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
         rich_markup_mode=None,
-    )  # fmt: skip
+    )
     for name, module_name in _modules(only).items():
         module = import_module(module_name)
         app.command(name, cls=ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
@@ -59,9 +63,10 @@ def _modules(only: str | None) -> dict[str, str]:
     if only in core:
         return {only: core[only]}
     added = {
-        name: f"{extension.package}.{module}" for extension in installed()
+        name: f"{extension.package}.{module}"
+        for extension in installed()
         for name, module in extension.commands.items()
-    }  # fmt: skip
+    }
     return {only: added[only]} if only in added else {**core, **added}
 
 

@@ -104,9 +104,8 @@ def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
 
 
 def _end(
-    judge: "_Judge", found: "RecordComparison", save: "Saver[Records, object] | None" = None, *,
-    whole: bool, json: bool,
-) -> NoReturn:  # fmt: skip
+    judge: "_Judge", found: "RecordComparison", save: "Saver[Records, object] | None" = None, *, whole: bool, json: bool
+) -> NoReturn:
     """Print the comparison and end with its exit code, or with that of `save` where nothing could be kept."""
     from prism_bench.report.terminal.comparison import comparison_json, comparison_view
     from prism_bench.run.builds import in_repository
@@ -188,9 +187,12 @@ class _Judge:
         return PairJudge(str(self.noise.resolve()), self.rules, sides.across, self.metric, tuple(changed))
 
     def compared(
-        self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str] | None" = None,
+        self,
+        a: "RunRecord",
+        b: "RunRecord",
+        key: "Callable[[CaseResult], str] | None" = None,
         changed: Sequence[str] = (),
-    ) -> "RecordComparison":  # fmt: skip
+    ) -> "RecordComparison":
         """Return the comparison; `key` names what is paired, the case's name without one."""
         from prism_bench.analysis.boards import KnownBoards
         from prism_bench.analysis.compare.comparison import by_name, compare
@@ -199,8 +201,17 @@ class _Judge:
 
         floors = stored_noise(b.machine["id"], self.noise)
         boards = KnownBoards(lambda: read_history(self.runs), str(b.machine["id"]), b.backend)
-        return compare(a, b, floors, self.rules, metric=self.metric, key=key or by_name, names=self.names,
-                       changed=changed, boards=boards)  # fmt: skip
+        return compare(
+            a,
+            b,
+            floors,
+            self.rules,
+            metric=self.metric,
+            key=key or by_name,
+            names=self.names,
+            changed=changed,
+            boards=boards,
+        )
 
 
 def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":
@@ -237,9 +248,14 @@ class _Selecting:
 
 
 def _of_builds(
-    given: tuple[str | None, str | None], choice: "Choice", effort: "PairEffort", judge: _Judge, *,
-    looks: tuple[int, ...], selecting: _Selecting,
-) -> "tuple[RecordComparison, Saver[Records, object] | None]":  # fmt: skip
+    given: tuple[str | None, str | None],
+    choice: "Choice",
+    effort: "PairEffort",
+    judge: _Judge,
+    *,
+    looks: tuple[int, ...],
+    selecting: _Selecting,
+) -> "tuple[RecordComparison, Saver[Records, object] | None]":
     """Return the comparison of two builds, and what saved the records of those cases that were measured."""
     from prism_bench.analysis.compare.comparison import unmeasured
     from prism_bench.run.builds import opened, words_of

@@ -95,8 +95,11 @@ def _end_against(
     with options.err().status("compiling"):
         changes, complaints = _changes(against, found, words, architectures)
     left_out = without_compiler(found, words)
-    options.show(lambda: changes_json(against, changes, complaints, left_out),
-                 lambda: changes_view(against, changes, complaints, left_out), json=json)  # fmt: skip
+    options.show(
+        lambda: changes_json(against, changes, complaints, left_out),
+        lambda: changes_view(against, changes, complaints, left_out),
+        json=json,
+    )
     bad = complaints or found.problems or any(one.spills_grew for one in changes) or (fail_on_change and changes)
     raise SystemExit(1 if bad else 0)
 

@@ -48,16 +48,22 @@ def progress_bar(expected: "Forecast | None" = None) -> Iterator[Callable[["Even
         return
     rest = TextColumn("{task.fields[left]}") if left else TimeRemainingColumn()
     columns = (
-        TextColumn("{task.fields[stage]}"), BarColumn(bar_width=30), MofNCompleteColumn(),
-        TimeElapsedColumn(), TextColumn("left"), rest, TextColumn("{task.description}", markup=False),
-    )  # fmt: skip
+        TextColumn("{task.fields[stage]}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        rest,
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         job = bar.add_task("starting", total=None, stage="process 1", left="")
 
         def report(event: "Event") -> None:
             words = left(event) if left else ""
-            bar.update(job, description=event.task, total=event.total, completed=event.done,
-                       stage=_stage(event), left=words)  # fmt: skip
+            bar.update(
+                job, description=event.task, total=event.total, completed=event.done, stage=_stage(event), left=words
+            )
 
         yield report
 
@@ -312,9 +318,14 @@ class FleetPlace(Protocol):
         ...
 
     def run(
-        self, catalogue: "Catalogue", cases: "Sequence[Case]", settings: "Settings", lanes: int | None,
-        earlier: "EarlierRecords", keep: "Callable[[RunRecord], object]",
-    ) -> "RunRecord":  # fmt: skip
+        self,
+        catalogue: "Catalogue",
+        cases: "Sequence[Case]",
+        settings: "Settings",
+        lanes: int | None,
+        earlier: "EarlierRecords",
+        keep: "Callable[[RunRecord], object]",
+    ) -> "RunRecord":
         """Measure the cases on all boards; return one record. `keep` gets incomplete ones on the way."""
         ...
 
@@ -323,9 +334,13 @@ class FleetPlace(Protocol):
         ...
 
     def tune(
-        self, bench: "Bench", plan: "TuningPlan", cases: "Sequence[Case]", noise: "Path",
+        self,
+        bench: "Bench",
+        plan: "TuningPlan",
+        cases: "Sequence[Case]",
+        noise: "Path",
         save: "Callable[[TuningResult], object]",
-    ) -> "TuningResult":  # fmt: skip
+    ) -> "TuningResult":
         """Tune the cases; `noise` is the folder of noise floors, `save` gets interim results."""
         ...
 

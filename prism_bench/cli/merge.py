@@ -46,9 +46,13 @@ def command(
 
 def _plain(record: RunRecord, place: Path, cut_short: list[str]) -> dict[str, object]:
     return {
-        "record": str(place), "complete": record.complete, "cut_short": cut_short, "cases": len(record.cases),
-        "uuids": list(record.uuids), "parts": list(record.parts),
-    }  # fmt: skip
+        "record": str(place),
+        "complete": record.complete,
+        "cut_short": cut_short,
+        "cases": len(record.cases),
+        "uuids": list(record.uuids),
+        "parts": list(record.parts),
+    }
 
 
 def _print(record: RunRecord, place: Path, cut_short: list[str]) -> None:

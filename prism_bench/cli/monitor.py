@@ -32,7 +32,7 @@ def command(
     limit: Annotated[int, typer.Option(min=0, help="Show so many kernels.")] = 20,
     min_calls: Annotated[int, typer.Option(min=1, help="Leave out kernels that ran less often.")] = 1,
     json: options.JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Watch the GPU and the kernels that ran last.
 
     Utilisation, memory, clocks, power, temperature and processes.

@@ -34,8 +34,15 @@ def command(
         built = build_site(runs, output, found, record, status.update)
     written = built.written
     if json:
-        options.print_json({"record": str(built.record), "page": str(built.page), "files": written.files,
-                            "changed": list(written.changed), "removed": list(written.removed)})  # fmt: skip
+        options.print_json(
+            {
+                "record": str(built.record),
+                "page": str(built.page),
+                "files": written.files,
+                "changed": list(written.changed),
+                "removed": list(written.removed),
+            }
+        )
     else:
         options.out().print(f"{count_text(written.files, 'file')}, {len(written.changed)} of them changed", style="dim")
         options.line(f"page: {built.page}")

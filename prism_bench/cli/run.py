@@ -133,11 +133,16 @@ class _Effort:
         from prism_bench.run import Settings, Watching, known_code, lanes_for, verification_seconds
 
         return Settings(
-            processes=self.processes, lanes=self.lanes or lanes_for(backend.name), seed=self.seed,
-            timeout=self.timeout, peers=self.peers, peer_timeout=self.peer_timeout, watching=Watching(**self.watching),
+            processes=self.processes,
+            lanes=self.lanes or lanes_for(backend.name),
+            seed=self.seed,
+            timeout=self.timeout,
+            peers=self.peers,
+            peer_timeout=self.peer_timeout,
+            watching=Watching(**self.watching),
             known_code={} if self.all_first_calls else known_code(earlier, backend.facts()),
             known_seconds=verification_seconds(earlier, backend.name),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)

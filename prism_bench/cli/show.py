@@ -18,8 +18,7 @@ def command(
     filter: options.FilterOption = None,
     all: Annotated[bool, typer.Option("--all", "-a", help="Show all cases and findings, not the worst ten.")] = False,
     why: Annotated[
-        str | None,
-        typer.Option(metavar="CASE", help="Show why a case, or a kernel's largest one, takes its time."),
+        str | None, typer.Option(metavar="CASE", help="Show why a case, or a kernel's largest one, takes its time.")
     ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,

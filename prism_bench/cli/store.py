@@ -136,8 +136,13 @@ def _prune(runs: Path, keep_raw: str, how: _Pruning) -> _Answer:
     reasons = {reason: sum(one == reason for one in found.stay.values()) for reason in found.stay.values()}
     lines = [f"store: {count_text(count, 'record')} kept: {reason}" for reason, count in reasons.items()]
     lines.append(f"store: raw samples of {count_text(len(found.removed), 'record')} {word}, {found.bytes / 1e6:.1f} MB")
-    plain = {"before": before.isoformat(), "dry_run": how.dry_run, "removed": list(found.removed),
-             "bytes": found.bytes, "stay": dict(found.stay)}  # fmt: skip
+    plain = {
+        "before": before.isoformat(),
+        "dry_run": how.dry_run,
+        "removed": list(found.removed),
+        "bytes": found.bytes,
+        "stay": dict(found.stay),
+    }
     return plain, lines, 0
 
 

@@ -147,8 +147,9 @@ def resources(log: str) -> dict[str, Resources]:
     for entry, text in zip(parts[1::2], parts[2::2], strict=True):
         stack = _STACK.search(text)
         stack_bytes, stores, loads = (int(number) for number in stack.groups()) if stack else (0, 0, 0)
-        found[entry] = Resources(_number(_USED, text), stack_bytes, stores, loads, _number(_SHARED, text),
-                                 _number(_BARRIERS, text))  # fmt: skip
+        found[entry] = Resources(
+            _number(_USED, text), stack_bytes, stores, loads, _number(_SHARED, text), _number(_BARRIERS, text)
+        )
     return found
 
 
@@ -374,9 +375,10 @@ def variable_symbols(cubin: bytes) -> dict[str, int]:
     try:
         file: Any = ELFFile(io.BytesIO(cubin))
         kept = {
-            number: section for number, section in enumerate(file.iter_sections())
+            number: section
+            for number, section in enumerate(file.iter_sections())
             if section["sh_flags"] & _WRITABLE and section["sh_size"] and not section.name.startswith(_NOT_KEPT)
-        }  # fmt: skip
+        }
         found = {
             symbol.name: (symbol["st_shndx"], symbol["st_size"])
             for symbol in file.get_section_by_name(".symtab").iter_symbols()

@@ -34,24 +34,24 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _OPCODES: dict[Kind, str] = {
     "global memory": "LD LDG LDGMC ST STG RED REDG ATOM ATOMG CCTL CCTLT QSPC TEX TLD TLD4 TMML TXD TXQ SUATOM SULD "
-                     "SURED SUST SUQUERY",
+    "SURED SUST SUQUERY",
     "shared memory": "LDS LDSM STS STSM STAS ATOMS REDAS LDT LDTM STT STTM",
     "local memory": "LDL STL CCTLL",
     "constant memory": "LDC ULDC LDCU",
     "fp32": "FADD FADD2 FADD32I FCHK FFMA FFMA2 FFMA32I FMNMX FMNMX3 FMUL FMUL2 FMUL32I FSEL FSET FSETP FSWZADD MUFU "
-            "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET UFSETP",
+    "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET UFSETP",
     "fp64": "DADD DFMA DMUL DSETP DMNMX DSET",
     "half": "HADD2 HADD2_32I HFMA2 HFMA2_32I HMNMX2 HMUL2 HMUL2_32I HSET2 HSETP2 VHMNMX",
     "tensor": "HMMA DMMA IMMA BMMA QMMA OMMA HGMMA IGMMA BGMMA QGMMA WARPGROUP WARPGROUPSET MOVM",
     "integer": "BMSK BREV FLO IABS IADD IADD3 IADD32I IDP IDP4A IMAD IMNMX IMUL IMUL32I ISCADD ISCADD32I ISETP LEA LOP "
-               "LOP3 LOP32I POPC SHF SHL SHR VABSDIFF VABSDIFF4 VIADD VIADDMNMX VIMNMX VIMNMX3 SGXT REDUX CREDUX UBMSK "
-               "UBREV UFLO UIABS UIADD3 UIMAD UIMNMX UISETP ULEA ULOP ULOP3 ULOP32I UPOPC USGXT USHF USHL USHR UVIADD "
-               "UVIMNMX",
+    "LOP3 LOP32I POPC SHF SHL SHR VABSDIFF VABSDIFF4 VIADD VIADDMNMX VIMNMX VIMNMX3 SGXT REDUX CREDUX UBMSK "
+    "UBREV UFLO UIABS UIADD3 UIMAD UIMNMX UISETP ULEA ULOP ULOP3 ULOP32I UPOPC USGXT USHF USHL USHR UVIADD "
+    "UVIMNMX",
     "conversion": "F2F F2FP F2I F2IP FRND I2F I2FP I2I I2IP UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP",
     "control": "BMOV BRA BREAK BRX BRXU BSSY BSYNC CALL ELECT EXIT JMP JMX JMXU KILL NANOSLEEP RET RPCMOV YIELD BPT",
     "barrier and async": "BAR WARPSYNC MEMBAR FENCE ERRBAR CGAERRBAR DEPBAR LDGDEPBAR LDGSTS ARRIVES SYNCS UBLKCP "
-                         "UBLKPF UBLKRED UCGABAR_ARV UCGABAR_WAIT ENDCOLLECTIVE ACQBULK PREEXIT ACQSHMINIT B2R R2B",
-}  # fmt: skip
+    "UBLKPF UBLKRED UCGABAR_ARV UCGABAR_WAIT ENDCOLLECTIVE ACQBULK PREEXIT ACQSHMINIT B2R R2B",
+}
 _KIND_OF: dict[str, Kind] = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _PREFIXES: tuple[tuple[str, Kind], ...] = (("UTMA", "barrier and async"), ("UTC", "tensor"))
 MEMORY_BARRIER = "SYNCS"  # arrives at, or polls, a barrier in shared memory, which also shows the end of bulk copies
@@ -329,8 +329,11 @@ def _output(name: str, *arguments: str) -> str:
 def _local_bytes(listing: str, entry: str) -> tuple[int, int]:
     """Return the bytes that the instructions of an entry store to local memory and load from it, each counted once."""
     parts = _TOOLS_FUNCTION.split(listing)
-    texts = [text for first, second, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
-             if (first or second).rstrip(",-") == entry]  # fmt: skip
+    texts = [
+        text
+        for first, second, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
+        if (first or second).rstrip(",-") == entry
+    ]
     found = {"STL": 0, "LDL": 0}
     for kind, suffixes in _LOCAL.findall("\n".join(texts)):
         found[kind] += next((_WIDTHS[one] for one in suffixes.split(".") if one in _WIDTHS), 4)

@@ -132,8 +132,13 @@ def unpacked(part: FatPart, container: bytes, source: Path) -> bytes:
     with tempfile.TemporaryDirectory(prefix="prism-fatbin-") as folder:
         file = Path(folder) / "packed.fatbin"
         file.write_bytes(container)
-        subprocess.run([program, "-xelf", f"sm_{part.architecture}", str(file)], cwd=folder, capture_output=True,
-                       timeout=_SECONDS, check=False)  # fmt: skip
+        subprocess.run(
+            [program, "-xelf", f"sm_{part.architecture}", str(file)],
+            cwd=folder,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
         found = [path.read_bytes() for path in sorted(Path(folder).glob("*.cubin"))]
     for code in found:
         if cubin_architecture(code) == part.architecture:
@@ -204,8 +209,10 @@ def _codes(source: Path, wanted: int) -> Iterator[bytes]:
     parts = [part for number, one in enumerate(containers) for part in parts_of(one, number)]
     fitting = [part for part in parts if not part.is_ptx and _runs(part.architecture, wanted)]
     if not fitting:
-        raise CompilationFailed(f"{source}: it has code for {_there(parts)}, none for sm_{wanted}: add "
-                        f"-gencode arch=compute_{wanted},code=sm_{wanted} to its build")  # fmt: skip
+        raise CompilationFailed(
+            f"{source}: it has code for {_there(parts)}, none for sm_{wanted}: add "
+            f"-gencode arch=compute_{wanted},code=sm_{wanted} to its build"
+        )
     best = max(part.architecture for part in fitting)
     for part in fitting:
         if part.architecture == best:
@@ -239,9 +246,10 @@ def cubin_resources(cubin: bytes) -> dict[str, Resources]:
     for symbol in entry_symbols(cubin):
         shared = file.get_section_by_name(f".nv.shared.{symbol}")
         found[symbol] = Resources(
-            registers=numbers.get((_REGISTERS, symbol), 0), stack_bytes=numbers.get((_FRAME, symbol), 0),
+            registers=numbers.get((_REGISTERS, symbol), 0),
+            stack_bytes=numbers.get((_FRAME, symbol), 0),
             shared_bytes=max(0, shared["sh_size"] - reserved) if shared is not None else 0,
-        )  # fmt: skip
+        )
     return found
 
 

@@ -320,8 +320,9 @@ def kept_entries(source: str, architecture: str, sass: str) -> dict[str, Compile
         return {}
     return {
         entry: CompiledEntry(program.path, symbol, program.resources[symbol])
-        for entry, symbol in program.lowered.items() if symbol in program.resources
-    }  # fmt: skip
+        for entry, symbol in program.lowered.items()
+        if symbol in program.resources
+    }
 
 
 def _cubins(source: str, architecture: str) -> list[Path]:

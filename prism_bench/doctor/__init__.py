@@ -9,9 +9,12 @@ from prism_bench.extension import installed
 __all__ = ["STATES", "Check", "examine"]
 
 GROUPS: dict[str, Callable[[], Iterator[Check]]] = {
-    "device": checks.device_checks, "cuda": checks.cuda_checks, "libraries": checks.libraries_checks,
-    "profiling": checks.profiling_checks, "host": checks.host_checks,
-}  # fmt: skip
+    "device": checks.device_checks,
+    "cuda": checks.cuda_checks,
+    "libraries": checks.libraries_checks,
+    "profiling": checks.profiling_checks,
+    "host": checks.host_checks,
+}
 
 
 def groups() -> Iterator[tuple[str, Callable[[], Iterator[Check]]]]:

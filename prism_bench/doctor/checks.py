@@ -85,11 +85,19 @@ def device_checks() -> Iterator[Check]:
 def _no_nvml(said: str) -> Check:
     """Where the kernel driver has made its device node, a missing library or a refusal is a fault, else just no GPU."""
     if NODES.exists():
-        return broken("NVML", said, "a GPU driver is loaded and its library does not answer",
-                      "make libnvidia-ml.so.1 of the same driver visible here (containers: --gpus all), reload the "
-                      "driver after an upgrade")  # fmt: skip
-    return missing("NVML", said, "install an NVIDIA driver where there is a GPU; without one references, emulator, "
-                   "compile check and reports work")  # fmt: skip
+        return broken(
+            "NVML",
+            said,
+            "a GPU driver is loaded and its library does not answer",
+            "make libnvidia-ml.so.1 of the same driver visible here (containers: --gpus all), reload the "
+            "driver after an upgrade",
+        )
+    return missing(
+        "NVML",
+        said,
+        "install an NVIDIA driver where there is a GPU; without one references, emulator, "
+        "compile check and reports work",
+    )
 
 
 def _driver(version: str) -> Check:
@@ -115,8 +123,12 @@ def _device(pynvml: ModuleType, device: NvmlDevice) -> Iterator[Check]:
     try:
         reading = Probe(pynvml, device, ours=family()).read(0.0)
     except DeviceLost as error:
-        yield broken(f"GPU {device.index}", str(error), "the device fell off the bus or needs a reset",
-                     "'dmesg' names the Xid; reset the GPU or restart the machine")  # fmt: skip
+        yield broken(
+            f"GPU {device.index}",
+            str(error),
+            "the device fell off the bus or needs a reset",
+            "'dmesg' names the Xid; reset the GPU or restart the machine",
+        )
         return
     yield _persistence(pynvml, device)
     yield _mig(device, reading)
@@ -135,15 +147,23 @@ def _persistence(pynvml: ModuleType, device: NvmlDevice) -> Check:
         return note(name, f"unknown: {error}", "the device does not report it", "nothing to do")
     if on:
         return works(name, "on")
-    return note(name, "off", "the driver unloads between processes, so that each first launch waits for it",
-                "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced")  # fmt: skip
+    return note(
+        name,
+        "off",
+        "the driver unloads between processes, so that each first launch waits for it",
+        "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced",
+    )
 
 
 def _mig(device: NvmlDevice, reading: DeviceReading) -> Check:
     name = f"MIG of GPU {device.index}"
     if device.is_slice:
-        return note(name, f"a slice: {device.name}", "clocks, power and energy are the whole GPU's",
-                    "compare slices only with equal slices")  # fmt: skip
+        return note(
+            name,
+            f"a slice: {device.name}",
+            "clocks, power and energy are the whole GPU's",
+            "compare slices only with equal slices",
+        )
     on = reading.values.get("mig")
     return works(name, "off" if not on else "on") if on is not None else works(name, reading.missing["mig"])
 
@@ -154,8 +174,12 @@ def _clocks(device: NvmlDevice, reading: DeviceReading) -> Check:
     reasons = reasons_in(values.get("clock_reasons"))
     harm = [word for word in reasons if word in HARMFUL]
     if harm:
-        return broken(name, f"{clock} of {best}", f"held down: {', '.join(harm)}",
-                      "look at cooling and power supply; measurements taken now would be refused")  # fmt: skip
+        return broken(
+            name,
+            f"{clock} of {best}",
+            f"held down: {', '.join(harm)}",
+            "look at cooling and power supply; measurements taken now would be refused",
+        )
     if "application clocks" in reasons:
         cure = "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root"
         found = f"{clock} of {best}, set by an administrator"
@@ -178,8 +202,12 @@ def _errors(device: NvmlDevice, reading: DeviceReading) -> Check:
     name, values = f"memory errors of GPU {device.index}", reading.values
     lost, failed = values.get("ecc_uncorrected"), values.get("remap_failed")
     if lost or failed:
-        return broken(name, f"{lost or 0:.0f} uncorrected, row remapping {'failed' if failed else 'well'}",
-                      "the memory is faulty", "reset the GPU; if they come again, have it replaced")  # fmt: skip
+        return broken(
+            name,
+            f"{lost or 0:.0f} uncorrected, row remapping {'failed' if failed else 'well'}",
+            "the memory is faulty",
+            "reset the GPU; if they come again, have it replaced",
+        )
     if lost is None:
         return note(
             name, "unknown", reading.missing["ecc_uncorrected"], "nothing to do: this board has no ECC counters"
@@ -196,8 +224,12 @@ def _neighbours(device: NvmlDevice, reading: DeviceReading) -> Check:
         free = bytes_text(reading.values.get("memory_free"))
         return works(name, f"none; {free} free")
     words = ", ".join(f"{one} {bytes_text(one.memory)}" for one in others)
-    return note(name, words, "they share the device; measurements during which one works are refused",
-                "end them, or choose another GPU with CUDA_VISIBLE_DEVICES")  # fmt: skip
+    return note(
+        name,
+        words,
+        "they share the device; measurements during which one works are refused",
+        "end them, or choose another GPU with CUDA_VISIBLE_DEVICES",
+    )
 
 
 def _gpm(device: NvmlDevice, reading: DeviceReading) -> Check:
@@ -280,8 +312,12 @@ def _backend() -> Iterator[Check]:
             yield missing("CUDA backend", _first_line(error), "a GPU with a driver of CUDA 12 or newer, and CuPy")
         return
     except Exception as error:  # a broken installation raises anything
-        yield broken("CUDA backend", _first_line(error), "CUDA opens and a kernel does not compile or load",
-                     "see the checks above; PRISM_BENCH_CACHE may hold what another version compiled")  # fmt: skip
+        yield broken(
+            "CUDA backend",
+            _first_line(error),
+            "CUDA opens and a kernel does not compile or load",
+            "see the checks above; PRISM_BENCH_CACHE may hold what another version compiled",
+        )
         return
     software = facts["software"]
     yield works("CUDA runtime", f"{software['runtime']}, driver for CUDA {software['driver_cuda']}")
@@ -349,8 +385,12 @@ def _load() -> Check:
     """Host times (launch cost, end to end) suffer from neighbours on the CPU."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > _BUSY * cores:
-        return note("load", f"{load:.1f} on {count_text(cores, 'core')}",
-                    "other programs use the CPU; launch costs will scatter", "end them, or wait")  # fmt: skip
+        return note(
+            "load",
+            f"{load:.1f} on {count_text(cores, 'core')}",
+            "other programs use the CPU; launch costs will scatter",
+            "end them, or wait",
+        )
     return works("load", f"{load:.1f} on {count_text(cores, 'core')}")
 
 

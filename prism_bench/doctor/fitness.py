@@ -160,8 +160,12 @@ def lost(facts: FitnessFacts) -> FitnessProblem | None:
     reason = facts.reading.lost or (facts.evidence.lost if facts.evidence else None)
     if not reason:
         return None
-    return FitnessProblem("no", reason, "the device fell off the bus, or its driver stopped",
-                          "look at 'dmesg' for the Xid; reset the GPU or restart the machine")  # fmt: skip
+    return FitnessProblem(
+        "no",
+        reason,
+        "the device fell off the bus, or its driver stopped",
+        "look at 'dmesg' for the Xid; reset the GPU or restart the machine",
+    )
 
 
 def unread(facts: FitnessFacts) -> FitnessProblem | None:
@@ -169,9 +173,12 @@ def unread(facts: FitnessFacts) -> FitnessProblem | None:
     if facts.reading.lost or facts.value("clock_reasons") is not None:
         return None
     reason = facts.reading.missing.get("clock_reasons", "nothing was read")
-    return FitnessProblem("unknown", reason, "without NVML nobody knows what holds the clock down",
-                          "install nvidia-ml-py, and make libnvidia-ml.so.1 visible here (containers: --gpus all)"
-                          )  # fmt: skip
+    return FitnessProblem(
+        "unknown",
+        reason,
+        "without NVML nobody knows what holds the clock down",
+        "install nvidia-ml-py, and make libnvidia-ml.so.1 visible here (containers: --gpus all)",
+    )
 
 
 def events(facts: FitnessFacts) -> FitnessProblem | None:
@@ -179,8 +186,12 @@ def events(facts: FitnessFacts) -> FitnessProblem | None:
     found = facts.evidence.events if facts.evidence else ()
     if not found:
         return None
-    return FitnessProblem("no", ", ".join(found), "the driver reported errors during the probe",
-                          "look them up in NVIDIA's list of Xids; reset the GPU")  # fmt: skip
+    return FitnessProblem(
+        "no",
+        ", ".join(found),
+        "the driver reported errors during the probe",
+        "look them up in NVIDIA's list of Xids; reset the GPU",
+    )
 
 
 def held_down(facts: FitnessFacts) -> FitnessProblem | None:
@@ -190,8 +201,12 @@ def held_down(facts: FitnessFacts) -> FitnessProblem | None:
     harm = [word for word in HARMFUL if word in at_rest or word in working]
     if not harm:
         return None
-    return FitnessProblem("no", f"held down: {', '.join(harm)}", "heat, power supply or the board holds the clock down",
-                          "look at cooling and power supply; times taken now would be refused")  # fmt: skip
+    return FitnessProblem(
+        "no",
+        f"held down: {', '.join(harm)}",
+        "heat, power supply or the board holds the clock down",
+        "look at cooling and power supply; times taken now would be refused",
+    )
 
 
 def throttled(facts: FitnessFacts) -> FitnessProblem | None:
@@ -200,8 +215,12 @@ def throttled(facts: FitnessFacts) -> FitnessProblem | None:
     causes = [f"{word} {grown[word]:.2g} s" for word in ("thermal", "board") if grown.get(word)]
     if not causes:
         return None
-    return FitnessProblem("no", f"slowed down for: {', '.join(causes)}", "heat or the board's limits",
-                          "let it cool, look at fans and power supply")  # fmt: skip
+    return FitnessProblem(
+        "no",
+        f"slowed down for: {', '.join(causes)}",
+        "heat or the board's limits",
+        "let it cool, look at fans and power supply",
+    )
 
 
 def power_capped(facts: FitnessFacts) -> FitnessProblem | None:
@@ -210,9 +229,12 @@ def power_capped(facts: FitnessFacts) -> FitnessProblem | None:
     share = evidence.reasons.get("sw power cap", 0.0) if evidence else 0.0
     if share <= CAPPED:
         return None
-    return FitnessProblem("care", f"at the power limit in {share_text(share)} of the probe",
-                          "the power limit holds the clock down even at a light load",
-                          "raise it with 'nvidia-smi --power-limit=WATTS' as root, or lock a lower clock")  # fmt: skip
+    return FitnessProblem(
+        "care",
+        f"at the power limit in {share_text(share)} of the probe",
+        "the power limit holds the clock down even at a light load",
+        "raise it with 'nvidia-smi --power-limit=WATTS' as root, or lock a lower clock",
+    )
 
 
 def power_limit(facts: FitnessFacts) -> FitnessProblem | None:
@@ -220,9 +242,12 @@ def power_limit(facts: FitnessFacts) -> FitnessProblem | None:
     limit, usual = facts.value("power_limit"), facts.value("default_power_limit")
     if limit is None or usual is None or limit >= usual - 0.5:
         return None
-    return FitnessProblem("care", f"{limit:.0f} W of {usual:.0f} W", "an administrator lowered the power limit",
-                          f"'nvidia-smi --power-limit={usual:.0f}' as root, or compare only with runs under this limit"
-                          )  # fmt: skip
+    return FitnessProblem(
+        "care",
+        f"{limit:.0f} W of {usual:.0f} W",
+        "an administrator lowered the power limit",
+        f"'nvidia-smi --power-limit={usual:.0f}' as root, or compare only with runs under this limit",
+    )
 
 
 def clock_set_lower(facts: FitnessFacts) -> FitnessProblem | None:
@@ -231,9 +256,12 @@ def clock_set_lower(facts: FitnessFacts) -> FitnessProblem | None:
     if not highest or not best or not _is_set(facts) or best >= FULL_CLOCK * highest:
         return None
     found = f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')}, set by an administrator"
-    return FitnessProblem("care", found, "times are right for this clock, and not comparable with those at another",
-                          "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root"
-                          )  # fmt: skip
+    return FitnessProblem(
+        "care",
+        found,
+        "times are right for this clock, and not comparable with those at another",
+        "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root",
+    )
 
 
 def clock_too_low(facts: FitnessFacts) -> FitnessProblem | None:
@@ -244,9 +272,12 @@ def clock_too_low(facts: FitnessFacts) -> FitnessProblem | None:
     best = max(clocks)
     if best >= CLOCK_SHARE * highest:
         return None
-    return FitnessProblem("no", f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')} at most under load",
-                          "something that the driver does not name holds the clock down",
-                          "look at 'nvidia-smi -q -d CLOCK,PERFORMANCE'; restart the machine if it stays")  # fmt: skip
+    return FitnessProblem(
+        "no",
+        f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')} at most under load",
+        "something that the driver does not name holds the clock down",
+        "look at 'nvidia-smi -q -d CLOCK,PERFORMANCE'; restart the machine if it stays",
+    )
 
 
 def clock_unsteady(facts: FitnessFacts) -> FitnessProblem | None:
@@ -260,9 +291,12 @@ def clock_unsteady(facts: FitnessFacts) -> FitnessProblem | None:
     found = (
         f"{share_text(1 - steady)} of the launches ran more than {share_text(1 - STEADY_CLOCK)} below the best clock"
     )
-    return FitnessProblem("care", found, f"the clock wanders, {rate_text(median(clocks), 'Hz')} in the median",
-                          "lock it: 'nvidia-smi --lock-gpu-clocks=MHZ' as root, at one that holds under load"
-                          )  # fmt: skip
+    return FitnessProblem(
+        "care",
+        found,
+        f"the clock wanders, {rate_text(median(clocks), 'Hz')} in the median",
+        "lock it: 'nvidia-smi --lock-gpu-clocks=MHZ' as root, at one that holds under load",
+    )
 
 
 def hot(facts: FitnessFacts) -> FitnessProblem | None:
@@ -272,9 +306,12 @@ def hot(facts: FitnessFacts) -> FitnessProblem | None:
     if heat is None or heat < limit - MARGIN:
         return None
     near = heat >= limit - LAST_MARGIN
-    return FitnessProblem("no" if near else "care", f"{heat:.0f} C, heat slows it down at {limit:.0f} C",
-                          "near the point where heat holds the clock down",
-                          "let it cool, look at fans and at neighbours in the same chassis")  # fmt: skip
+    return FitnessProblem(
+        "no" if near else "care",
+        f"{heat:.0f} C, heat slows it down at {limit:.0f} C",
+        "near the point where heat holds the clock down",
+        "let it cool, look at fans and at neighbours in the same chassis",
+    )
 
 
 def memory_errors(facts: FitnessFacts) -> FitnessProblem | None:
@@ -283,8 +320,7 @@ def memory_errors(facts: FitnessFacts) -> FitnessProblem | None:
     if not errors and not failed:
         return None
     found = f"{errors or 0:.0f} uncorrected" + (", a row could not be replaced" if failed else "")
-    return FitnessProblem("no", found, "the memory is faulty",
-                          "reset the GPU; if they come again, have it replaced")  # fmt: skip
+    return FitnessProblem("no", found, "the memory is faulty", "reset the GPU; if they come again, have it replaced")
 
 
 def neighbours(facts: FitnessFacts) -> FitnessProblem | None:
@@ -307,9 +343,12 @@ def busy(facts: FitnessFacts) -> FitnessProblem | None:
     share = facts.value("utilization")
     if share is None or share <= BUSY_AT_REST or any(not one.ours for one in facts.reading.processes or ()):
         return None
-    return FitnessProblem("no", f"busy {share_text(share)} of the time before anything was launched",
-                          "somebody works on it who is not visible here, as in another container",
-                          "find out who shares the GPU, or choose another one")  # fmt: skip
+    return FitnessProblem(
+        "no",
+        f"busy {share_text(share)} of the time before anything was launched",
+        "somebody works on it who is not visible here, as in another container",
+        "find out who shares the GPU, or choose another one",
+    )
 
 
 def unseen_neighbours(facts: FitnessFacts) -> FitnessProblem | None:
@@ -317,8 +356,12 @@ def unseen_neighbours(facts: FitnessFacts) -> FitnessProblem | None:
     if facts.reading.processes is not None or facts.reading.lost or facts.value("clock_reasons") is None:
         return None
     reason = facts.reading.missing.get("processes", "not read")
-    return FitnessProblem("care", f"unknown: {reason}", "other processes on the GPU cannot be seen",
-                          "make sure that nothing else runs there")  # fmt: skip
+    return FitnessProblem(
+        "care",
+        f"unknown: {reason}",
+        "other processes on the GPU cannot be seen",
+        "make sure that nothing else runs there",
+    )
 
 
 def little_memory(facts: FitnessFacts) -> FitnessProblem | None:
@@ -326,28 +369,43 @@ def little_memory(facts: FitnessFacts) -> FitnessProblem | None:
     free, total = facts.value("memory_free"), facts.value("memory_total")
     if free is None or not total or free >= total / 2:
         return None
-    return FitnessProblem("care", f"{bytes_text(free)} of {bytes_text(total)} free", "others hold most of the memory",
-                          "large workloads are skipped for want of memory; free it")  # fmt: skip
+    return FitnessProblem(
+        "care",
+        f"{bytes_text(free)} of {bytes_text(total)} free",
+        "others hold most of the memory",
+        "large workloads are skipped for want of memory; free it",
+    )
 
 
 def persistence(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge persistence mode."""
     if facts.value("persistence") != 0:
         return None
-    return FitnessProblem("care", "persistence mode is off", "the driver unloads between processes, first calls wait",
-                          "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced")  # fmt: skip
+    return FitnessProblem(
+        "care",
+        "persistence mode is off",
+        "the driver unloads between processes, first calls wait",
+        "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced",
+    )
 
 
 def mig(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge MIG: slices share clocks and power; a whole GPU that is to be cut does not run kernels."""
     if facts.reading.is_slice:
-        return FitnessProblem("care", f"a slice: {facts.reading.name}", "clocks, power and heat are the whole GPU's",
-                              "compare slices only with equal slices, while the others rest")  # fmt: skip
+        return FitnessProblem(
+            "care",
+            f"a slice: {facts.reading.name}",
+            "clocks, power and heat are the whole GPU's",
+            "compare slices only with equal slices, while the others rest",
+        )
     if not facts.value("mig"):
         return None
-    return FitnessProblem("no", "MIG is on and this is no slice", "CUDA runs kernels on slices alone then",
-                          "choose a slice with CUDA_VISIBLE_DEVICES=MIG-..., or 'nvidia-smi --multi-instance-gpu=0'"
-                          )  # fmt: skip
+    return FitnessProblem(
+        "no",
+        "MIG is on and this is no slice",
+        "CUDA runs kernels on slices alone then",
+        "choose a slice with CUDA_VISIBLE_DEVICES=MIG-..., or 'nvidia-smi --multi-instance-gpu=0'",
+    )
 
 
 DEVICE_RULES = (
@@ -435,19 +493,27 @@ def figures(kernel: ProbedKernel) -> ProbeFigures:
     middle, quarter = median(seconds), quantiles(seconds, n=4)
     clocks = [sample.clock for sample in kernel.samples if sample.clock]
     return ProbeFigures(
-        kernel.case, kernel.kind, len(seconds), middle, (quarter[2] - quarter[0]) / middle,
+        kernel.case,
+        kernel.kind,
+        len(seconds),
+        middle,
+        (quarter[2] - quarter[0]) / middle,
         median(seconds[-part:]) / median(seconds[:part]) - 1,
         sum(one > LIMITS[kernel.kind].odd * middle for one in seconds) / len(seconds),
         kernel.bytes / middle if kernel.kind == "bandwidth" and kernel.bytes else None,
         median(clocks) if clocks else None,
-    )  # fmt: skip
+    )
 
 
 def unprobed(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge whether there was a probe, with enough launches to say something."""
     if facts.unprobed:
-        return FitnessProblem("unknown", facts.unprobed, "no kernel was launched: nobody knows how noisy it is",
-                              "'prism-bench doctor' shows what is missing to measure")  # fmt: skip
+        return FitnessProblem(
+            "unknown",
+            facts.unprobed,
+            "no kernel was launched: nobody knows how noisy it is",
+            "'prism-bench doctor' shows what is missing to measure",
+        )
     few = [kernel for kernel in facts.kernels if len(kernel.samples) < LEAST_SAMPLES]
     if facts.kernels and not few:
         return None
@@ -455,30 +521,51 @@ def unprobed(facts: FitnessFacts) -> FitnessProblem | None:
         ", ".join(f"{count_text(len(kernel.samples), 'launch', 'launches')} of {kernel.case}" for kernel in few)
         or "no launch"
     )
-    return FitnessProblem("unknown", found, f"at least {LEAST_SAMPLES} are needed to judge noise",
-                          "measure longer with --seconds")  # fmt: skip
+    return FitnessProblem(
+        "unknown", found, f"at least {LEAST_SAMPLES} are needed to judge noise", "measure longer with --seconds"
+    )
 
 
 def spread(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge how far launches of one kernel are apart."""
-    return _worst(facts, "spread", lambda one: one.spread, lambda one: (
-        f"{one.case}: half of its launches are {share_text(one.spread)} apart", "something disturbs the launches",
-        "lock the clocks, end other work on the GPU and on the host, and look again"))  # fmt: skip
+    return _worst(
+        facts,
+        "spread",
+        lambda one: one.spread,
+        lambda one: (
+            f"{one.case}: half of its launches are {share_text(one.spread)} apart",
+            "something disturbs the launches",
+            "lock the clocks, end other work on the GPU and on the host, and look again",
+        ),
+    )
 
 
 def drift(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge whether times change from begin to end, as they do while a device warms up."""
-    return _worst(facts, "drift", lambda one: abs(one.drift), lambda one: (
-        f"{one.case}: {share_text(abs(one.drift))} {'slower' if one.drift > 0 else 'faster'} at the end than at first",
-        "clock or temperature have not settled", "warm the device up, lock the clocks, and look again"))  # fmt: skip
+    return _worst(
+        facts,
+        "drift",
+        lambda one: abs(one.drift),
+        lambda one: (
+            f"{one.case}: {share_text(abs(one.drift))} {'slower' if one.drift > 0 else 'faster'} at the end than at first",
+            "clock or temperature have not settled",
+            "warm the device up, lock the clocks, and look again",
+        ),
+    )
 
 
 def odd_launches(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge the launches that are far slower than the others."""
-    return _worst(facts, "odd_share", lambda one: one.odd, lambda one: (
-        f"{one.case}: {share_text(one.odd)} of the launches take more than {LIMITS[one.kind].odd:g} x the median",
-        "something else works on the device or on the memory from time to time",
-        "end other work on the GPU; look for a display, a monitor or another container"))  # fmt: skip
+    return _worst(
+        facts,
+        "odd_share",
+        lambda one: one.odd,
+        lambda one: (
+            f"{one.case}: {share_text(one.odd)} of the launches take more than {LIMITS[one.kind].odd:g} x the median",
+            "something else works on the device or on the memory from time to time",
+            "end other work on the GPU; look for a display, a monitor or another container",
+        ),
+    )
 
 
 def bandwidth(facts: FitnessFacts) -> FitnessProblem | None:
@@ -487,9 +574,12 @@ def bandwidth(facts: FitnessFacts) -> FitnessProblem | None:
         rate = figures(kernel).bandwidth
         if rate and kernel.peak and rate < LEAST_BANDWIDTH * kernel.peak:
             found = f"{kernel.case}: {rate_text(rate, 'B/s')}, the bus carries {rate_text(kernel.peak, 'B/s')}"
-            return FitnessProblem("care", found, "memory is slower than on other devices of its kind",
-                                  "look at the memory clock in 'nvidia-smi -q -d CLOCK', and at ECC errors"
-                                  )  # fmt: skip
+            return FitnessProblem(
+                "care",
+                found,
+                "memory is slower than on other devices of its kind",
+                "look at the memory clock in 'nvidia-smi -q -d CLOCK', and at ECC errors",
+            )
     return None
 
 
@@ -511,9 +601,11 @@ def _judged(facts: FitnessFacts) -> Iterable[ProbedKernel]:
 
 
 def _worst(
-    facts: FitnessFacts, limit: str, share: Callable[[ProbeFigures], float],
+    facts: FitnessFacts,
+    limit: str,
+    share: Callable[[ProbeFigures], float],
     words: Callable[[ProbeFigures], tuple[str, str, str]],
-) -> FitnessProblem | None:  # fmt: skip
+) -> FitnessProblem | None:
     """Return the gravest problem that one kind of noise makes; None where every kernel is within its limits."""
     found = [(getattr(LIMITS[one.kind], limit).severity(share(one)), one) for one in map(figures, _judged(facts))]
     for severity in ("no", "care"):

@@ -545,7 +545,7 @@ _REASONS = (
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
     ("inline PTX", r"\b(?:asm|__asm|__asm__)\b"),  # the word alone: a macro may end, or be, the rest
-)  # fmt: skip
+)
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _CONTINUED = re.compile(r"\\\r?\n")  # a line that goes on in the next one, within a word too
 _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")

@@ -281,11 +281,18 @@ class BuiltSource:
         arguments = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
         buffers = (Region * max(len(regions), 1))(*regions)
         asked = _Request(
-            entry=self._numbers[request.entry], grid=_u32x3(*request.grid), block=_u32x3(*request.block),
-            cooperative=request.cooperative, order=ORDERS.index(request.order), buffer_count=len(regions),
-            shared_bytes=request.shared_bytes, seed=request.seed, patience_seconds=request.patience,
-            arguments=arguments, buffers=buffers,
-        )  # fmt: skip
+            entry=self._numbers[request.entry],
+            grid=_u32x3(*request.grid),
+            block=_u32x3(*request.block),
+            cooperative=request.cooperative,
+            order=ORDERS.index(request.order),
+            buffer_count=len(regions),
+            shared_bytes=request.shared_bytes,
+            seed=request.seed,
+            patience_seconds=request.patience,
+            arguments=arguments,
+            buffers=buffers,
+        )
         with _UNLOADING.launch():
             count = self._so.cuda_cpu_launch(ctypes.byref(asked))
         return [RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]

@@ -214,9 +214,10 @@ class FrameChannel:
         return read_frame(self._fill, decoder, largest)
 
     def serve(
-        self, decoder: msgspec.json.Decoder[Message],
+        self,
+        decoder: msgspec.json.Decoder[Message],
         reply: Callable[[Frame[Message]], tuple[object, Sequence[np.ndarray]]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Answer each frame by `reply`, a message and its arrays, until the other end is closed."""
         while True:
             try:

@@ -51,8 +51,9 @@ def cold_doubt(
     cases = list(cases)
     if not any(case.measurement("cold_time") for case in cases):
         return None
-    reads = [case for case in cases if case.ceiling == "read_bandwidth"
-             and COLD_PROOF_BYTES <= case.bytes <= cache_bytes / 2]  # fmt: skip
+    reads = [
+        case for case in cases if case.ceiling == "read_bandwidth" and COLD_PROOF_BYTES <= case.bytes <= cache_bytes / 2
+    ]
     found = [_cached_read(case, floors) for case in reads]
     measured = [one for one in found if isinstance(one, _CachedRead)]
     failed = [one for one in found if isinstance(one, str)]
@@ -85,8 +86,10 @@ def _cached_read(case: CaseResult, floors: Mapping[str, float]) -> _CachedRead |
 
 
 def _times(one: _CachedRead) -> str:
-    return (f"{one.case.name} read {bytes_text(one.case.bytes)} in {time_text(one.cold)} after clearing, "
-            f"in {time_text(one.hot)} without")  # fmt: skip
+    return (
+        f"{one.case.name} read {bytes_text(one.case.bytes)} in {time_text(one.cold)} after clearing, "
+        f"in {time_text(one.hot)} without"
+    )
 
 
 def _too_slow(one: _CachedRead, bandwidth: float) -> str:

@@ -47,8 +47,15 @@ class ActiveAlert:
     def plain(self) -> dict:
         """As JSON shows it."""
         rule = self.rule
-        return {"severity": rule.severity, "message": self.message, "metric": rule.metric, "value": self.value,
-                "rule": rule.name, "device": self.device, "since": self.since}  # fmt: skip
+        return {
+            "severity": rule.severity,
+            "message": self.message,
+            "metric": rule.metric,
+            "value": self.value,
+            "rule": rule.name,
+            "device": self.device,
+            "since": self.since,
+        }
 
 
 RULES = {
@@ -56,17 +63,19 @@ RULES = {
     for rule in (
         AlertRule("utilization", "utilization", 0.90, 0.80, "utilisation at {value} %", seconds=30.0, scale=100),
         AlertRule("memory", "memory_share", 0.85, 0.80, "{value} % of the memory in use", scale=100),
-        AlertRule("memory_critical", "memory_share", 0.95, 0.90, "{value} % of the memory in use", "critical",
-                  scale=100),
+        AlertRule(
+            "memory_critical", "memory_share", 0.95, 0.90, "{value} % of the memory in use", "critical", scale=100
+        ),
         AlertRule("temperature", "temperature", 83.0, 78.0, "the chip is at {value} C", seconds=5.0),
         AlertRule("failures", "failures", 10, 5, "{value} of the last 100 executions failed", "critical"),
-        AlertRule("throttling", "throttled", 0, 0, "the clock is held down by heat or the board's protection",
-                  seconds=2.0),
+        AlertRule(
+            "throttling", "throttled", 0, 0, "the clock is held down by heat or the board's protection", seconds=2.0
+        ),
         AlertRule("xid", "new_xids", 0, 0, "the driver reported {value} Xid errors", "critical"),
         AlertRule("ecc", "new_uncorrected", 0, 0, "{value} uncorrected memory errors", "critical"),
         AlertRule("lost", "lost", 0, 0, "the device does not answer any more", "critical"),
     )
-}  # fmt: skip
+}
 
 
 @dataclass

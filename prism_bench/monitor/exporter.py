@@ -110,12 +110,7 @@ class MetricsCollector:
             ("prism_bench_case_seconds", "valid medians of the newest record", ("case", "metric"), shown.seconds),
             ("prism_bench_case_joules", "energy of one launch, newest record", ("case",), shown.joules),
             ("prism_bench_record_unreadable", "1 for each newer record that cannot be read", ("file",), damaged),
-            (
-                "prism_bench_budget_met",
-                "1 where the budget is met, 0 where missed",
-                ("case", "metric"),
-                shown.budgets,
-            ),
+            ("prism_bench_budget_met", "1 where the budget is met, 0 where missed", ("case", "metric"), shown.budgets),
         )
         for name, meaning, labels, rows in families:
             family = GaugeMetricFamily(name, meaning, labels=labels)

@@ -179,9 +179,14 @@ class Probe:
     """
 
     def __init__(
-        self, pynvml: ModuleType, device: NvmlDevice,
-        *, full: bool = True, ours: frozenset[int] = frozenset(), budget: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        pynvml: ModuleType,
+        device: NvmlDevice,
+        *,
+        full: bool = True,
+        ours: frozenset[int] = frozenset(),
+        budget: float | None = None,
+    ) -> None:
         self.device, self._pynvml = device, pynvml
         processes = Processes(pynvml, device.handle, ours)
         self._calls = [
@@ -353,11 +358,7 @@ def _memory(pynvml: ModuleType, handle: Any) -> dict[str, float]:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
     except pynvml.NVMLError_FunctionNotFound:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    return {
-        "memory_used": float(memory.used),
-        "memory_free": float(memory.free),
-        "memory_total": float(memory.total),
-    }
+    return {"memory_used": float(memory.used), "memory_free": float(memory.free), "memory_total": float(memory.total)}
 
 
 def _ecc(pynvml: ModuleType, device: NvmlDevice, kind: int) -> float:

@@ -69,7 +69,7 @@ def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch, query
         "kernels": kernels(executions, query),
         "alerts": {"active_alerts": standing, "total_alerts_today": alerts.raised_today()},
         "report": report(executions) | {"sampler": _cost(sampler)},
-    }  # fmt: skip
+    }
 
 
 def status(sampler: Sampler, executions: Executions) -> dict:
@@ -159,8 +159,10 @@ def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
 def _processes(reading: DeviceReading | None, lost: str | None) -> list[dict[str, Any]] | None:
     if reading is None or reading.processes is None or lost:
         return None
-    return [{"pid": one.pid, "name": one.name, "memory": one.memory, "ours": one.ours, "busy": one.busy}
-            for one in reading.processes]  # fmt: skip
+    return [
+        {"pid": one.pid, "name": one.name, "memory": one.memory, "ours": one.ours, "busy": one.busy}
+        for one in reading.processes
+    ]
 
 
 def _row(one: KernelStatistics) -> dict[str, Any]:
@@ -288,9 +290,13 @@ class Station:
 
 @contextmanager
 def station(
-    words: Sequence[str] | None, rules: dict[str, AlertRule], hertz: float, *,
-    once: bool, query: KernelQuery | None = None,
-) -> Iterator[Station]:  # fmt: skip
+    words: Sequence[str] | None,
+    rules: dict[str, AlertRule],
+    hertz: float,
+    *,
+    once: bool,
+    query: KernelQuery | None = None,
+) -> Iterator[Station]:
     """Yield a station for the devices that `words` name, else for the visible ones.
 
     BackendUnavailable without NVML; a UsageError for an unknown device, or where none is visible.
@@ -326,10 +332,18 @@ def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[s
 def _alert(one: ActiveAlert, machine: str) -> Alert:
     """When it was raised is its state: the same alert raised again is news again."""
     return Alert(
-        source="monitor", machine=machine, kind=one.rule.name, subject=one.device, gravity=one.rule.severity,
-        message=one.message, identity=(one.rule.metric,), state=f"{one.since:.0f}", severity=one.value,
-        reproduce="prism-bench monitor", facts=one.plain(),
-    )  # fmt: skip
+        source="monitor",
+        machine=machine,
+        kind=one.rule.name,
+        subject=one.device,
+        gravity=one.rule.severity,
+        message=one.message,
+        identity=(one.rule.metric,),
+        state=f"{one.since:.0f}",
+        severity=one.value,
+        reproduce="prism-bench monitor",
+        facts=one.plain(),
+    )
 
 
 # Readings as a CSV file that stays below a size: there is one older part, then the oldest lines are removed.

@@ -359,8 +359,10 @@ def decimal_mark(texts: Iterable[str], origin: str) -> str:
             doubtful = text
     marks = {mark for _, mark in possible}
     if doubtful and len(marks) > 1:
-        raise ResultsError(f"{origin}: '{doubtful}' may be a fraction or a thousand times as much, and no other number "
-                           f"of the table decides; {CURE}")  # fmt: skip
+        raise ResultsError(
+            f"{origin}: '{doubtful}' may be a fraction or a thousand times as much, and no other number "
+            f"of the table decides; {CURE}"
+        )
     return "." if "." in marks else ","
 
 

@@ -49,11 +49,28 @@ def capture(tool: Tool, counting: Counting, report: Path, program: Sequence[str]
     sections = [word for section in wanted for word in ("--section", section)]
     sections += ["--import-source", "yes"] if counting.lines else []
     return [
-        tool.program, "--config-file", "off", "--clock-control", counting.clock_control,
-        "--cache-control", counting.cache_control, "--replay-mode", "kernel", "--profile-from-start", "off", "--nvtx",
-        "--target-processes", "application-only", "--metrics", ",".join(counting.metrics), *sections,
-        "--force-overwrite", "--export", str(report), *program,
-    ]  # fmt: skip
+        tool.program,
+        "--config-file",
+        "off",
+        "--clock-control",
+        counting.clock_control,
+        "--cache-control",
+        counting.cache_control,
+        "--replay-mode",
+        "kernel",
+        "--profile-from-start",
+        "off",
+        "--nvtx",
+        "--target-processes",
+        "application-only",
+        "--metrics",
+        ",".join(counting.metrics),
+        *sections,
+        "--force-overwrite",
+        "--export",
+        str(report),
+        *program,
+    ]
 
 
 def exports(tool: Tool, report: Path) -> list[list[str]]:
@@ -71,9 +88,21 @@ def source_export(tool: Tool, report: Path, launch: int) -> list[str]:
     The page names no launch, so each is printed by itself.
     """
     return [
-        tool.program, "--config-file", "off", "--import", str(report), "--launch-skip", str(launch),
-        "--launch-count", "1", "--csv", "--page", "source", "--print-source", "cuda,sass",
-    ]  # fmt: skip
+        tool.program,
+        "--config-file",
+        "off",
+        "--import",
+        str(report),
+        "--launch-skip",
+        str(launch),
+        "--launch-count",
+        "1",
+        "--csv",
+        "--page",
+        "source",
+        "--print-source",
+        "cuda,sass",
+    ]
 
 
 def passes(log: str) -> int | None:
@@ -88,7 +117,7 @@ _IDENTITY = frozenset(
     "ID,Process ID,Process Name,Host Name,Kernel Name,Kernel Time,Context,Stream,Block Size,Grid Size,Device,CC".split(
         ","
     )
-)  # fmt: skip
+)
 _NEEDED = ("ID", "Kernel Name")
 _NEEDED_LONG = (*_NEEDED, "Process ID", "Metric Name", "Metric Unit", "Metric Value")
 _HEADER = re.compile(r'"?ID"?,.*Kernel Name')
@@ -469,8 +498,11 @@ class _Columns:
 
 def _stalls(names: Sequence[str]) -> Mapping[str, int]:
     """Return the columns of stalls by reason, all samples of each."""
-    own = {name.removeprefix(_STALL): place for place, name in enumerate(names)
-           if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED)}  # fmt: skip
+    own = {
+        name.removeprefix(_STALL): place
+        for place, name in enumerate(names)
+        if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED)
+    }
     return {reason: place for reason, place in own.items() if reason not in _WORKING}
 
 

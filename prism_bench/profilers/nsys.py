@@ -43,10 +43,26 @@ from prism_bench.units import count_text
 def capture(tool: Tool, report: Path, program: Sequence[str]) -> list[str]:
     """Return the command that traces what `program` does between its profiler marks into `report` (.nsys-rep)."""
     return [
-        tool.program, "profile", "--trace", "cuda,nvtx", "--capture-range", "cudaProfilerApi",
-        "--capture-range-end", "stop", "--cuda-graph-trace", "node", "--sample", "none", "--cpuctxsw", "none",
-        "--force-overwrite", "true", "--output", str(report.with_suffix("")), *program,
-    ]  # fmt: skip
+        tool.program,
+        "profile",
+        "--trace",
+        "cuda,nvtx",
+        "--capture-range",
+        "cudaProfilerApi",
+        "--capture-range-end",
+        "stop",
+        "--cuda-graph-trace",
+        "node",
+        "--sample",
+        "none",
+        "--cpuctxsw",
+        "none",
+        "--force-overwrite",
+        "true",
+        "--output",
+        str(report.with_suffix("")),
+        *program,
+    ]
 
 
 def export(tool: Tool, report: Path, database: Path) -> list[str]:
@@ -131,10 +147,12 @@ def parse(text: str, origin: str) -> StatsTable:
     cells = (cell for row in rows for (name, _), cell in zip(columns, row, strict=True) if name != "name")
     mark = metrics.decimal_mark(cells, origin)
     found = tuple(
-        {name: _cell(name, unit, cell, mark, f"{origin}: row {number}: {name}")
-         for (name, unit), cell in zip(columns, row, strict=True)}
+        {
+            name: _cell(name, unit, cell, mark, f"{origin}: row {number}: {name}")
+            for (name, unit), cell in zip(columns, row, strict=True)
+        }
         for number, row in enumerate(rows, 1)
-    )  # fmt: skip
+    )
     return StatsTable(_kind(header), found)
 
 
@@ -144,8 +162,10 @@ def timeline(table: StatsTable, origin: str) -> Timeline:
     A ResultsError for any other table: a summary has no gaps.
     """
     if table.kind != "device trace":
-        raise ResultsError(f"{origin}: a table of {table.kind} has no gaps; take nsys stats --report cuda_gpu_trace, "
-                           "or an SQLite export, which has the calls as well")  # fmt: skip
+        raise ResultsError(
+            f"{origin}: a table of {table.kind} has no gaps; take nsys stats --report cuda_gpu_trace, "
+            "or an SQLite export, which has the calls as well"
+        )
     missing = {"start", "duration", "name"} - set(table.rows[0] if table.rows else ("start", "duration", "name"))
     if missing:
         raise ResultsError(f"{origin}: the trace has no column '{sorted(missing)[0]}'")
@@ -228,12 +248,14 @@ _WORK = {f"{_ACTIVITY}KERNEL": KERNEL, f"{_ACTIVITY}MEMCPY": COPY, f"{_ACTIVITY}
 _CALLS, _RANGES, _OVERHEAD = f"{_ACTIVITY}RUNTIME", "NVTX_EVENTS", "PROFILER_OVERHEAD"
 # Columns without which a table is not read; a table is read under its newest name, `NVTX_EVENTS_V2`.
 _NEEDED = {
-    **{table: ("start", "end", "deviceId", "correlationId", *(["bytes"] if kind in (COPY, SET) else []))
-       for table, kind in _WORK.items()},
+    **{
+        table: ("start", "end", "deviceId", "correlationId", *(["bytes"] if kind in (COPY, SET) else []))
+        for table, kind in _WORK.items()
+    },
     _CALLS: ("start", "end", "correlationId", "globalTid", "nameId"),
     _RANGES: ("start", "end", "eventType", "globalTid"),
     _OVERHEAD: ("start", "end"),
-}  # fmt: skip
+}
 _NO_WORK = tuple(f"{_ACTIVITY}{kind}" for kind in ("SYNCHRONIZATION", "CUDA_EVENT", "OVERHEAD", "MEMORY"))
 _PUSHED = "WHERE eventType IN (59, 60) AND end IS NOT NULL"  # push/pop and start/end, as nsys numbers its events
 _CALL = {"start": "i8", "length": "length", "name": "name", "correlation": "i4", "process": "i2", "thread": "i2"}
@@ -396,8 +418,10 @@ class _Export:
         if self._anonymous and "globalTid" in self._columns.get(self._called, ()):
             processes = self._tables.value(f"SELECT COUNT(DISTINCT globalTid >> 24) FROM {self._called}")
             if processes > 1:
-                raise ResultsError(f"{self._path}: {count_text(processes, 'process', 'processes')}, and kernels "
-                                   "that do not say whose they are; export again with a newer nsys")  # fmt: skip
+                raise ResultsError(
+                    f"{self._path}: {count_text(processes, 'process', 'processes')}, and kernels "
+                    "that do not say whose they are; export again with a newer nsys"
+                )
 
     def _calls(self) -> Calls:
         """Return the calls in the order of their start; `_caller` finds those of work from then on."""

@@ -163,12 +163,27 @@ def timeline_of(
     caller = Caller(called["process"], called["correlation"])
     sized = done["bytes"][is_transfer(done["kind"])]
     return Timeline(
-        Work(done["start"], done["end"] - done["start"], done["device"], done["kind"], done["name"],
-             caller.of(done["process"], done["correlation"]), sized),
-        Calls(called["start"], called["end"] - called["start"], called["name"], called["process"], called["thread"],
-              caller.outer()),
-        Ranges(**columns(ranges, "start end name process thread")), tuple(names), **facts,
-    )  # fmt: skip
+        Work(
+            done["start"],
+            done["end"] - done["start"],
+            done["device"],
+            done["kind"],
+            done["name"],
+            caller.of(done["process"], done["correlation"]),
+            sized,
+        ),
+        Calls(
+            called["start"],
+            called["end"] - called["start"],
+            called["name"],
+            called["process"],
+            called["thread"],
+            caller.outer(),
+        ),
+        Ranges(**columns(ranges, "start end name process thread")),
+        tuple(names),
+        **facts,
+    )
 
 
 # Checks of the rows of an SQLite export of nsys before they are read: SQLite puts any value into any column.
@@ -208,15 +223,15 @@ _IDS = tuple(_integer(name, -(1 << 63), (1 << 63) - 1, _NUMBER) for name in ("co
 _NAME_IDS = ("shortName", "demangledName", "nameId", "textId")
 _NAMES = tuple(_or_null(_integer(name, 0, LATEST, "the id of a name")) for name in _NAME_IDS)
 _RULES = (
-    *_SPAN, *_IDS, *_NAMES, _integer("deviceId", 0, MOST_DEVICES - 1, f"a device from 0 to {MOST_DEVICES - 1}"),
+    *_SPAN,
+    *_IDS,
+    *_NAMES,
+    _integer("deviceId", 0, MOST_DEVICES - 1, f"a device from 0 to {MOST_DEVICES - 1}"),
     _integer("bytes", 0, _MOST_BYTES, "a number of bytes up to 2^50"),
     ColumnRule("text", "typeof(text) IN ('text', 'null')", "text, or NULL"),
-)  # fmt: skip
-_EVENT = (_integer("eventType", 0, 1 << 31, "a kind of event"),)
-_STRINGS = (
-    _integer("id", 0, LATEST, "a number from 0 on"),
-    ColumnRule("value", "typeof(value) = 'text'", "text"),
 )
+_EVENT = (_integer("eventType", 0, 1 << 31, "a kind of event"),)
+_STRINGS = (_integer("id", 0, LATEST, "a number from 0 on"), ColumnRule("value", "typeof(value) = 'text'", "text"))
 
 
 class Checks:

@@ -73,20 +73,27 @@ FAILURES = (
 )  # fmt: skip
 
 EMPTY = Failure(
-    "empty_report", "", "the profiler ended well and left no result.",
-    "Its log is next to the report; a report without rows is never taken for nothing launched.", 3,
-)  # fmt: skip
+    "empty_report",
+    "",
+    "the profiler ended well and left no result.",
+    "Its log is next to the report; a report without rows is never taken for nothing launched.",
+    3,
+)
 MISSING = Failure(
-    "not_installed", "", "the tool is not on this machine.",
+    "not_installed",
+    "",
+    "the tool is not on this machine.",
     "ncu, nsys and compute-sanitizer come with the CUDA toolkit; --tool cupti needs none of them.",
-)  # fmt: skip
+)
 TIMED_OUT = Failure(
-    "timed_out", "", "it took longer than its limit and was ended.",
+    "timed_out",
+    "",
+    "it took longer than its limit and was ended.",
     "Choose fewer cases or a longer --time-limit; clocks are never held, so nothing needs resetting.",
-)  # fmt: skip
+)
 OTHER = Failure(
-    "failed", "", "it failed in a way that is not known here.", "Its output is in the log next to the report.",
-)  # fmt: skip
+    "failed", "", "it failed in a way that is not known here.", "Its output is in the log next to the report."
+)
 
 
 def classify(text: str, status: int, *, produced: bool) -> Failure | None:
@@ -164,8 +171,14 @@ def run(
     """Run the command with all output in `log`; call `watch` twice a second. ProfilerFailed at the limit."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as words:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=words, stderr=subprocess.STDOUT,
-                                   env={**environment(), **variables}, start_new_session=True)  # fmt: skip
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=subprocess.STDOUT,
+            env={**environment(), **variables},
+            start_new_session=True,
+        )
         try:
             _wait(process, seconds, watch)
         except subprocess.TimeoutExpired:

@@ -65,12 +65,22 @@ class Prism:
         self._journal = journal
 
     def __call__(
-        self, function: Callable[..., object] | str, *arrays: object, bytes: int | None = None,
-        flops: int | None = None, at_most: float | str | None = None, at_least: float | str | None = None,
-        peer: Callable[..., object] | None = None, speedup: float | None = None, reference: object = None,
-        out: object = None, rtol: float | None = None, atol: float | None = None,
-        mode: Literal["cold", "hot"] = "cold", label: str = "S0",
-    ) -> "TestedTime":  # fmt: skip
+        self,
+        function: Callable[..., object] | str,
+        *arrays: object,
+        bytes: int | None = None,
+        flops: int | None = None,
+        at_most: float | str | None = None,
+        at_least: float | str | None = None,
+        peer: Callable[..., object] | None = None,
+        speedup: float | None = None,
+        reference: object = None,
+        out: object = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        mode: Literal["cold", "hot"] = "cold",
+        label: str = "S0",
+    ) -> "TestedTime":
         """Verify and time a function; fail the test where it is wrong or a limit is missed beyond the noise.
 
         Arguments are those of the class's documentation. Returns the times with their intervals, what was verified and
@@ -83,9 +93,21 @@ class Prism:
         name = f"{self.case} {len(self.results) + 1}" if self.results else self.case
         try:
             test = TimedTest(
-                function, arrays, bytes=bytes, flops=flops, at_most=at_most, at_least=at_least, peer=peer,
-                speedup=speedup, reference=reference, out=out, rtol=rtol, atol=atol, mode=mode, label=label,
-            )  # fmt: skip
+                function,
+                arrays,
+                bytes=bytes,
+                flops=flops,
+                at_most=at_most,
+                at_least=at_least,
+                peer=peer,
+                speedup=speedup,
+                reference=reference,
+                out=out,
+                rtol=rtol,
+                atol=atol,
+                mode=mode,
+                label=label,
+            )
             found = self._journal.tested(name, test)
         except UsageError as error:  # raised anew: the traceback ends at the line of the test
             raise UsageError(str(error)) from None

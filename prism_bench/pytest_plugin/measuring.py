@@ -228,9 +228,17 @@ def _case(
     name: str, test: TimedTest, verified: Verification, status: Status = "ok", reason: str | None = None
 ) -> CaseResult:
     return CaseResult(
-        name=name, kernel=name, family=TESTED, label=LABEL, workload={}, bytes=test.bytes or 0,
-        flops=test.flops, status=status, reason=reason, verification=verified.entries,
-    )  # fmt: skip
+        name=name,
+        kernel=name,
+        family=TESTED,
+        label=LABEL,
+        workload={},
+        bytes=test.bytes or 0,
+        flops=test.flops,
+        status=status,
+        reason=reason,
+        verification=verified.entries,
+    )
 
 
 # Kernels of a catalogue in a test: verified and timed in fresh processes as `prism-bench run` does; the ceiling.

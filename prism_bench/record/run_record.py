@@ -155,8 +155,11 @@ class CaseResult:
         metric = self.main_metric
         raced = [one for one in self.measurements if one.metric == metric and one.median]
         rows = [(one.subject.removeprefix(_PEER), one.median or 0.0, time_text(one.median)) for one in raced]
-        others = [[one.metric, time_text(one.median), one.reason or ""] for one in self.measurements
-                  if one.subject == "kernel"]  # fmt: skip
+        others = [
+            [one.metric, time_text(one.median), one.reason or ""]
+            for one in self.measurements
+            if one.subject == "kernel"
+        ]
         heading = f"{self.name}: {self.status}" + (f" ({self.reason})" if self.reason else "")
         return display.view(heading, display.bars(rows), display.table(["metric", "median", "reason"], others))
 
@@ -249,8 +252,9 @@ class RunRecord:
         groups = [(label, self._main_times(label)) for label in sorted({case.label for case in self.cases})]
         every = [value for _, values in groups for value in values]
         ends = (time_text(min(every)), time_text(max(every))) if every else None
-        bad = [[case.name, case.status, case.reason or ""] for case in self.cases
-               if case.status not in ("ok", "skipped")]  # fmt: skip
+        bad = [
+            [case.name, case.status, case.reason or ""] for case in self.cases if case.status not in ("ok", "skipped")
+        ]
         table = display.table(["case", "status", "reason"], bad)
         return display.view(f"{repr(self)[1:-1]}: {heading}", display.dots(groups, ends), table)
 
@@ -263,8 +267,13 @@ class RunRecord:
         `pattern` selects cases by name or kernel, as a shell does; `label` is S0, S1 or S2. At most 30 cases are drawn,
         and the title has their number. Raise a UsageError where no case with a time fits.
         """
-        cases = [case for case in self.cases if _main_seconds(case) and (label is None or case.label == label)
-                 and (fnmatchcase(case.kernel, pattern) or fnmatchcase(case.name, pattern))]  # fmt: skip
+        cases = [
+            case
+            for case in self.cases
+            if _main_seconds(case)
+            and (label is None or case.label == label)
+            and (fnmatchcase(case.kernel, pattern) or fnmatchcase(case.name, pattern))
+        ]
         if not cases:
             wanted = f"'{pattern}'" + (f" at {label}" if label else "")
             raise UsageError(f"no case with a time fits {wanted}; the record has {count_text(len(self.cases), 'case')}")

@@ -241,8 +241,16 @@ def _on_slope(axes: Axes, start: float, bandwidth: float) -> None:
     (x0, y0), (x1, y1) = axes.transData.transform([(x, x * bandwidth), (x * 10, x * 10 * bandwidth)])
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
     words = f"memory {rate_text(bandwidth, 'B/s')}"
-    axes.annotate(words, (x, x * bandwidth), (-3, 5), textcoords="offset points", rotation=angle, color=INK["muted"],
-                  rotation_mode="anchor", fontsize=10)  # fmt: skip
+    axes.annotate(
+        words,
+        (x, x * bandwidth),
+        (-3, 5),
+        textcoords="offset points",
+        rotation=angle,
+        color=INK["muted"],
+        rotation_mode="anchor",
+        fontsize=10,
+    )
 
 
 def _draw_points(axes: Axes, rows: Sequence[SummaryRow]) -> dict[str, str]:
@@ -252,8 +260,17 @@ def _draw_points(axes: Axes, rows: Sequence[SummaryRow]) -> dict[str, str]:
         gid = f"point-{position}"
         marker = "D" if row["variant"] else "o"
         scaled = size * (0.85 if row["variant"] else 1)
-        axes.plot(row["intensity"], row["flop_rate"], marker, gid=gid, markersize=scaled, markerfacecolor=face,
-                  markeredgecolor=INK["accent"], markeredgewidth=1.1, clip_on=False)  # fmt: skip
+        axes.plot(
+            row["intensity"],
+            row["flop_rate"],
+            marker,
+            gid=gid,
+            markersize=scaled,
+            markerfacecolor=face,
+            markeredgecolor=INK["accent"],
+            markeredgewidth=1.1,
+            clip_on=False,
+        )
         titles[gid] = _title(row)
     return titles
 

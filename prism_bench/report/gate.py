@@ -24,9 +24,12 @@ from prism_bench.units import count_text, ratio_text
 # The gate in words that every output shares: one sentence, one line for each part.
 
 PARTS = {
-    "run": "The run itself", "budgets": "Budgets", "baseline": "Against the baseline",
-    "last": "Against the last record", "trend": "Trend",
-}  # fmt: skip
+    "run": "The run itself",
+    "budgets": "Budgets",
+    "baseline": "Against the baseline",
+    "last": "Against the last record",
+    "trend": "Trend",
+}
 _COMPARED = ("the last run", "an earlier run", "the baseline")
 _THAN = {"last": "when last measured", "baseline": "in the baseline"}  # a case's last run may be an earlier one
 _AGAINST = {"last": "the last measurement", "baseline": "the baseline"}
@@ -77,8 +80,13 @@ def _compared_with(part: GatePart, check: GateCheck) -> str:
 def _broken(gate: Gate) -> list[_Piece]:
     """Return how many cases did not end well, by status, and how often anything else is bad about the run."""
     bad = Counter(check.answer for part in _words_parts(gate, "run") for check in part.checks if check.gravity == "bad")
-    return [("Wrong" if word in ("wrong", "failed") else "Broken", f"{count_text(count, 'case')} {word}"
-             if word in STATUSES else f"{count} {word}") for word, count in bad.most_common()]  # fmt: skip
+    return [
+        (
+            "Wrong" if word in ("wrong", "failed") else "Broken",
+            f"{count_text(count, 'case')} {word}" if word in STATUSES else f"{count} {word}",
+        )
+        for word, count in bad.most_common()
+    ]
 
 
 def _slower(gate: Gate) -> list[_Piece]:

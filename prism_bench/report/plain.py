@@ -61,10 +61,18 @@ def _time(row: Mapping[str, Any], metric: str) -> dict[str, Any] | None:
 
 def _budgets(reading: Reading, case: str) -> list[dict[str, Any]]:
     return [
-        {"from": one.source, "metric": one.budget.metric, "at_most": one.budget.at_most,
-         "at_least": one.budget.at_least, "value": one.value, "interval": one.interval, "verdict": one.verdict}
-        for one in reading.budgets if one.case == case
-    ]  # fmt: skip
+        {
+            "from": one.source,
+            "metric": one.budget.metric,
+            "at_most": one.budget.at_most,
+            "at_least": one.budget.at_least,
+            "value": one.value,
+            "interval": one.interval,
+            "verdict": one.verdict,
+        }
+        for one in reading.budgets
+        if one.case == case
+    ]
 
 
 # The machine, the software and the protocol of a record as pairs of words.
@@ -307,7 +315,10 @@ class WhyJson(TypedDict):
 def why_json(found: Why) -> WhyJson:
     """Return the account as plain JSON values."""
     return {
-        "case": found.case, "bottleneck": found.bottleneck, "verdict": found.verdict, "basis": found.basis,
+        "case": found.case,
+        "bottleneck": found.bottleneck,
+        "verdict": found.verdict,
+        "basis": found.basis,
         "counted_in": found.counted_in,
         "counters": _counters(found.counters),
         "seconds": found.seconds,
@@ -317,7 +328,7 @@ def why_json(found: Why) -> WhyJson:
         "code": _code(found.code) if found.code else None,
         "near": _near(found.near) if found.near else None,
         "notes": list(found.notes),
-    }  # fmt: skip
+    }
 
 
 def _counters(counters: Iterable[WhyCounter]) -> list[dict[str, Any]]:
@@ -325,14 +336,25 @@ def _counters(counters: Iterable[WhyCounter]) -> list[dict[str, Any]]:
 
 
 def _near(one: CountedNear) -> CountedNearJson:
-    return {"case": one.case, "label": one.label, "verdict": one.verdict, "counters": _counters(one.counters),
-            "lines": [asdict(line) for line in one.lines]}  # fmt: skip
+    return {
+        "case": one.case,
+        "label": one.label,
+        "verdict": one.verdict,
+        "counters": _counters(one.counters),
+        "lines": [asdict(line) for line in one.lines],
+    }
 
 
 def _code(one: CodeAgainst) -> CodeAgainstJson:
     facts = {name: list(pair) for name, pair in one.facts.items()}
-    return {"before": one.before, "state": one.state, "facts": facts, "relaunched": one.relaunched,
-            "entries": code_difference_json(one.entries), "note": one.note}  # fmt: skip
+    return {
+        "before": one.before,
+        "state": one.state,
+        "facts": facts,
+        "relaunched": one.relaunched,
+        "entries": code_difference_json(one.entries),
+        "note": one.note,
+    }
 
 
 # What the comparison with the references found, in words.

@@ -87,20 +87,37 @@ def environment() -> Environment:
     packages = ["prism_bench.report", *(extension.package for extension in installed() if extension.has_templates)]
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
         bytecode_cache=_TemplateCache(),
-    )  # fmt: skip
+    )
     made.globals.update(
-        words=value_text, times=times_text, against=against_text, number_of=count_text,
-        backend_words=backend_text, stand_ins=STAND_INS,
-        time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
+        words=value_text,
+        times=times_text,
+        against=against_text,
+        number_of=count_text,
+        backend_words=backend_text,
+        stand_ins=STAND_INS,
+        time_words=time_text,
+        bytes_words=bytes_text,
+        energy_words=energy_text,
         error_words=lambda value: f"{value:.1e}",
-    )  # fmt: skip
+    )
     made.filters.update(
         capitalized=lambda text: text[:1].upper() + text[1:],
-        picked=lambda view, *names: {name: view[name] for name in names}, dict=dict,
-        time=lambda seconds: quantity(time_text(seconds)), rate=rate_text, share=share_text, bytes=bytes_text,
-        q=quantity, micro=micro, moment=moment, verbatim=verbatim, day=lambda created: created[:10],
+        picked=lambda view, *names: {name: view[name] for name in names},
+        dict=dict,
+        time=lambda seconds: quantity(time_text(seconds)),
+        rate=rate_text,
+        share=share_text,
+        bytes=bytes_text,
+        q=quantity,
+        micro=micro,
+        moment=moment,
+        verbatim=verbatim,
+        day=lambda created: created[:10],
         ratio_path=ratio_path,
-    )  # fmt: skip
+    )
     return made

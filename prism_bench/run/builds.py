@@ -61,9 +61,14 @@ class _PairSide:
     """A build with its run, and the cases that are still measured; those of the names `trusted` are not verified."""
 
     def __init__(
-        self, build: Build, backend: str, settings: Settings, report: Callable[[Progress], object], *,
+        self,
+        build: Build,
+        backend: str,
+        settings: Settings,
+        report: Callable[[Progress], object],
+        *,
         trusted: Collection[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.build, self._backend = build, backend
         self.left = list(build.cases)
         self.verified = [case for case in build.cases if case.name not in trusted]
@@ -113,11 +118,17 @@ _Sides = tuple[_PairSide, _PairSide]
 
 
 def interleaved(
-    builds: tuple[Build, Build], backend: str, settings: Settings,
-    report: Callable[[Progress], object] = lambda _: None, *, verified: bool = True, limit: float | None = None,
-    keep: Callable[[tuple[RunRecord, RunRecord]], object] = tuple, growth: Growth | None = None,
+    builds: tuple[Build, Build],
+    backend: str,
+    settings: Settings,
+    report: Callable[[Progress], object] = lambda _: None,
+    *,
+    verified: bool = True,
+    limit: float | None = None,
+    keep: Callable[[tuple[RunRecord, RunRecord]], object] = tuple,
+    growth: Growth | None = None,
     trusted: Collection[str] = (),
-) -> tuple[RunRecord, RunRecord]:  # fmt: skip
+) -> tuple[RunRecord, RunRecord]:
     """Measure two builds in turn; return their records.
 
     Both are verified (unless `verified` is False) at the same time, but for the cases `trusted`, then timed in
@@ -211,9 +222,13 @@ def _with_launch_benchmark(build: Build, backend: str) -> Build:
 
 
 def _goes_on(
-    sides: _Sides, number: int, growth: Growth, records: Callable[[], tuple[RunRecord, RunRecord]], *,
+    sides: _Sides,
+    number: int,
+    growth: Growth,
+    records: Callable[[], tuple[RunRecord, RunRecord]],
+    *,
     count: "_PairCount",
-) -> bool:  # fmt: skip
+) -> bool:
     """Return whether anything is left to measure after that pair; at a look the undecided cases alone are left."""
     if number not in growth.looks[:-1]:
         return True
@@ -498,8 +513,10 @@ def _names_kernel(word: str, catalogue: Catalogue) -> bool:
 
 def _variants(words: tuple[str, str], choice: Choice) -> Sides:
     """Return a kernel against its variant, workload by workload."""
-    a, b = ([case for case in choice.catalogue.cases([word], choice.labels) if case.kernel == _full_name(word, choice)]
-            for word in words)  # fmt: skip
+    a, b = (
+        [case for case in choice.catalogue.cases([word], choice.labels) if case.kernel == _full_name(word, choice)]
+        for word in words
+    )
     *shared, alone = same_cases(a, b, lambda case: f"{case.spec.name}[{case.workload}]")
     sources = [_Source(choice.catalogue)] * 2
     return Sides(_named(words, sources, shared, choice), "variants", tuple(_alone(alone)))
@@ -535,8 +552,11 @@ class _Source:
     def of(self, case: Case) -> Problem | None:
         """Return the problem by which the catalogue lacks a case of another one."""
         folder = family_folder(case.spec.file).parent if case.spec.file else Path()
-        files = [one.relative_to(folder) for one in (case.spec.file, case.spec.source_path)
-                 if one and one.is_relative_to(folder)]  # fmt: skip
+        files = [
+            one.relative_to(folder)
+            for one in (case.spec.file, case.spec.source_path)
+            if one and one.is_relative_to(folder)
+        ]
         for problem in self.catalogue.problems:
             path = problem.path
             if path.is_relative_to(self.catalogue.folder) and path.relative_to(self.catalogue.folder) in files:
@@ -579,8 +599,9 @@ def _builds(words: tuple[str, str], choice: Choice, stack: ExitStack) -> Sides:
     sources = [_source(word, choice, stack) for word in words]
     a, b = (_cases(word, source, choice) for word, source in zip(words, sources, strict=True))
     *shared, alone = same_cases(a, b, lambda case: case.name)
-    broken = {case.name: sources[1].words(problem) for case in a
-              if case.name in alone and (problem := sources[1].of(case))}  # fmt: skip
+    broken = {
+        case.name: sources[1].words(problem) for case in a if case.name in alone and (problem := sources[1].of(case))
+    }
     notes = _alone([name for name in alone if name not in broken])
     for word, source, others in zip(words, sources, (b, a), strict=True):
         problems = [source.words(problem) for problem in source.catalogue.problems]

@@ -54,9 +54,13 @@ class Run(TaskDriver):
     """The run of a catalogue's cases: results arrive case by case, so that an interrupted run keeps what it has."""
 
     def __init__(
-        self, catalogue: Catalogue, backend: str, settings: Settings,
-        report: Callable[[Progress], object] = lambda _: None, place: WorkerEnvironment = HERE,
-    ) -> None:  # fmt: skip
+        self,
+        catalogue: Catalogue,
+        backend: str,
+        settings: Settings,
+        report: Callable[[Progress], object] = lambda _: None,
+        place: WorkerEnvironment = HERE,
+    ) -> None:
         super().__init__(catalogue, backend, settings.timeout, place)
         self._settings, self._report = settings, report
         self._journal = ExecutionJournal()
@@ -70,7 +74,7 @@ class Run(TaskDriver):
 
     def measure(
         self, cases: list[Case], timed: bool = True, others: Iterable[str] = (), anchors: Sequence[Case] = ()
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
 
         With several lanes everything is verified before anything is timed; with one, the first process does both. The
@@ -279,10 +283,16 @@ class Run(TaskDriver):
 
 
 def run(
-    catalogue: Catalogue, backend: str, cases: list[Case], settings: Settings,
-    report: Callable[[Progress], object] = lambda _: None, *, timed: bool = True, others: Iterable[str] = (),
+    catalogue: Catalogue,
+    backend: str,
+    cases: list[Case],
+    settings: Settings,
+    report: Callable[[Progress], object] = lambda _: None,
+    *,
+    timed: bool = True,
+    others: Iterable[str] = (),
     keep: Callable[[RunRecord], object] = lambda _: None,
-) -> RunRecord:  # fmt: skip
+) -> RunRecord:
     """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
 
     An interrupt, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked
@@ -381,10 +391,20 @@ def _circumstances(record: RunRecord) -> dict[str, object]:
     """Return by dotted name what parts of one run have in common."""
     machine = {key: value for key, value in record.machine.items() if key != "uuid"}
     tuning = {key: value for key, value in record.tuning.items() if key not in _OF_EACH}
-    return dict(_leaves({
-        "backend": record.backend, "catalogue": record.catalogue, "commit": record.commit, "dirty": record.dirty,
-        "machine": machine, "software": record.software, "protocol": record.protocol, "tuning": tuning,
-    }))  # fmt: skip
+    return dict(
+        _leaves(
+            {
+                "backend": record.backend,
+                "catalogue": record.catalogue,
+                "commit": record.commit,
+                "dirty": record.dirty,
+                "machine": machine,
+                "software": record.software,
+                "protocol": record.protocol,
+                "tuning": tuning,
+            }
+        )
+    )
 
 
 def _leaves(values: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:

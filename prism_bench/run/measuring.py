@@ -104,9 +104,13 @@ class DeviceWatcher:
     """Watches the device for one process: `gate` knows the fastest clock of the samples, the sampler the rest."""
 
     def __init__(
-        self, sampler: Sampler | Blind | None = None, rules: Rules | None = None,
-        *, pause: Callable[[float], None] = sleep, clock: Callable[[], float] = perf_counter,
-    ) -> None:  # fmt: skip
+        self,
+        sampler: Sampler | Blind | None = None,
+        rules: Rules | None = None,
+        *,
+        pause: Callable[[float], None] = sleep,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
         self._sampler, self._rules = sampler or Blind(), rules or Rules()
         self._pause, self._clock, self._spent = pause, clock, 0.0
         self.gate = ClockGate(self._rules.clock_share, pause=pause)
@@ -192,9 +196,14 @@ def measure_kernel(
 
 
 def measure_peer(
-    name: str, peer: Runnable, settings: Settings, watcher: DeviceWatcher, *, process: int = 0,
+    name: str,
+    peer: Runnable,
+    settings: Settings,
+    watcher: DeviceWatcher,
+    *,
+    process: int = 0,
     step: Callable[[], None] = lambda: None,
-) -> list[Measurement]:  # fmt: skip
+) -> list[Measurement]:
     """Return the metrics that the peer `name` offers and this process measures, by the kernel's clocks.
 
     `step` is called before each of them.
@@ -232,9 +241,16 @@ def lacks_memory(text: str) -> bool:
 
 
 def _measure(
-    runnable: Runnable, subject: str, settings: Settings, watcher: DeviceWatcher, *, skipped: Sequence[str] = (),
-    energy: bool = False, launches: TimedLaunches | None = None, step: Callable[[], None] = lambda: None,
-) -> list[Measurement]:  # fmt: skip
+    runnable: Runnable,
+    subject: str,
+    settings: Settings,
+    watcher: DeviceWatcher,
+    *,
+    skipped: Sequence[str] = (),
+    energy: bool = False,
+    launches: TimedLaunches | None = None,
+    step: Callable[[], None] = lambda: None,
+) -> list[Measurement]:
     found: list[Measurement] = []
     for metric, set_up in runnable.timers().items():
         if metric in skipped:
@@ -255,9 +271,14 @@ def _measure(
 
 
 def _series(
-    metric: str, subject: str, once: Callable[[], Sample], criterion: Criterion, *, watcher: DeviceWatcher,
+    metric: str,
+    subject: str,
+    once: Callable[[], Sample],
+    criterion: Criterion,
+    *,
+    watcher: DeviceWatcher,
     launches: TimedLaunches | None,
-) -> list[Measurement]:  # fmt: skip
+) -> list[Measurement]:
     """Return the samples of `once` as measurements; the outputs of each launch are checked where `launches` do."""
     watched = launches.watched(metric, once) if launches else None
     found = watcher.watched(partial(measure_metric, metric, subject, watched or once, criterion, watcher.gate))
@@ -278,8 +299,16 @@ def measure_metric(
     share = share_text(gate.share)
     reason = f"throttled throughout: the clock never came back to {share} of its best" if series.gave_up else None
     notes = (f"limited by power: its work holds the clock below {share} of its best",) if series.limited else ()
-    measured = Measurement(metric, subject, (seconds,), (clocks,) if clocks else (), series.throttled,
-                           valid=not series.gave_up, reason=reason, notes=notes)  # fmt: skip
+    measured = Measurement(
+        metric,
+        subject,
+        (seconds,),
+        (clocks,) if clocks else (),
+        series.throttled,
+        valid=not series.gave_up,
+        reason=reason,
+        notes=notes,
+    )
     launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)
     if metric != "cold_time" or not launches:
         return [measured]

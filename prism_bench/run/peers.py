@@ -222,9 +222,13 @@ class PeerTurn:
 
     def _timed(self, peer: Runnable) -> list[Measurement]:
         found = measure_peer(
-            self.name, peer, self.plan.settings, self.watcher,
-            process=self.plan.process, step=lambda: self.plan.begun(self.name),
-        )  # fmt: skip
+            self.name,
+            peer,
+            self.plan.settings,
+            self.watcher,
+            process=self.plan.process,
+            step=lambda: self.plan.begun(self.name),
+        )
         return [one if one.samples else replace(one, reason=named(one.reason or "", self.name)) for one in found]
 
     def _lesser_precision(self, peer: Runnable) -> str | None:

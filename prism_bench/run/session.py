@@ -33,9 +33,16 @@ class MeasuringSession:
     """One process of a run: its backend stays open, and its device watcher remembers the fastest clock."""
 
     def __init__(
-        self, backend: Backend, catalogue: Catalogue, settings: Settings, process: int, timed: bool = True,
-        *, verifies: bool | None = None, sampler: Sampler | Blind | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        backend: Backend,
+        catalogue: Catalogue,
+        settings: Settings,
+        process: int,
+        timed: bool = True,
+        *,
+        verifies: bool | None = None,
+        sampler: Sampler | Blind | None = None,
+    ) -> None:
         """Without `verifies`, process 0 alone verifies."""
         self._verifies = process == 0 if verifies is None else verifies
         self.begun: Callable[[str], None] = lambda name: None  # gets each edge's name before it is verified
@@ -153,9 +160,16 @@ class MeasuringSession:
         labels = self.check_compiled
         compiled = self._verifies if labels is None else runnable.case.label in labels
         plan = PeerPlan(
-            self._settings, self._verifies, compiled, self._timed, self._process, known, avoided,
-            self.settled.get(runnable.case.task, ()), self.peer_begun,
-        )  # fmt: skip
+            self._settings,
+            self._verifies,
+            compiled,
+            self._timed,
+            self._process,
+            known,
+            avoided,
+            self.settled.get(runnable.case.task, ()),
+            self.peer_begun,
+        )
         return measure_peers(self._backend, runnable, plan, self._watcher)
 
     def _judged(self, case: Case, entries: Sequence[Entry]) -> CaseResult:
@@ -165,9 +179,14 @@ class MeasuringSession:
 
 
 def result_of(
-    case: Case, status: Status, reason: str | None, entries: Iterable[Entry] = (),
-    measurements: Iterable[Measurement] = (), *, code: JsonTable | None = None,
-) -> CaseResult:  # fmt: skip
+    case: Case,
+    status: Status,
+    reason: str | None,
+    entries: Iterable[Entry] = (),
+    measurements: Iterable[Measurement] = (),
+    *,
+    code: JsonTable | None = None,
+) -> CaseResult:
     """Return the case's facts with how it ended."""
     return CaseResult(
         name=case.name,

@@ -187,9 +187,14 @@ class RecordBuilder:
     facts: Mapping[str, Any]
 
     def build(
-        self, span: RunSpan, cases: Iterable[CaseResult], *, protocol: Mapping[str, Any],
-        monitor: Iterable[dict[str, Any]] = (), spent: Mapping[str, float] | None = None,
-    ) -> RunRecord:  # fmt: skip
+        self,
+        span: RunSpan,
+        cases: Iterable[CaseResult],
+        *,
+        protocol: Mapping[str, Any],
+        monitor: Iterable[dict[str, Any]] = (),
+        spent: Mapping[str, float] | None = None,
+    ) -> RunRecord:
         """Return the record of what was measured within `span`."""
         commit, dirty = identity.commit_of(self.catalogue.folder)
         return RunRecord(
@@ -245,10 +250,13 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
     noted = [replace(one, notes=(*one.notes, *notes.get(one.subject, ()))) for one in measurements]
     status, reason = (bad.status, bad.reason) if bad else ("ok", None)
     return replace(
-        results[0], measurements=() if bad else tuple(noted), status=status, reason=reason,
+        results[0],
+        measurements=() if bad else tuple(noted),
+        status=status,
+        reason=reason,
         peers=merged_facts([result.peers for result in results]),
         spent=seconds_of(result.spent for result in results),
-    )  # fmt: skip
+    )
 
 
 def _without_time(result: CaseResult) -> dict[str, Measurement]:

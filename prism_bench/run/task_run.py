@@ -84,9 +84,17 @@ class _SideDriver(TaskDriver):
     def lose(self, death: WorkerDied, task: str) -> None:
         kind, _, rest = task.partition(":")
         lost = CaseResult(
-            name=task, kernel=kind, family=self._plan.family, label=self._plan.label, workload={}, bytes=0, flops=None,
-            status=death.status, variant=rest, reason=death.reason,
-        )  # fmt: skip
+            name=task,
+            kernel=kind,
+            family=self._plan.family,
+            label=self._plan.label,
+            workload={},
+            bytes=0,
+            flops=None,
+            status=death.status,
+            variant=rest,
+            reason=death.reason,
+        )
         self.results.setdefault(task, []).append(lost)
         self.side.failures += (lost,)
 
@@ -105,16 +113,23 @@ class _SideDriver(TaskDriver):
     def _order(self, tasks: list[str], number: int) -> TaskOrder:
         plan = self._plan
         return {
-            "backend": plan.backend, "catalogue": str(plan.catalogue.folder.resolve()), "label": plan.label,
-            "process": number, "timed": plan.timed, "tasks": tasks, "allocator": self.side.allocator,
+            "backend": plan.backend,
+            "catalogue": str(plan.catalogue.folder.resolve()),
+            "label": plan.label,
+            "process": number,
+            "timed": plan.timed,
+            "tasks": tasks,
+            "allocator": self.side.allocator,
             "choices": {case: dict(choice) for case, choice in plan.catalogue.choices.items()},
-        }  # fmt: skip
+        }
 
 
 def measure_sides(
-    plan: TaskPlan, sides: Sequence[ComparisonSide], report: Callable[[Progress], object] = lambda _: None,
+    plan: TaskPlan,
+    sides: Sequence[ComparisonSide],
+    report: Callable[[Progress], object] = lambda _: None,
     keep: Callable[[dict[str, RunRecord]], object] = lambda _: None,
-) -> dict[str, RunRecord]:  # fmt: skip
+) -> dict[str, RunRecord]:
     """Measure the sides in turn; return a record by side.
 
     A side that cannot begin (an allocator that is not installed) keeps the reason in `missing` and has no record;

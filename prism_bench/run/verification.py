@@ -72,9 +72,13 @@ class KnownReference:
 
 
 def verify(
-    backend: Backend, case: Case, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None, *,
+    backend: Backend,
+    case: Case,
+    seeds: Sequence[int] = (0, 1),
+    known: KnownReference | None = None,
+    *,
     random_poison: bool = False,
-) -> list[Entry]:  # fmt: skip
+) -> list[Entry]:
     """Run the case once per seed and compare every output whole; return an entry per seed and output.
 
     `known` keeps the last seed's reference for another backend on the same case. Outputs are poisoned with the usual
@@ -86,9 +90,13 @@ def verify(
 
 
 def verify_prepared(
-    backend: Backend, runnable: Runnable, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None, *,
+    backend: Backend,
+    runnable: Runnable,
+    seeds: Sequence[int] = (0, 1),
+    known: KnownReference | None = None,
+    *,
     random_poison: bool = False,
-) -> list[Entry]:  # fmt: skip
+) -> list[Entry]:
     """Verify a runnable that exists already; it holds the last seed's inputs afterwards, `known` their reference."""
     golden, known = runnable.case.golden is not None, known or KnownReference()
     first, *others = seeds[:1] if golden else seeds
@@ -155,9 +163,15 @@ def _explained(backend: Backend, case: Case, outputs: Mapping[str, Any], entry: 
 
 
 def compare_outputs(
-    backend: Backend, case: Case, inputs: Mapping[str, InputArray], outputs: Mapping[str, Any], seed: int, *,
-    tolerance: Tolerance | None = None, known: KnownReference | None = None,
-) -> list[Entry]:  # fmt: skip
+    backend: Backend,
+    case: Case,
+    inputs: Mapping[str, InputArray],
+    outputs: Mapping[str, Any],
+    seed: int,
+    *,
+    tolerance: Tolerance | None = None,
+    known: KnownReference | None = None,
+) -> list[Entry]:
     """Compare `outputs` (by name) with the reference on `inputs`, on the host where quick, else on the device.
 
     `known` keeps the reference for the next comparison on the same inputs.

@@ -96,8 +96,10 @@ class HostPlan:
         if own_compiler and any(isinstance(one, Launch) and one.block == COMPILERS_BLOCK for one in steps):
             raise SpecError(f"{self.case}: a launch in CUDA C++ needs the threads of a block: Launch(grid, block)")
         if others:
-            raise SpecError(f"{self.case}: launch returned {others[0]!r:.60}, which is no Launch and no Zero "
-                            f"({arguments.defined_at(self.spec.launch)})")  # fmt: skip
+            raise SpecError(
+                f"{self.case}: launch returned {others[0]!r:.60}, which is no Launch and no Zero "
+                f"({arguments.defined_at(self.spec.launch)})"
+            )
         return steps
 
     def instances(self, device: Device) -> tuple[Instance, ...]:
@@ -287,10 +289,13 @@ class Case:
         """Return bars of the bytes of each buffer, and a table of what a launch moves and computes."""
         sizes = self.sizes
         buffers = [
-            (f"{array.name} {array.dtype} [{', '.join(map(str, sizes.shape(array.name)))}]",
-             float(sizes.nbytes(array.name)), bytes_text(sizes.nbytes(array.name)))
+            (
+                f"{array.name} {array.dtype} [{', '.join(map(str, sizes.shape(array.name)))}]",
+                float(sizes.nbytes(array.name)),
+                bytes_text(sizes.nbytes(array.name)),
+            )
             for array in self.spec.arrays
-        ]  # fmt: skip
+        ]
         rows = [["moves at least", bytes_text(sizes.bytes_moved)]]
         if sizes.flops:
             rows.append(["computes", rate_text(sizes.flops, "FLOP")])

@@ -162,8 +162,10 @@ class Correctness:
         except (TypeError, ValueError, NotImplementedError):
             array = None
         if array is None or array.dtype.kind not in "biufc":
-            raise SpecError(f"{self.case}: reference returned {type(value).__name__} for {output.name}, not numbers "
-                            f"({arguments.defined_at(self.spec.reference)})")  # fmt: skip
+            raise SpecError(
+                f"{self.case}: reference returned {type(value).__name__} for {output.name}, not numbers "
+                f"({arguments.defined_at(self.spec.reference)})"
+            )
         return array
 
 

@@ -272,6 +272,11 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
         if odd:
             raise SpecError(f"{self.name}: variant '{name}' changes {', '.join(odd)}, which no spec has")
         dropped: dict[str, Any] = {
-            "variants": {}, "aliases": (), "peers": {}, "looked_at": {}, "chains": (), "before": None,
-        }  # fmt: skip
+            "variants": {},
+            "aliases": (),
+            "peers": {},
+            "looked_at": {},
+            "chains": (),
+            "before": None,
+        }
         return replace(self, **dropped | {"variant_of": self} | changes)

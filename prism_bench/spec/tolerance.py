@@ -227,10 +227,16 @@ def _part(
     at, excess = _worst(error, allowed, xp)
     squares = _squares(xp.maximum(error - underflow(dtype), 0.0), want, xp)
     return _PieceResult(
-        differing=int((~(error <= allowed)).sum()), max_error=float(error.max()), squared_error=squares[0],
-        squared_size=squares[1], excess=excess, worst=piece.start + at, actual=float(got[at]), expected=float(want[at]),
+        differing=int((~(error <= allowed)).sum()),
+        max_error=float(error.max()),
+        squared_error=squares[0],
+        squared_size=squares[1],
+        excess=excess,
+        worst=piece.start + at,
+        actual=float(got[at]),
+        expected=float(want[at]),
         error=float(error[at]),
-    )  # fmt: skip
+    )
 
 
 def _flat(magnitude: AnyArray, shape: tuple[int, ...], xp: ArrayModule) -> AnyArray:

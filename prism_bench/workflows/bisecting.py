@@ -177,9 +177,15 @@ Measure = Callable[[int], tuple[Logs, Logs]]  # of a node: log medians of node 0
 
 
 def bisected(
-    case: str, nodes: Sequence[HistoryNode], measure: Measure, limits: SearchLimits, *,
-    state: Path | None = None, report: Callable[[Bisection], object] = lambda _: None, floor: Spread | None = None,
-) -> Bisection:  # fmt: skip
+    case: str,
+    nodes: Sequence[HistoryNode],
+    measure: Measure,
+    limits: SearchLimits,
+    *,
+    state: Path | None = None,
+    report: Callable[[Bisection], object] = lambda _: None,
+    floor: Spread | None = None,
+) -> Bisection:
     """Measure nodes until the culprits are known, nothing changed, or a limit is met.
 
     `state` is read where it exists and written after every measurement. `report` gets the search after every one.

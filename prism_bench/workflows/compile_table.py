@@ -94,9 +94,13 @@ class Complaint:
 
 
 def compile_check(
-    catalogue: Catalogue, filters: Sequence[str] = (), architectures: Sequence[str] = ARCHITECTURES,
-    report: Callable[[str], object] = lambda _: None, *, edges: bool = True,
-) -> tuple[list[CompileRow], list[Complaint]]:  # fmt: skip
+    catalogue: Catalogue,
+    filters: Sequence[str] = (),
+    architectures: Sequence[str] = ARCHITECTURES,
+    report: Callable[[str], object] = lambda _: None,
+    *,
+    edges: bool = True,
+) -> tuple[list[CompileRow], list[Complaint]]:
     """Compile every entry that the chosen kernels' cases launch, and with `edges` those that only edges launch.
 
     Return the rows and the complaints of the compiler.
@@ -104,9 +108,11 @@ def compile_check(
     Raises BackendUnavailable where there is no NVRTC.
     """
     jobs = [
-        job for architecture in architectures for job in launched(catalogue, filters, architecture, edges)
+        job
+        for architecture in architectures
+        for job in launched(catalogue, filters, architecture, edges)
         if not missing_compiler(job.language)
-    ]  # fmt: skip
+    ]
     jobs.sort(
         key=lambda job: (-len(job.instances), job.source)
     )  # the longest first, so that no core waits for the last
@@ -177,8 +183,11 @@ def left_out(
     chosen: dict[str, list[Case]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
-    reasons = ((name, one, [case.plan.refusal(device_of(one)) for case in cases]) for name, cases in chosen.items()
-               for one in architectures)  # fmt: skip
+    reasons = (
+        (name, one, [case.plan.refusal(device_of(one)) for case in cases])
+        for name, cases in chosen.items()
+        for one in architectures
+    )
     return without_compiler(catalogue, filters) + [
         Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)
     ]
@@ -267,9 +276,17 @@ def _read_row(line: Mapping[str, str]) -> CompileRow:
     registers, stack, spills, shared, barriers = (int(line[name]) for name in names[3:_OLDER])
     size = int(line["code_bytes"]) if line.get("code_bytes") else None
     return CompileRow(
-        line["kernel"], line["entry"], line["architecture"], registers, stack, spills, shared, barriers, size,
+        line["kernel"],
+        line["entry"],
+        line["architecture"],
+        registers,
+        stack,
+        spills,
+        shared,
+        barriers,
+        size,
         line.get("compiler", ""),
-    )  # fmt: skip
+    )
 
 
 def write_table(path: Path, rows: Iterable[CompileRow]) -> None:
@@ -426,9 +443,10 @@ def since_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow]) -> lis
     note = "a table has resources, and no instructions: other code of the same resources is not seen"
     return [
         CodeChange(kernel, architecture, (EntryDifference(entry, *_of_rows(before, after, key), {}, None),), note)
-        for key in keys if before.get(key) != after.get(key)
+        for key in keys
+        if before.get(key) != after.get(key)
         for kernel, entry, architecture in [key]
-    ]  # fmt: skip
+    ]
 
 
 def _of_rows(before: _Rows, after: _Rows, key: _RowKey) -> tuple[EntryFacts | None, EntryFacts | None]:
@@ -446,9 +464,12 @@ def _of_row(rows: _Rows, key: _RowKey) -> EntryFacts | None:
 
 How = Literal["cut", "whole", "nvcc", "prebuilt", "refused"]
 MEANING = {
-    "whole": "holds no host code: compiled as it is", "nvcc": "goes to nvcc as it is; the emulator gets it without:",
-    "prebuilt": "is machine code: nothing is compiled", "cut": "compiled without:", "refused": "",
-}  # fmt: skip
+    "whole": "holds no host code: compiled as it is",
+    "nvcc": "goes to nvcc as it is; the emulator gets it without:",
+    "prebuilt": "is machine code: nothing is compiled",
+    "cut": "compiled without:",
+    "refused": "",
+}
 
 
 @dataclass(frozen=True)

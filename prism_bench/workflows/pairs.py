@@ -63,9 +63,12 @@ class PairEffort:
 
 
 def measure_pair(
-    builds: tuple[Build, Build], chosen: tuple[Applied, Applied], effort: PairEffort,
-    report: Callable[[Progress], None], growth: Growth | None = None,
-) -> tuple[Records, Saver[Records, object]]:  # fmt: skip
+    builds: tuple[Build, Build],
+    chosen: tuple[Applied, Applied],
+    effort: PairEffort,
+    report: Callable[[Progress], None],
+    growth: Growth | None = None,
+) -> tuple[Records, Saver[Records, object]]:
     """Measure both builds as `chosen` launches them; return the records and what saved them after every pair.
 
     With `growth`, undecided cases are measured in more processes.
@@ -78,9 +81,15 @@ def measure_pair(
         return a, b
 
     records = interleaved(
-        (first, second), effort.backend, settings, report, limit=effort.limit,
-        keep=lambda records: keep(named(records)), growth=growth, trusted=effort.trusted,
-    )  # fmt: skip
+        (first, second),
+        effort.backend,
+        settings,
+        report,
+        limit=effort.limit,
+        keep=lambda records: keep(named(records)),
+        growth=growth,
+        trusted=effort.trusted,
+    )
     keep.finish(named(records))
     return named(records), keep
 
@@ -155,10 +164,12 @@ class _CodePair:
         """What differs between the sides."""
         a, b = self.codes
         differs: dict[ChangeReason, bool] = {
-            "code": a.code != b.code, "launch": a.launch != b.launch, "inputs": a.inputs != b.inputs,
+            "code": a.code != b.code,
+            "launch": a.launch != b.launch,
+            "inputs": a.inputs != b.inputs,
             "compiler": a.code != b.code and self._compilers[0] != self._compilers[1],
             "reference": a.reference != b.reference,
-        }  # fmt: skip
+        }
         return tuple(reason for reason, changed in differs.items() if changed)
 
     @property
@@ -269,9 +280,11 @@ def _control_jobs(
 
 
 def _pair(
-    cases: tuple[Case, Case], jobs: tuple[CodeJob, CodeJob] | None, compiled: Mapping[CodeJob, Outcome],
+    cases: tuple[Case, Case],
+    jobs: tuple[CodeJob, CodeJob] | None,
+    compiled: Mapping[CodeJob, Outcome],
     reader: CodeReader,
-) -> _CodePair:  # fmt: skip
+) -> _CodePair:
     python = [_python_hash(tuple(folder.resolve() for folder in python_of(case))) for case in cases]
     found = [compiled[job] for job in jobs] if jobs else [None, None]
     known = python[0] == python[1]

@@ -66,11 +66,14 @@ def ends_of(events: Sequence[ProfileEvent]) -> dict[str, CaseEnd]:
     """Return how each case ended, by name."""
     return {
         event["end"]: CaseEnd(
-            status=event.get("status", "failed"), reason=event.get("reason"), launches=event.get("launches", 0),
+            status=event.get("status", "failed"),
+            reason=event.get("reason"),
+            launches=event.get("launches", 0),
             following=event.get("following", 0),
         )
-        for event in events if "end" in event
-    }  # fmt: skip
+        for event in events
+        if "end" in event
+    }
 
 
 def attributed(
@@ -96,8 +99,10 @@ def attributed(
             f"the cases have {expected}"
         )
     left = iter(ordered)
-    return {name: (list(islice(left, end["launches"])), list(islice(left, end.get("following", 0))))
-            for name, end in ends.items()}  # fmt: skip
+    return {
+        name: (list(islice(left, end["launches"])), list(islice(left, end.get("following", 0))))
+        for name, end in ends.items()
+    }
 
 
 def launched(events: Sequence[ProfileEvent]) -> bool:

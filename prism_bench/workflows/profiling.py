@@ -95,9 +95,14 @@ class Capture:
 
 
 def profile(
-    catalogue: Catalogue, backend: Backend, cases: list[Case], plan: ProfilePlan, report: Report = lambda _: None,
-    *, keep: Callable[[RunRecord], object] = lambda _: None,
-) -> RunRecord:  # fmt: skip
+    catalogue: Catalogue,
+    backend: Backend,
+    cases: list[Case],
+    plan: ProfilePlan,
+    report: Report = lambda _: None,
+    *,
+    keep: Callable[[RunRecord], object] = lambda _: None,
+) -> RunRecord:
     """Return a record whose cases hold what ncu counted. Raises ProfilerFailed where it counted nothing at all.
 
     `keep` gets what is counted so far after every part of the cases but the last.
@@ -123,10 +128,12 @@ def record_of_profiles(
     """Return a record whose cases hold profiles made elsewhere; a case without one has the reason."""
     none = "the tracer saw no work in its range"
     results = [
-        replace(result_of(case, "ok" if case.task in profiles else "failed", None if case.task in profiles else none),
-                profile=profiles.get(case.task, {}))
+        replace(
+            result_of(case, "ok" if case.task in profiles else "failed", None if case.task in profiles else none),
+            profile=profiles.get(case.task, {}),
+        )
         for case in cases
-    ]  # fmt: skip
+    ]
     return _record(catalogue, backend, results, RunClock())
 
 
@@ -200,10 +207,15 @@ class _Profiling:
     def _order(self, names: list[str], seconds: float) -> ProfileOrder:
         plan = self._plan
         return {
-            "backend": self._backend.name, "catalogue": str(self._catalogue.folder), "cases": names,
-            "verify": plan.verify, "traffic": plan.traffic, "seconds": seconds, "case_seconds": plan.case_seconds,
+            "backend": self._backend.name,
+            "catalogue": str(self._catalogue.folder),
+            "cases": names,
+            "verify": plan.verify,
+            "traffic": plan.traffic,
+            "seconds": seconds,
+            "case_seconds": plan.case_seconds,
             "once": False,
-        }  # fmt: skip
+        }
 
     def _exported(self, report: Path, ended: tools.Ended, must: bool) -> list[ProfiledLaunch]:
         """Return the launches in the report; ProfilerFailed with ncu's words where there must be some and are none."""
@@ -256,13 +268,18 @@ class _Profiling:
         lines = self._lines(capture.report, launches) if self._plan.lines and capture.report else {}
         added["launches"] = {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}
         return {
-            "tool": "ncu", "version": self._tool.version, "set": self._plan.chosen,
-            "clock_control": self._plan.clock_control, "cache_control": "own" if self._plan.traffic else "all",
-            "passes": capture.passes, "command": shlex.join(capture.command),
+            "tool": "ncu",
+            "version": self._tool.version,
+            "set": self._plan.chosen,
+            "clock_control": self._plan.clock_control,
+            "cache_control": "own" if self._plan.traffic else "all",
+            "passes": capture.passes,
+            "command": shlex.join(capture.command),
             "kernels": [{"kernel": one.kernel, "grid": list(one.grid), "block": list(one.block)} for one in launches],
             "values": values | added | _written_back(following, self._chip),
-            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra}, **lines,
-        }  # fmt: skip
+            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
+            **lines,
+        }
 
     def _lines(self, report: Path, launches: Sequence[ProfiledLaunch]) -> JsonTable:
         """Return the source lines of a case with samples; why there are none where ncu prints no page that is read."""

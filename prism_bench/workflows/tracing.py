@@ -41,12 +41,19 @@ class TracedRun:
 
 
 def trace_cases(
-    catalogue: Catalogue, backend: str, sequences: Mapping[str, Sequence[str]], repeats: int = REPEATS,
+    catalogue: Catalogue,
+    backend: str,
+    sequences: Mapping[str, Sequence[str]],
+    repeats: int = REPEATS,
     seconds: float = 300.0,
-) -> TracedRun:  # fmt: skip
+) -> TracedRun:
     """Launch each sequence of cases (by name) `repeats` times in a range of its name, CUPTI watching."""
-    order: TraceOrder = {"backend": backend, "catalogue": str(catalogue.folder), "repeats": repeats,
-             "sequences": {name: list(cases) for name, cases in sequences.items()}}  # fmt: skip
+    order: TraceOrder = {
+        "backend": backend,
+        "catalogue": str(catalogue.folder),
+        "repeats": repeats,
+        "sequences": {name: list(cases) for name, cases in sequences.items()},
+    }
     return _traced(order, seconds)
 
 
@@ -54,8 +61,10 @@ def trace_script(words: Sequence[str], seconds: float = 300.0) -> TracedRun:
     """Run a Python script with its words, CUPTI watching; the ranges that it pushes are seen."""
     program = [word for word in words if word not in ("python", "python3", sys.executable)]
     if not program or not program[0].endswith(".py"):
-        raise UsageError("CUPTI watches Python scripts: give the path of a .py file and its words; capture any other "
-                         "program with nsys, export it as SQLite, and read it with --from")  # fmt: skip
+        raise UsageError(
+            "CUPTI watches Python scripts: give the path of a .py file and its words; capture any other "
+            "program with nsys, export it as SQLite, and read it with --from"
+        )
     if not Path(program[0]).is_file():
         raise UsageError(f"{program[0]}: no such script")
     return _traced({"script": program}, seconds)
@@ -88,9 +97,15 @@ def trace_with_nsys(
     with tempfile.TemporaryDirectory() as place:
         order = Path(place) / "order.json"
         plain: ProfileOrder = {
-            "backend": backend, "catalogue": str(catalogue.folder), "cases": list(cases), "verify": False,
-            "traffic": False, "seconds": seconds, "case_seconds": seconds, "once": True,
-        }  # fmt: skip
+            "backend": backend,
+            "catalogue": str(catalogue.folder),
+            "cases": list(cases),
+            "verify": False,
+            "traffic": False,
+            "seconds": seconds,
+            "case_seconds": seconds,
+            "once": True,
+        }
         order.write_text(json_line(plain))
         events = str(Path(place) / "events")
         program = [sys.executable, "-m", "prism_bench.workflows.profile_worker", str(order), events]

@@ -62,11 +62,15 @@ def _counted(case: Case, runnable: EmulatorRunnable) -> CaseTraffic:
         return sum(getattr(one, name) for one in counts)
 
     return CaseTraffic(
-        case=case.name, declared=case.sizes.bytes_moved, requested=total("bytes_read") + total("bytes_written"),
-        touched=touched, scratch=scratch,
+        case=case.name,
+        declared=case.sizes.bytes_moved,
+        requested=total("bytes_read") + total("bytes_written"),
+        touched=touched,
+        scratch=scratch,
         sectors_per_request=total("global_sectors") / max(1, total("global_requests")),
-        wavefronts_per_request=total("shared_wavefronts") / max(1, total("shared_requests")), launches=len(counts),
-    )  # fmt: skip
+        wavefronts_per_request=total("shared_wavefronts") / max(1, total("shared_requests")),
+        launches=len(counts),
+    )
 
 
 def _complaint(case: Case, found: CaseTraffic) -> str | None:

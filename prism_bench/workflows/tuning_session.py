@@ -82,10 +82,14 @@ class Bench:
     def order(self, settings: Settings, *, verifies: bool, ahead: Sequence[str] = ()) -> MeasuringOrder:
         """Return the order of a worker: no peers, one clock; the tasks `ahead` are compiled first."""
         return {
-            "backend": self.backend, "catalogue": str(self.catalogue.folder.resolve()),
-            "settings": to_plain(pair_settings(settings, CLOCKS)), "process": 1, "timed": True, "verifies": verifies,
+            "backend": self.backend,
+            "catalogue": str(self.catalogue.folder.resolve()),
+            "settings": to_plain(pair_settings(settings, CLOCKS)),
+            "process": 1,
+            "timed": True,
+            "verifies": verifies,
             "ahead": list(ahead),
-        }  # fmt: skip
+        }
 
 
 class Trials:
@@ -135,9 +139,13 @@ def _dead(case: Case, died: WorkerDied, bench: Bench) -> CaseResult:
 
 
 def timed_in_turn(
-    bench: Bench, sides: Sequence[Sequence[Case]], processes: int, *, end: float | None = None,
+    bench: Bench,
+    sides: Sequence[Sequence[Case]],
+    processes: int,
+    *,
+    end: float | None = None,
     report: Callable[[int, Case], None] = lambda process, case: None,
-) -> Iterator[dict[str, Measurement]]:  # fmt: skip
+) -> Iterator[dict[str, Measurement]]:
     """Time every case of every side in `processes` fresh processes of its side, the sides in turn: A B C, C B A, ...
 
     Yields after each round, by task, the measurements of all processes so far together. No further round starts that
@@ -361,11 +369,21 @@ def keep(session: TuningResult, bench: Bench, folder: Path) -> Path | None:
 def _choice(one: Decided, facts: Mapping[str, Any], commit: str | None) -> TuningChoice:
     case = one.searched.default
     return TuningChoice(
-        kernel=case.kernel, workload=dict(case.workload), configuration=one.chosen.configuration,
-        default=case.configuration, seconds=one.seconds, speedup=one.speedup, interval=one.interval, reason=one.reason,
-        tried=one.searched.tried, refused=len(one.searched.refused), source=launched(case.spec),
-        toolchain=toolchain_of(facts), created=identity.timestamp(datetime.now(UTC)), commit=commit,
-    )  # fmt: skip
+        kernel=case.kernel,
+        workload=dict(case.workload),
+        configuration=one.chosen.configuration,
+        default=case.configuration,
+        seconds=one.seconds,
+        speedup=one.speedup,
+        interval=one.interval,
+        reason=one.reason,
+        tried=one.searched.tried,
+        refused=len(one.searched.refused),
+        source=launched(case.spec),
+        toolchain=toolchain_of(facts),
+        created=identity.timestamp(datetime.now(UTC)),
+        commit=commit,
+    )
 
 
 # Stored choices brought up to date with the catalogue without a device: kept where the launch is what it was.

@@ -83,13 +83,15 @@ def _bend_rows(rows: list[list[str]], draw: Random) -> tuple[str, str]:
         "cell": lambda: row.__setitem__(column, draw.choice(CELLS)) if row else None,
         "swap in row": lambda: _swap(row, column, row, draw.randrange(len(row))) if row else None,
         "swap in column": lambda: _swap(row, column, rows[other], min(column, len(rows[other]) - 1)) if row else None,
-        "cell gone": lambda: row.pop(column) if row else None, "cell more": lambda: row.insert(column, "7"),
-        "row twice": lambda: rows.insert(number, list(row)), "row gone": lambda: rows.pop(number),
+        "cell gone": lambda: row.pop(column) if row else None,
+        "cell more": lambda: row.insert(column, "7"),
+        "row twice": lambda: rows.insert(number, list(row)),
+        "row gone": lambda: rows.pop(number),
         "rows swapped": lambda: _swap(rows, number, rows, other),
         "column gone": lambda: [one.pop(column) for one in rows if column < len(one)],
         "column twice": lambda: [one.insert(column, one[column]) for one in rows if column < len(one)],
         "head": lambda: rows[0].__setitem__(column % len(rows[0]), draw.choice(("", "ID", "Name", "x"))),
-    }  # fmt: skip
+    }
     kind = draw.choice(("cell", "cell", "cell", *changes))
     before = row[column : column + 1]
     changes[kind]()
@@ -133,8 +135,22 @@ def bend_database(path: Path, draw: Random) -> Bent:
         columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
         column, other = draw.choice(columns), draw.choice(columns)
         row = draw.randrange(1, 1 + max(1, int(database.execute(f'SELECT COUNT(*) FROM "{table}"').fetchone()[0])))
-        kind = draw.choice(("cell", "cell", "cell", "cell", "swap", "early end", "row twice", "row gone", "table gone",
-                            "column gone", "table renamed", "no rows"))  # fmt: skip
+        kind = draw.choice(
+            (
+                "cell",
+                "cell",
+                "cell",
+                "cell",
+                "swap",
+                "early end",
+                "row twice",
+                "row gone",
+                "table gone",
+                "column gone",
+                "table renamed",
+                "no rows",
+            )
+        )
         same = ", ".join(f'"{name}"' for name in columns)
         statement, values = {
             "cell": (f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = {row}', (draw.choice(_COLUMN_VALUES),)),

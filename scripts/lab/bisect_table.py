@@ -61,12 +61,19 @@ def row(cell: BisectCell) -> dict[str, str | int | float | None]:
         costs.append(history.processes)
     share, lower, upper = wilson(right if cell.slowdown else wrong, cell.histories)
     return {
-        "method": cell.method, "version": version(cell.method), "commits": cell.commits, "slowdown": cell.slowdown,
-        "histories": cell.histories, "named_right": f"{share:.4f}" if cell.slowdown else "",
-        "lower": f"{lower:.4f}", "upper": f"{upper:.4f}", "named_wrong": f"{wrong / cell.histories:.4f}",
-        "nothing_named": f"{1 - (right + wrong) / cell.histories:.4f}", "mean_processes": f"{np.mean(costs):.1f}",
+        "method": cell.method,
+        "version": version(cell.method),
+        "commits": cell.commits,
+        "slowdown": cell.slowdown,
+        "histories": cell.histories,
+        "named_right": f"{share:.4f}" if cell.slowdown else "",
+        "lower": f"{lower:.4f}",
+        "upper": f"{upper:.4f}",
+        "named_wrong": f"{wrong / cell.histories:.4f}",
+        "nothing_named": f"{1 - (right + wrong) / cell.histories:.4f}",
+        "mean_processes": f"{np.mean(costs):.1f}",
         "most_processes_of_95": int(np.quantile(costs, 0.95, method="higher")),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

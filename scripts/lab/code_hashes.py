@@ -52,9 +52,11 @@ class HashedCubin:
 def hashed(catalogue: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> Iterator[HashedCubin]:
     """Yield every entry of the chosen kernels in a language whose compiler is installed."""
     requests = [
-        request for architecture in architectures for request in launched(catalogue, filters, architecture)
+        request
+        for architecture in architectures
+        for request in launched(catalogue, filters, architecture)
         if request.language != CUDA and not missing_compiler(request.language)
-    ]  # fmt: skip
+    ]
     for rows, problem in on_all_cores(_hashed, requests):
         yield from rows
         if problem:

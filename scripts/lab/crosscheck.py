@@ -150,8 +150,10 @@ def table(found: Iterable[SizeRow]) -> Iterator[str]:
     yield "| elements | hot | CUPTI | hot / CUPTI | cold | cold, L2 left dirty | nvbench, cold | dirty / nvbench |"
     yield "|" + "---:|" * len(names)
     for row in found:
-        cells = {name: "-" if value is None else f"{value:.3f}" if "/" in name else f"{value * 1e6:.4g}"
-                 for name, value in row.items()}  # fmt: skip
+        cells = {
+            name: "-" if value is None else f"{value:.3f}" if "/" in name else f"{value * 1e6:.4g}"
+            for name, value in row.items()
+        }
         yield "| " + " | ".join((cells | {"n": f"{row['n']:,}"})[name] for name in names) + " |"
 
 

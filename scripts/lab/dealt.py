@@ -72,10 +72,14 @@ def _row(number: int, pairs: Mapping[str, Pair], floor: str) -> dict[str, str]:
     shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
     out = sum(one.verdict in CHANGED for one in judged(list(pairs.values()), RULES, control.widening, shifts))
     return {
-        "pair": str(number), "processes": str(side), "floor": floor, "cases": str(len(pairs)),
+        "pair": str(number),
+        "processes": str(side),
+        "floor": floor,
+        "cases": str(len(pairs)),
         **{word: str(found[word]) for word in VERDICTS},
-        "changed_share": f"{changed / len(pairs):.4f}" if pairs else "", "standing_out": str(out),
-    }  # fmt: skip
+        "changed_share": f"{changed / len(pairs):.4f}" if pairs else "",
+        "standing_out": str(out),
+    }
 
 
 def summary(rows: Sequence[Mapping[str, str]], floor: str) -> str:
@@ -84,5 +88,7 @@ def summary(rows: Sequence[Mapping[str, str]], floor: str) -> str:
     false = [int(row["slower"]) + int(row["faster"]) for row in own]
     cases, out = (sum(int(row[key]) for row in own) for key in ("cases", "standing_out"))
     share = f" ({sum(false) / cases:.2%}), in {count_text(sum(map(bool, false)), 'pair')}" if cases else ""
-    return (f"same build, noise floor {floor}: {sum(false)} of {count_text(cases, 'verdict')} in "
-            f"{count_text(len(own), 'pair')} called a change{share}; as a control {out} stand out")  # fmt: skip
+    return (
+        f"same build, noise floor {floor}: {sum(false)} of {count_text(cases, 'verdict')} in "
+        f"{count_text(len(own), 'pair')} called a change{share}; as a control {out} stand out"
+    )

@@ -14,9 +14,11 @@ from prism_bench.workflows.compile_table import write_csv
 
 # The tests that plant a kernel or a callable, and hold what must become of it.
 TESTS = (
-    "tests/run/test_zoo.py", "tests/api/test_dishonest_callables.py", "tests/api/test_honest_callables.py",
+    "tests/run/test_zoo.py",
+    "tests/api/test_dishonest_callables.py",
+    "tests/api/test_honest_callables.py",
     "tests/run/test_patched_clock.py",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, order=True)

@@ -54,22 +54,31 @@ def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> FuzzBench:
 
 def _short(case: CaseResult) -> CaseResult:
     shorter = [
-        replace(one, processes=tuple(group[:_SAMPLES] for group in one.processes),
-                clocks=tuple(group[:_SAMPLES] for group in one.clocks))
+        replace(
+            one,
+            processes=tuple(group[:_SAMPLES] for group in one.processes),
+            clocks=tuple(group[:_SAMPLES] for group in one.clocks),
+        )
         for one in case.measurements
-    ]  # fmt: skip
+    ]
     return replace(case, measurements=tuple(shorter), verification=case.verification[:2])
 
 
 def _slower(record: RunRecord) -> RunRecord:
     """Return the record with times twice as long, so that no record is taken for another one."""
-    return replace(record, cases=tuple(
-        replace(case, measurements=tuple(
-            replace(one, processes=tuple(tuple(2 * sample for sample in group) for group in one.processes))
-            for one in case.measurements
-        ))
-        for case in record.cases
-    ))  # fmt: skip
+    return replace(
+        record,
+        cases=tuple(
+            replace(
+                case,
+                measurements=tuple(
+                    replace(one, processes=tuple(tuple(2 * sample for sample in group) for group in one.processes))
+                    for one in case.measurements
+                ),
+            )
+            for case in record.cases
+        ),
+    )
 
 
 def _other_part(record: RunRecord) -> RunRecord:
@@ -122,8 +131,10 @@ def table(findings: Findings) -> Iterator[dict[str, object]]:
     lines = [
         ("damage", kind, count, findings.refused[kind], "", "", "") for kind, count in sorted(findings.records.items())
     ]
-    lines += [("command", name, count, *(findings.codes[name, code] for code in (2, 0, 1, 3)))
-              for name, count in findings.asked.items()]  # fmt: skip
+    lines += [
+        ("command", name, count, *(findings.codes[name, code] for code in (2, 0, 1, 3)))
+        for name, count in findings.asked.items()
+    ]
     for line in lines:
         place = ("command", "damage").index(line[0])
         odd = [sum(one[place] == line[1] for one in found) for found in (findings.crashes, findings.wrong)]
@@ -153,8 +164,10 @@ def main(command_line: Callable[[], None]) -> int:
     write_csv(table(found), chosen.output.resolve(), COLUMNS)
     for one in [*found.crashes[:20], *found.wrong[:20]]:
         print(*one, sep="\n  ", end="\n\n")
-    print(f"{sum(found.records.values())} damaged records, {count_text(sum(found.asked.values()), 'question')}: "
-          f"{count_text(len(found.crashes), 'traceback')}, {len(found.wrong)} wrong answers")  # fmt: skip
+    print(
+        f"{sum(found.records.values())} damaged records, {count_text(sum(found.asked.values()), 'question')}: "
+        f"{count_text(len(found.crashes), 'traceback')}, {len(found.wrong)} wrong answers"
+    )
     return 1 if found.crashes or found.wrong else 0
 
 

@@ -102,6 +102,7 @@ def upward(edges: Edges, layers: Sequence[Sequence[str]] = LAYERS) -> list[Upwar
 
     return [
         UpwardImport(name, other, line)
-        for name, imported in edges.items() for other, line in imported.items()
+        for name, imported in edges.items()
+        for other, line in imported.items()
         if (here := layer_of(name)) is not None and (there := layer_of(other)) is not None and there > here
-    ]  # fmt: skip
+    ]

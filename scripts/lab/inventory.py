@@ -125,9 +125,8 @@ def totals(items: list[InventoryItem]) -> Mapping[str, int]:
 
 
 def _item(
-    spec: KernelSpec, cases: Sequence[Case], entries: set[str],
-    results: Mapping[str, CaseResult], claimed: set[str],
-) -> InventoryItem:  # fmt: skip
+    spec: KernelSpec, cases: Sequence[Case], entries: set[str], results: Mapping[str, CaseResult], claimed: set[str]
+) -> InventoryItem:
     instances = sorted(entries)
     text = spec.source_path.read_text("utf-8", "replace") if spec.source_path else ""
     own = [name for name in _definitions(text) if name not in claimed]
@@ -135,12 +134,18 @@ def _item(
     claimed.update(own, shared)
     known = {case.name: results[case.name] for case in cases if case.name in results} if results else {}
     return InventoryItem(
-        kernel=spec.name, family=spec.family, definitions=(*own, *sorted(shared)), launched=tuple(instances),
-        variants=tuple(spec.variants), replaces=spec.replaces,
-        verified=sum(result.status == "ok" for result in known.values()), checks=len(cases) if results else 0,
+        kernel=spec.name,
+        family=spec.family,
+        definitions=(*own, *sorted(shared)),
+        launched=tuple(instances),
+        variants=tuple(spec.variants),
+        replaces=spec.replaces,
+        verified=sum(result.status == "ok" for result in known.values()),
+        checks=len(cases) if results else 0,
         timed=tuple(label for label in spec.workloads if _has_time(known.values(), label)),
-        labels=tuple(spec.only_labels or spec.workloads), measures_machine=spec.ceiling is not None,
-    )  # fmt: skip
+        labels=tuple(spec.only_labels or spec.workloads),
+        measures_machine=spec.ceiling is not None,
+    )
 
 
 def _definitions(text: str) -> list[str]:
@@ -199,8 +204,10 @@ def _print_inventory(chosen: argparse.Namespace) -> int:
     counts, items = totals(everything), chosen_items(everything, chosen.kernels)
     if chosen.json:
         kernels = [asdict(item) | {"unused": item.unused, "gaps": item.gaps} for item in items]
-        claims = {name: {"documents": quoted, "source": source, "here": counts[name]}
-                  for name, (quoted, source) in CLAIMS.items()}  # fmt: skip
+        claims = {
+            name: {"documents": quoted, "source": source, "here": counts[name]}
+            for name, (quoted, source) in CLAIMS.items()
+        }
         options.print_json({"record": str(path) if path else None, "claims": claims, "kernels": kernels})
     else:
         options.out().print(items_table(items, path), claims_table(counts))

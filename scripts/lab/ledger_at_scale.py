@@ -68,9 +68,19 @@ def read(path: Path) -> None:
     taken = time.perf_counter() - before
     total = ledger(timeline).total
     seconds, peak = time.perf_counter() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json_line({"read_seconds": round(taken, 1), "seconds": round(seconds, 1), "peak_megabytes": peak // 1024,
-                      "file_megabytes": path.stat().st_size >> 20, "kernels": total.kernels,
-                      "launch_calls": total.launch_calls, "gaps": total.gap_count}))  # fmt: skip
+    print(
+        json_line(
+            {
+                "read_seconds": round(taken, 1),
+                "seconds": round(seconds, 1),
+                "peak_megabytes": peak // 1024,
+                "file_megabytes": path.stat().st_size >> 20,
+                "kernels": total.kernels,
+                "launch_calls": total.launch_calls,
+                "gaps": total.gap_count,
+            }
+        )
+    )
 
 
 def main() -> None:

@@ -36,8 +36,9 @@ Chips = parameters(("names", POINTER(c_char_p)), ("count", c_size_t))
 Scratch = parameters(("chip", c_char_p), ("available", c_void_p), ("bytes", c_size_t))
 Evaluator = parameters(("scratch", c_void_p), ("bytes", c_size_t), ("chip", c_char_p), ("available", c_void_p),
                        ("data", c_void_p), ("data_bytes", c_size_t), ("evaluator", c_void_p))  # fmt: skip
-Names = parameters(("evaluator", c_void_p), ("kind", c_uint8), ("text", c_void_p), ("begins", POINTER(c_size_t)),
-                   ("count", c_size_t))  # fmt: skip
+Names = parameters(
+    ("evaluator", c_void_p), ("kind", c_uint8), ("text", c_void_p), ("begins", POINTER(c_size_t)), ("count", c_size_t)
+)
 
 
 def call(library: ctypes.CDLL, name: str, layout: type[ctypes.Structure], **values: Any) -> Any:
@@ -55,8 +56,14 @@ def counters_of(library: ctypes.CDLL, chip: str) -> dict[str, str]:
     """Return the chip's base names with their kinds."""
     needed = call(library, "NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize", Scratch, chip=chip.encode())
     scratch = (c_uint8 * needed.bytes)()
-    evaluator = call(library, "NVPW_CUDA_MetricsEvaluator_Initialize", Evaluator, chip=chip.encode(),
-                     bytes=needed.bytes, scratch=ctypes.cast(scratch, c_void_p)).evaluator  # fmt: skip
+    evaluator = call(
+        library,
+        "NVPW_CUDA_MetricsEvaluator_Initialize",
+        Evaluator,
+        chip=chip.encode(),
+        bytes=needed.bytes,
+        scratch=ctypes.cast(scratch, c_void_p),
+    ).evaluator
     found: dict[str, str] = {}
     for kind, word in enumerate(KINDS):
         names = call(library, "NVPW_MetricsEvaluator_GetMetricNames", Names, evaluator=evaluator, kind=kind)

@@ -81,9 +81,16 @@ def candidates(nvml: ModuleType, handle: object) -> dict[str, Callable[[], objec
     power, average = nvml.NVML_FI_DEV_POWER_INSTANT, nvml.NVML_FI_DEV_POWER_AVERAGE
     joules, policy = nvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, nvml.NVML_FI_DEV_PERF_POLICY_POWER
     heat, thermal = nvml.NVML_FI_DEV_MEMORY_TEMP, nvml.NVML_FI_DEV_PERF_POLICY_THERMAL
-    fields = {"power": [power], "average": [average], "energy": [joules], "policy": [policy], "heat": [heat],
-              "power energy": [power, joules], "policies": [policy, thermal],
-              "all": [power, average, joules, policy, thermal, heat]}  # fmt: skip
+    fields = {
+        "power": [power],
+        "average": [average],
+        "energy": [joules],
+        "policy": [policy],
+        "heat": [heat],
+        "power energy": [power, joules],
+        "policies": [policy, thermal],
+        "all": [power, average, joules, policy, thermal, heat],
+    }
     return {
         "sm clock": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
         "memory clock": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
@@ -151,9 +158,13 @@ def compared(without: Sequence[float], with_sampler: Sequence[float]) -> dict[st
     base, other = median(without), median(with_sampler)
     floor = (max(without) - min(without)) / base
     return {
-        "without": base, "watched": other, "rounds": len(without),
-        "difference": other / base - 1, "floor": floor, "within": abs(other / base - 1) <= max(floor, 0.002),
-    }  # fmt: skip
+        "without": base,
+        "watched": other,
+        "rounds": len(without),
+        "difference": other / base - 1,
+        "floor": floor,
+        "within": abs(other / base - 1) <= max(floor, 0.002),
+    }
 
 
 def ab(uuid: str, prepared: Prepared, rounds: int, seconds: float) -> dict[str, dict[str, Any]]:
@@ -213,9 +224,16 @@ def session(prepared: Prepared, seconds: float) -> dict[str, Any]:
         mark |= {"begin": round(mark["begin"] - zero, 4), "end": round(mark["end"] - zero, 4)}
     processes = readings[-1].processes or ()
     plain = [{"at": round(one.at - zero, 4), "values": asdict(one)["values"]} for one in readings]
-    return {"device": device.name, "xids_missing": sampler.xids_missing, "cpu_share": share, "marks": marks,
-            "processes": len(processes), "processes_ours": [one.ours for one in processes],
-            "missing": dict(readings[-1].missing), "readings": plain}  # fmt: skip
+    return {
+        "device": device.name,
+        "xids_missing": sampler.xids_missing,
+        "cpu_share": share,
+        "marks": marks,
+        "processes": len(processes),
+        "processes_ours": [one.ours for one in processes],
+        "missing": dict(readings[-1].missing),
+        "readings": plain,
+    }
 
 
 def proof(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -228,11 +246,15 @@ def proof(chosen: argparse.Namespace) -> dict[str, Any]:
     cases = [case for case in catalogue.cases(KERNELS, [LABEL]) if not case.variant and case.kernel in KERNELS]
     prepared = {case.name: backend.prepare(case, case.inputs(0)) for case in cases}
     return {
-        "device": facts["device"], "driver": facts["software"]["driver"], "label": LABEL,
-        "ab": ab(facts["uuid"], prepared, chosen.rounds, chosen.seconds), "cost": cost(facts["uuid"], prepared),
-        "calls": calls(facts["uuid"], prepared), "energy": energy(facts["uuid"], prepared),
+        "device": facts["device"],
+        "driver": facts["software"]["driver"],
+        "label": LABEL,
+        "ab": ab(facts["uuid"], prepared, chosen.rounds, chosen.seconds),
+        "cost": cost(facts["uuid"], prepared),
+        "calls": calls(facts["uuid"], prepared),
+        "energy": energy(facts["uuid"], prepared),
         "session": session(prepared, 0.6),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

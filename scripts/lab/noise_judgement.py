@@ -174,22 +174,29 @@ def planted_rows(records: Mapping[str, RunRecord]) -> Iterator[dict[str, str]]:
             judgement, seconds = row.judgement, row.seconds[0]
             counts = judgement is not None and (seconds or 0.0) > SHORT and judgement.floor < LARGEST_FLOOR
             yield {
-                "processes": str(count), "case": row.case, "microseconds": f"{seconds * 1e6:.4g}" if seconds else "",
+                "processes": str(count),
+                "case": row.case,
+                "microseconds": f"{seconds * 1e6:.4g}" if seconds else "",
                 "ratio": f"{judgement.estimate.ratio:.4f}" if judgement else "",
-                "floor": f"{judgement.floor:.4f}" if judgement else "", "verdict": row.verdict,
-                "counts": "yes" if counts else "no", "reason": row.reason or "",
-            }  # fmt: skip
+                "floor": f"{judgement.floor:.4f}" if judgement else "",
+                "verdict": row.verdict,
+                "counts": "yes" if counts else "no",
+                "reason": row.reason or "",
+            }
 
 
 def _first_processes(record: RunRecord, count: int) -> RunRecord:
     """Return the record with the samples of the first `count` processes of each measurement."""
     cases = [
-        replace(case, measurements=tuple(
-            replace(measured, processes=measured.processes[:count], clocks=measured.clocks[:count])
-            for measured in case.measurements
-        ))
+        replace(
+            case,
+            measurements=tuple(
+                replace(measured, processes=measured.processes[:count], clocks=measured.clocks[:count])
+                for measured in case.measurements
+            ),
+        )
         for case in record.cases
-    ]  # fmt: skip
+    ]
     return replace(record, cases=tuple(cases))
 
 

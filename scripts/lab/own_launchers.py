@@ -95,9 +95,18 @@ def _compared(backend: "CudaBackend", case: Case, compiler: str) -> Iterator[Lau
             ratios = [second / first for first, second in pairs]
             first, second = (statistics.median(side) for side in zip(*pairs, strict=True))
             yield LauncherRow(
-                case.name, spoken.title, compiler, metric, first, second, statistics.median(ratios), min(ratios),
-                max(ratios), code, written,
-            )  # fmt: skip
+                case.name,
+                spoken.title,
+                compiler,
+                metric,
+                first,
+                second,
+                statistics.median(ratios),
+                min(ratios),
+                max(ratios),
+                code,
+                written,
+            )
 
 
 def _own_launch(backend: "CudaBackend", case: Case, ours: Runnable) -> OwnLaunch:

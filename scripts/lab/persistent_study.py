@@ -152,8 +152,9 @@ def table(rows: Rows) -> Table:
         one = row.answer
         quartiles = f"{time_text(one.low)} to {time_text(one.high)}"
         error = "" if row.error is None else f"{row.error:.1e}"
-        grid.add_row(row.case, row.form, time_text(one.median), quartiles, time_text(one.p99),
-                     time_text(row.each.median), error)  # fmt: skip
+        grid.add_row(
+            row.case, row.form, time_text(one.median), quartiles, time_text(one.p99), time_text(row.each.median), error
+        )
     return grid
 
 

@@ -46,7 +46,8 @@ class Plant:
 
 
 PLANTS = {
-    "code": Plant("code", code="first"), "code, another unit": Plant("code", code="first", unit=True),
+    "code": Plant("code", code="first"),
+    "code, another unit": Plant("code", code="first", unit=True),
     "code, a slower unit": Plant("code", 1.12, 1.03, code="first", unit=True),
     "code, another criterion": Plant("code", code="first", protocol={"criteria": {"cold_time": 7}}),
     "unit": Plant("device", others=UP, unit=True),
@@ -56,10 +57,11 @@ PLANTS = {
     "protocol": Plant("protocol", others=UP, protocol={"version": 2}),
     "clock": Plant("clock", 1.08, 1.08, clock=1 / 1.08),
     "library": Plant("library", subject="peer:torch", software={"torch": "2.12"}),
-    "sources": Plant("sources", known=False), "nothing": Plant("unexplained"),
+    "sources": Plant("sources", known=False),
+    "nothing": Plant("unexplained"),
     "code, then driver": Plant("code", code="first", later=Plant("driver", others=UP, software={"driver": "580.2"})),
     "unit, then code": Plant("device", others=UP, unit=True, later=Plant("code", code="first")),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,15 @@ def row(cell: CauseCell) -> dict[str, str | float | int | None]:
     found = sum(named(cell, rng) for _ in range(cell.histories))
     names = ("share", "lower", "upper")
     numbers = dict(zip(names, (f"{n:.4f}" for n in wilson(found, cell.histories)), strict=True))
-    return {"noise": cell.noise, "nights": RUNS, "detector": DETECTOR, "planted": cell.plant,
-            "step": round(PLANTS[cell.plant].first - 1, 4), "series": cell.histories, **numbers}  # fmt: skip
+    return {
+        "noise": cell.noise,
+        "nights": RUNS,
+        "detector": DETECTOR,
+        "planted": cell.plant,
+        "step": round(PLANTS[cell.plant].first - 1, 4),
+        "series": cell.histories,
+        **numbers,
+    }
 
 
 def named(cell: CauseCell, rng: numpy.random.Generator) -> bool:
@@ -94,8 +103,9 @@ def named(cell: CauseCell, rng: numpy.random.Generator) -> bool:
         events[place + APART] = later
     found = [
         (step.key.subject, step.cause.kind, int(step.record.rpartition("/")[2].partition(".")[0]))
-        for step in steps(history(cell.noise, events, rng)) if step.key.case == "k0[n=1]"
-    ]  # fmt: skip
+        for step in steps(history(cell.noise, events, rng))
+        if step.key.case == "k0[n=1]"
+    ]
     return all(
         any(
             (subject, kind) == (plant.subject, plant.expected) and abs(at - run) <= WITHIN
@@ -130,10 +140,17 @@ def _record(run: int, events: Mapping[int, Plant], idle: Mapping[str, int], poin
         software, protocol = {**software, **plant.software}, {**protocol, **plant.protocol}
     unit = (run >= idle["unit"]) + sum(plant.unit for plant in past)
     facts = Facts(
-        file=f"h200/{run:03d}.json.gz", machine="h200", backend="cuda", dirty=False, complete=True,
-        created=(_FIRST + timedelta(days=run)).isoformat(), commit=f"{run:040x}", device=f"GPU-{unit}",
-        software=software, protocol=protocol,
-    )  # fmt: skip
+        file=f"h200/{run:03d}.json.gz",
+        machine="h200",
+        backend="cuda",
+        dirty=False,
+        complete=True,
+        created=(_FIRST + timedelta(days=run)).isoformat(),
+        commit=f"{run:040x}",
+        device=f"GPU-{unit}",
+        software=software,
+        protocol=protocol,
+    )
     columns = {name: [point[name] for point in points] for name in (*WORDS, *NUMBERS)}
     return block(facts.file, "", facts, columns)
 
@@ -159,5 +176,16 @@ def _kernel(
 
 
 def _point(case: str, subject: str, code: str, value: float, clock: float) -> dict:
-    return {"case": case, "metric": "cold_time", "subject": subject, "code": code, "build": "", "doubt": "",
-            "board": "", "value": value, "clock": clock, "samples": 60, "throttled": 0}  # fmt: skip
+    return {
+        "case": case,
+        "metric": "cold_time",
+        "subject": subject,
+        "code": code,
+        "build": "",
+        "doubt": "",
+        "board": "",
+        "value": value,
+        "clock": clock,
+        "samples": 60,
+        "throttled": 0,
+    }

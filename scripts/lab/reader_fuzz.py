@@ -88,8 +88,11 @@ def _made_of(value: float, numbers: set[float] | None) -> bool:
 
 
 def _difference(facts: Facts, allowed: Facts) -> str:
-    odd = [f"{name}: {facts.get(name)} for {allowed.get(name)}" for name in {*facts, *allowed}
-           if facts.get(name) != allowed.get(name)]  # fmt: skip
+    odd = [
+        f"{name}: {facts.get(name)} for {allowed.get(name)}"
+        for name in {*facts, *allowed}
+        if facts.get(name) != allowed.get(name)
+    ]
     return "; ".join(sorted(odd)[:3])
 
 
@@ -103,8 +106,12 @@ def table(found: Iterable[Verdict]) -> list[dict[str, str | int]]:
 def _row(name: str, found: list[Verdict]) -> dict[str, str | int]:
     counts = Counter(one.outcome for one in found)
     slowest = max((one.seconds for one in found), default=0.0)
-    return {"reader": name, "files": len(found), **{word: counts[word] for word in OUTCOMES},
-            "slowest_seconds": f"{slowest:.3f}"}  # fmt: skip
+    return {
+        "reader": name,
+        "files": len(found),
+        **{word: counts[word] for word in OUTCOMES},
+        "slowest_seconds": f"{slowest:.3f}",
+    }
 
 
 def peak_megabytes() -> int:

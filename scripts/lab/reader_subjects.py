@@ -53,8 +53,10 @@ def _ncu(path: Path) -> Facts:
     launches = ncu.read(path)
     return {
         f"{one.process} {one.id} {name}": quantity.value
-        for one in launches for name, quantity in one.metrics.items() if quantity.value is not None
-    }  # fmt: skip
+        for one in launches
+        for name, quantity in one.metrics.items()
+        if quantity.value is not None
+    }
 
 
 def _nsys_table(path: Path) -> Facts:
@@ -247,10 +249,17 @@ def subjects() -> tuple[Subject, ...]:
 
 def sample_subjects(folder: Path) -> tuple[Subject, ...]:
     """Return the subjects of other people's captures in the folder: CSV of ncu and SQLite exports of nsys."""
-    tables = [Subject(f"ncu, {path.name}", _copied(path), _TABLE, _ncu, numbers_in)
-              for path in sorted(folder.glob("ncu_*.csv")) if "support" not in path.name]  # fmt: skip
-    exports = [Subject(f"nsys, {path.name}", _copied(path), _EXPORT, lambda one: _timeline(nsys.read_export(one)),
-                       _rows_of_export) for path in sorted(folder.glob("nsys_*.sqlite"))]  # fmt: skip
+    tables = [
+        Subject(f"ncu, {path.name}", _copied(path), _TABLE, _ncu, numbers_in)
+        for path in sorted(folder.glob("ncu_*.csv"))
+        if "support" not in path.name
+    ]
+    exports = [
+        Subject(
+            f"nsys, {path.name}", _copied(path), _EXPORT, lambda one: _timeline(nsys.read_export(one)), _rows_of_export
+        )
+        for path in sorted(folder.glob("nsys_*.sqlite"))
+    ]
     return (*tables, *exports)
 
 

@@ -61,12 +61,15 @@ def questions(bench: FuzzBench) -> dict[str, tuple[object, ...]]:
     record, runs, out = bench.damaged, ("--runs", bench.runs), bench.outputs
     kernels = ("--catalogue", bench.catalogue)
     return {
-        "show --json": ("show", record, "--json", *kernels), "trend --json": ("trend", *runs, "--json"),
-        "export --all": ("export", "--all-records", *runs, "--output", out / "all.csv"), "exporter": ("exporter",),
+        "show --json": ("show", record, "--json", *kernels),
+        "trend --json": ("trend", *runs, "--json"),
+        "export --all": ("export", "--all-records", *runs, "--output", out / "all.csv"),
+        "exporter": ("exporter",),
         "show": ("show", record, *kernels),
         "check": ("check", record, *runs, *kernels, "--markdown", out / "check.md", "--junit", out / "check.xml"),
         "check --json": ("check", record, *runs, *kernels, "--json", "--github"),
-        "compare": ("compare", bench.old, record, "--all"), "compare --json": ("compare", record, bench.old, "--json"),
+        "compare": ("compare", bench.old, record, "--all"),
+        "compare --json": ("compare", record, bench.old, "--json"),
         "digest": ("digest", *runs, *kernels, "--since", "2026-01-01", "--html", out / "digest.html"),
         "report": ("report", *runs, *kernels, "--output", out / "site"),
         "export": ("export", record, "--output", out / "samples.csv"),
@@ -74,7 +77,7 @@ def questions(bench: FuzzBench) -> dict[str, tuple[object, ...]]:
         "merge": ("merge", record, bench.part, "--runs", out / "merged", "--json"),
         "baseline": ("baseline", record, "--output", out / "baseline.toml", *kernels),
         "profile --from": ("profile", "--from", record, "--json"),
-    }  # fmt: skip
+    }
 
 
 ALWAYS = ("show --json", "trend --json", "export --all", "exporter")
@@ -231,5 +234,7 @@ def _served(out: str) -> Iterator[tuple]:
 
 
 _VALUES: dict[str, Callable[[str], Iterator[tuple]]] = {
-    "show --json": _shown, "export --all": _exported, "exporter": _served,
-}  # fmt: skip
+    "show --json": _shown,
+    "export --all": _exported,
+    "exporter": _served,
+}

@@ -63,9 +63,15 @@ class _Share:
 
 
 def sweep(
-    catalogue: Catalogue, kernels: Sequence[str], *, checks: Sequence[str] = CHECKS, backend: str = "cuda",
-    jobs: int = 4, seconds: float = 600.0, report: Callable[[str], object] = lambda _: None,
-) -> SanitizerSweep:  # fmt: skip
+    catalogue: Catalogue,
+    kernels: Sequence[str],
+    *,
+    checks: Sequence[str] = CHECKS,
+    backend: str = "cuda",
+    jobs: int = 4,
+    seconds: float = 600.0,
+    report: Callable[[str], object] = lambda _: None,
+) -> SanitizerSweep:
     """Run every check over the edges of the kernels (`softmax`, `pixel_entropy:naive`), `jobs` processes at a time.
 
     After `seconds` the rest is reported as not finished, and so is a process that the tool could not watch.
@@ -105,9 +111,12 @@ class _Work:
         with tempfile.TemporaryDirectory() as folder:
             order, log = Path(folder) / "order.json", Path(folder) / "log"
             plain: SanitizeOrder = {
-                "backend": self._backend, "catalogue": str(self._catalogue.folder), "kernels": list(share.kernels),
-                "seconds": left, "poison": share.check != "initcheck",
-            }  # fmt: skip
+                "backend": self._backend,
+                "catalogue": str(self._catalogue.folder),
+                "kernels": list(share.kernels),
+                "seconds": left,
+                "poison": share.check != "initcheck",
+            }
             order.write_text(json_line(plain))
             program = [sys.executable, "-m", "lab.sanitize_worker", str(order)]
             words = f"{share.check}: {', '.join(share.kernels)}"
@@ -167,8 +176,15 @@ def checked_edges(chosen: argparse.Namespace) -> int:
     name, device = device_of(chosen.backend)
     if chosen.backend == "cuda":
         compile_ahead(catalogue.edges(chosen.kernels), device)
-    swept = sweep(catalogue, kernels, checks=chosen.checks.split(","), backend=chosen.backend, jobs=chosen.jobs,
-                  seconds=chosen.limit_seconds, report=lambda share: print("done:", share, flush=True))  # fmt: skip
+    swept = sweep(
+        catalogue,
+        kernels,
+        checks=chosen.checks.split(","),
+        backend=chosen.backend,
+        jobs=chosen.jobs,
+        seconds=chosen.limit_seconds,
+        report=lambda share: print("done:", share, flush=True),
+    )
     write(swept, chosen.output or REPOSITORY / "reports" / "sanitizer" / f"{identity.slug(name)}.csv")
     verdicts = [row.verdict for row in swept.rows]
     counts = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}

@@ -246,8 +246,10 @@ def _with_earlier(rng: np.random.Generator, form: Form, suite: Suite, typical: F
         samples = times[..., None] + _strays(rng, times.shape, form.memory)
         runs.append((medians_of_rows(samples), medians_of_rows(samples + levels.clocks[0][..., None])))
     moved = apart * rng.standard_normal(len(natures))
-    b, clocked_b = ([_moved(one, log) for one, log in zip(side, moved.tolist(), strict=True)]
-                    for side in (suite.seconds[1], suite.cycles[1]))  # fmt: skip
+    b, clocked_b = (
+        [_moved(one, log) for one, log in zip(side, moved.tolist(), strict=True)]
+        for side in (suite.seconds[1], suite.cycles[1])
+    )
     cases = range(len(natures))
     a, clocked_a = ([reduce(add, (run[which][case] for run in runs)) for case in cases] for which in (0, 1))
     learned = [spreads([[[run[which][case] for run in runs]] for case in cases]) for which in (0, 1)]

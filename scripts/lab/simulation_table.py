@@ -97,15 +97,20 @@ def form_rows(name: str, effort: SimulationEffort) -> list[dict[str, str]]:
 def _row(form: str, design: Design, sums: Mapping[float, Counter[str]]) -> dict[str, str]:
     plain, two = sums[1.0], sums[1.02]
     return {
-        "noise": form, "processes": design.words, "stored_floor": "yes" if design.stored else "no",
+        "noise": form,
+        "processes": design.words,
+        "stored_floor": "yes" if design.stored else "no",
         "earlier_runs": str(EARLIER if design.nightly else 0),
-        "pairs": str(plain["pairs"]), "pairs_with_a_false_change": _share(plain, "pairs with a false one", "pairs"),
-        "false_verdicts": _share(plain, "false", "unchanged"), "coverage": _share(plain, "covered", "judged"),
+        "pairs": str(plain["pairs"]),
+        "pairs_with_a_false_change": _share(plain, "pairs with a false one", "pairs"),
+        "false_verdicts": _share(plain, "false", "unchanged"),
+        "coverage": _share(plain, "covered", "judged"),
         **{f"found_{round(ratio * 100 - 100)}": _share(sums[ratio], "found", "planted") for ratio in PLANTED},
-        "same": _share(plain, "unchanged same", "unchanged"), "same_at_2": _share(two, "planted same", "planted"),
+        "same": _share(plain, "unchanged same", "unchanged"),
+        "same_at_2": _share(two, "planted same", "planted"),
         "same_at_2_beyond_its_word": _share(two, "same beyond", "planted"),
         "mean_processes": _share(plain, "processes", "judged", digits=1),
-    }  # fmt: skip
+    }
 
 
 def _share(count: Counter[str], some: str, of: str, digits: int = 4) -> str:

@@ -84,10 +84,13 @@ class _SoakProcess:
         words = [str(folder), str(journal), str(plan.catalogue)]
         self._errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lab.soak_job", *words], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True,
+            [sys.executable, "-m", "lab.soak_job", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            start_new_session=True,
             env={**environment(), INTERVAL: str(plan.save_seconds)},
-        )  # fmt: skip
+        )
 
     def end(self, how: str) -> list[int]:
         """End it; returns the children that it leaves behind."""
@@ -149,9 +152,17 @@ def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Ra
         wrong += [f"{path.name} is stale" for path in stale] + [f"{name} was changed" for name in touched]
         wrong += [f"{path.name} cannot be read" for path in folder.rglob("*.json.gz") if not _can_be_read(path)]
         yield SoakTrial(
-            first + offset, how, round(ended[offset], 2), one.saves, one.results, found, one.unsaved,
-            len(_contents(folder)), len([*folder.rglob(f".*{ENDING}")]), "; ".join(filter(None, wrong)),
-        )  # fmt: skip
+            first + offset,
+            how,
+            round(ended[offset], 2),
+            one.saves,
+            one.results,
+            found,
+            one.unsaved,
+            len(_contents(folder)),
+            len([*folder.rglob(f".*{ENDING}")]),
+            "; ".join(filter(None, wrong)),
+        )
 
 
 def found_of(folder: Path, noted: Noted) -> tuple[int, list[str]]:

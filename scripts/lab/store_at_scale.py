@@ -80,20 +80,25 @@ def _run(first: PointBlock, day: int, levels: Any) -> PointBlock:
     """Return the points of a day's run; its numbers have four digits, as those of samples have."""
     rng = numpy.random.default_rng(day)
     by = levels * (1 + rng.normal(0, trend_at_scale.NOISE, first.rows))
-    columns = {**first.columns, "value": _short(first.columns["value"] * by),
-               "clock": (first.columns["clock"] * (1 + rng.normal(0, 1e-3, first.rows))).astype("f4")}  # fmt: skip
+    columns = {
+        **first.columns,
+        "value": _short(first.columns["value"] * by),
+        "clock": (first.columns["clock"] * (1 + rng.normal(0, 1e-3, first.rows))).astype("f4"),
+    }
     medians = first.details[points.PROCESSES]
     near = {name: first.details[name] * by for name in points.QUARTILES}
     near |= {"power": _short(first.details["power"] * by).astype("f4")}
-    near[points.PROCESSES] = [own * factor * (1 + rng.normal(0, 1e-3, len(own)))
-                               for own, factor in zip(medians, by.tolist(), strict=True)]  # fmt: skip
+    near[points.PROCESSES] = [
+        own * factor * (1 + rng.normal(0, 1e-3, len(own))) for own, factor in zip(medians, by.tolist(), strict=True)
+    ]
     if first.facts is None:
         raise ValueError("the model has no facts")
     name = f"{trend_at_scale.MACHINE}/{FIRST + timedelta(days=day):%Y%m%dT%H%M%S}Z-{day:08x}.json.gz"
     software = first.facts.software | {"driver": f"{500 + day // DRIVER_EVERY}.1"}
     facts = replace(first.facts, file=name, created=_created(day), software=software, machine=trend_at_scale.MACHINE)
-    return replace(first, file=name, seal=f"{day} generated", facts=facts, columns=columns,
-                   details={**first.details, **near})  # fmt: skip
+    return replace(
+        first, file=name, seal=f"{day} generated", facts=facts, columns=columns, details={**first.details, **near}
+    )
 
 
 def _short(values: Any) -> Any:
@@ -138,9 +143,12 @@ def _timed(what: str, caches: Path, *words: str) -> dict[str, object]:
     command.returncode = os.waitstatus_to_exitcode(status)
     if command.returncode not in (0, 1, 3):
         raise RuntimeError(f"prism-bench {' '.join(words)} ended with {command.returncode}")
-    row = {"what": what, "seconds": f"{time.perf_counter() - began:.1f}",
-           "processor_seconds": f"{used.ru_utime + used.ru_stime:.1f}",
-           "memory_mb": f"{used.ru_maxrss / 1000 * 1024 / 1000:.0f}"}  # fmt: skip
+    row = {
+        "what": what,
+        "seconds": f"{time.perf_counter() - began:.1f}",
+        "processor_seconds": f"{used.ru_utime + used.ru_stime:.1f}",
+        "memory_mb": f"{used.ru_maxrss / 1000 * 1024 / 1000:.0f}",
+    }
     print(", ".join(row.values()), flush=True)
     return dict(row)
 

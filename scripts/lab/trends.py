@@ -27,9 +27,7 @@ from prism_bench.io.installation import DISTRIBUTION
 
 RUNS, CLOCK, SLOW_CLOCK = 120, 1.98e9, 1.83e9
 SLOW_SHARE, OUTLIER_SHARE, QUANTUM = 0.15, 0.05, 0.05
-NOISES = (
-    "normal", "heavy tails", "outliers", "slow drift", "drift", "states", "states, clock known", "quantised",
-)  # fmt: skip
+NOISES = ("normal", "heavy tails", "outliers", "slow drift", "drift", "states", "states, clock known", "quantised")
 MEMORY = {"slow drift": 0.5, "drift": 0.8}  # correlation of a run with the next
 AFTER = (1, 3, 5, 10)  # runs since a single step
 STEPS = (0.05, 0.10)
@@ -127,9 +125,12 @@ def otava(values: numpy.ndarray, clocks: numpy.ndarray, step: float, magnitude: 
 
 
 DETECTORS: dict[str, tuple[Detector, str]] = {
-    "ours": (ours, DISTRIBUTION), "ours, ever": (ours_ever, DISTRIBUTION), "asv": (asv, "asv"),
-    "otava": (otava, "apache-otava"), "otava 2 %": (partial(otava, magnitude=0.02), "apache-otava"),
-}  # fmt: skip
+    "ours": (ours, DISTRIBUTION),
+    "ours, ever": (ours_ever, DISTRIBUTION),
+    "asv": (asv, "asv"),
+    "otava": (otava, "apache-otava"),
+    "otava 2 %": (partial(otava, magnitude=0.02), "apache-otava"),
+}
 
 
 def version(detector: str) -> str | None:
@@ -165,10 +166,17 @@ def row(cell: StepCell) -> dict[str, str | float | int | None]:
     numbers = dict(zip(COLUMNS[8:11], (f"{n:.4f}" for n in wilson(found, cell.series)), strict=True))
     rate = "" if cell.step else f"{100 * false / cell.series / RUNS:.4f}"
     return {
-        "noise": cell.noise, "nights": RUNS, "detector": cell.detector, "version": version(cell.detector),
-        "planted": cell.planted, "step": cell.step, "nights after": cell.after, "series": cell.series, **numbers,
+        "noise": cell.noise,
+        "nights": RUNS,
+        "detector": cell.detector,
+        "version": version(cell.detector),
+        "planted": cell.planted,
+        "step": cell.step,
+        "nights after": cell.after,
+        "series": cell.series,
+        **numbers,
         "per 100 runs": rate,
-    }  # fmt: skip
+    }
 
 
 def _steps(cell: StepCell, rng: numpy.random.Generator) -> dict[int, float]:

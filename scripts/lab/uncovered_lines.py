@@ -99,8 +99,10 @@ def main(words: Sequence[str] | None = None) -> int:
     for complaint in complaints:
         print(f"uncovered: {complaint}", file=sys.stderr)
     if chosen.json:
-        plain = {str(path.relative_to(catalogue.folder)): sorted(n for n, count in lines.items() if not count)
-                 for path, lines in sorted(found.items())}  # fmt: skip
+        plain = {
+            str(path.relative_to(catalogue.folder)): sorted(n for n, count in lines.items() if not count)
+            for path, lines in sorted(found.items())
+        }
         print(json_line({"without": plain, "complaints": complaints}))
     else:
         report(found, catalogue.folder)

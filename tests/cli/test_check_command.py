@@ -158,10 +158,7 @@ def test_nobody_to_tell_is_said(check, monkeypatch):
     for name in ("PRISM_BENCH_WEBHOOK", "PRISM_BENCH_SLACK_WEBHOOK"):
         monkeypatch.delenv(name, raising=False)
     found = check(record_of(OK), "--alert")
-    assert (0, "alerts: no webhook; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK\n") == (
-        found.code,
-        found.err,
-    )
+    assert (0, "alerts: no webhook; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK\n") == (found.code, found.err)
 
 
 @pytest.mark.parametrize("words", [[], ["reports/runs/nvidia-h200/20991231T000000Z-7471611d.json.gz"]])

@@ -63,11 +63,7 @@ def test_the_record_goes_where_it_is_told(run):
 
 @pytest.mark.parametrize(
     ("fault", "code", "status"),
-    [
-        ({"wrong": True}, 1, "wrong"),
-        ({"crash": True}, 1, "crashed"),
-        ({"memory": True}, 0, "skipped"),
-    ],
+    [({"wrong": True}, 1, "wrong"), ({"crash": True}, 1, "crashed"), ({"memory": True}, 0, "skipped")],
 )
 def test_what_happened_to_a_kernel_makes_the_exit_code(run, script, fault, code, status):
     script({"triple[n=1000]": fault})

@@ -14,7 +14,7 @@ FIGURE = re.compile(
     r"|\d\s?[TGM](?:B|FLOP)/s"
     r"|\d\s?% (?:of|busy|faster|slower|more|less)\b|(?:DRAM|L[12]|slots|pipe|memory|rate|functions) \d+ %"
     r"|of a copy's rate"
-    r"|\b\d[\d.]* times (?:as (?:fast|long|slow)|faster|slower|cuBLAS|PyTorch)",
+    r"|\b\d[\d.]* times (?:as (?:fast|long|slow)|faster|slower|cuBLAS|PyTorch)"
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 

@@ -67,8 +67,7 @@ def test_the_reason_states_both_numbers():
 
 
 @pytest.mark.parametrize(
-    ("rate", "ceiling", "peak"),
-    [(4.61e12, 4.47e12, 4.81e12), (3.21e12, 3.11e12, 3.35e12), (3.28e12, 3.11e12, 3.35e12)],
+    ("rate", "ceiling", "peak"), [(4.61e12, 4.47e12, 4.81e12), (3.21e12, 3.11e12, 3.35e12), (3.28e12, 3.11e12, 3.35e12)]
 )
 def test_faster_than_the_read_ceiling_and_within_the_bus_is_a_remark(rate, ceiling, peak):
     """One case of an H200 and two of an H100 that were refused."""
@@ -163,12 +162,7 @@ def test_peers_are_not_held_to_the_declared_operations():
 
 
 @pytest.mark.parametrize(
-    ("changes", "answer"),
-    [
-        ({}, True),
-        ({"arithmetic": "tensor"}, False),
-        ({"arithmetic": "fp64"}, False),
-    ],
+    ("changes", "answer"), [({}, True), ({"arithmetic": "tensor"}, False), ({"arithmetic": "fp64"}, False)]
 )
 def test_other_arithmetic_is_not_held_to_the_fp32_ceiling(changes, answer):
     assert is_fp32(case_result("matmul", **changes)) == answer

@@ -39,8 +39,7 @@ def test_it_beats_by_itself_in_a_thread_and_counts_its_cost(gpu):
 
 
 @pytest.mark.parametrize(
-    ("costs", "period"),
-    [([0.0004] * 20, 0.05), ([0.002] * 20, 0.2), ([0.0] * 19 + [0.02], 0.1), ([0.05] * 19, 0.05)],
+    ("costs", "period"), [([0.0004] * 20, 0.05), ([0.002] * 20, 0.2), ([0.0] * 19 + [0.02], 0.1), ([0.05] * 19, 0.05)]
 )
 def test_the_beat_slows_where_it_would_cost_more_than_its_budget(costs, period):
     assert period == pytest.approx(pace(deque(costs, maxlen=20), 0.05))

@@ -77,10 +77,7 @@ def test_a_rule_may_ask_for_the_device():
 
 @pytest.mark.parametrize(
     "choice, complaint",
-    [
-        ({"block": 100}, "block=100: block is one of 128, 64, 256"),
-        ({"tile": 4}, "tile=4: tile is not to be tuned"),
-    ],
+    [({"block": 100}, "block=100: block is one of 128, 64, 256"), ({"tile": 4}, "tile=4: tile is not to be tuned")],
 )
 def test_a_choice_that_its_spec_does_not_have_is_refused(choice, complaint):
     with pytest.raises(SpecError, match=complaint):

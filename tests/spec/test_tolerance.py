@@ -225,10 +225,7 @@ def test_whatever_it_holds_an_output_equals_itself(values):
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(
-    st.lists(st.floats(width=32, min_value=-(2.0**100), max_value=2.0**100), min_size=1, max_size=20),
-    st.data(),
-)
+@given(st.lists(st.floats(width=32, min_value=-(2.0**100), max_value=2.0**100), min_size=1, max_size=20), st.data())
 def test_one_element_off_by_half_its_size_is_always_found_and_placed(values, data):
     expected = np.asarray(values, "float64")
     place = data.draw(st.integers(0, len(values) - 1))

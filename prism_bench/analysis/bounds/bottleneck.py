@@ -147,9 +147,11 @@ def peak_rates(cases: Iterable[CaseResult]) -> list[float]:
 # records from before there were other kinds of products, `tensor` is all that they do.
 ARITHMETIC = {"fp32": "FP32", "tensor": "tensor cores", "fp64": "FP64"}
 PRODUCTS = {
-    "tf32": "TF32 on tensor cores", "float8": "FP8 on tensor cores", "three_tf32": "FP32 as three TF32 products",
+    "tf32": "TF32 on tensor cores",
+    "float8": "FP8 on tensor cores",
+    "three_tf32": "FP32 as three TF32 products",
     "three_bfloat16": "FP32 as six bfloat16 products",
-}  # fmt: skip
+}
 # Kinds whose every product is so many of another kind; bfloat16 has the rate of half.
 _AS_MANY = {"three_tf32": ("tf32", 3), "three_bfloat16": ("tensor", 6)}
 
@@ -265,8 +267,9 @@ def hot_lines(case: CaseResult, most: int = MOST) -> tuple[SourceLine, ...]:
     hottest = sorted(listed, key=lambda one: -one["samples"])[:most]
     return tuple(
         SourceLine(one["file"], one["line"], one["samples"] / total, one.get("text"), one.get("stall"))
-        for one in hottest if one["samples"]
-    )  # fmt: skip
+        for one in hottest
+        if one["samples"]
+    )
 
 
 # Which case of a kernel answers for it: the largest one, and for a case without counters the largest that has some.

@@ -201,9 +201,11 @@ def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
     joined = _Joined(timeline)
     total = joined.row(None)
     numbers = [int(one) for one in np.unique(timeline.work.device)]
-    devices = {numbers[0]: total} if len(numbers) == 1 else {
-        one: joined.row(None, timeline.work.device == one) for one in numbers
-    }  # fmt: skip
+    devices = (
+        {numbers[0]: total}
+        if len(numbers) == 1
+        else {one: joined.row(None, timeline.work.device == one) for one in numbers}
+    )
     found, left_out = _ranges(timeline, joined, most)
     notes = (*timeline.notes, *_notes(timeline, left_out))
     return LaunchLedger(total, found, devices, timeline.tool, timeline.version, timeline.source, notes)
@@ -212,8 +214,10 @@ def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
 def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
     graphs = int((timeline.work.kind == GRAPH).sum())
     if graphs:
-        yield (f"{count_text(graphs, 'execution')} of graphs were traced as a whole: busy time has them, the number of "
-               "kernels does not; capture with --cuda-graph-trace=node")  # fmt: skip
+        yield (
+            f"{count_text(graphs, 'execution')} of graphs were traced as a whole: busy time has them, the number of "
+            "kernels does not; capture with --cuda-graph-trace=node"
+        )
     if timeline.overhead:
         yield f"the profiler's own overhead, {timeline.overhead * _SECOND:.3g} s, is inside the gaps"
     orphans = int((timeline.work.call == NO_CALL).sum())
@@ -391,9 +395,14 @@ def profiles(ledger: LaunchLedger, repeats: int = 1) -> dict[str, JsonTable]:
     """Return the profile part by case, from the ledger's range of its name, with `repeats` calls."""
     reason = f"{ledger.tool} traces and counts no hardware events; the tool ncu does"
     facts: JsonTable = {
-        "tool": ledger.tool, "version": ledger.version, "set": "traced", "clock_control": "none",
-        "cache_control": "none", "passes": 1, "kernels": [],
-    }  # fmt: skip
+        "tool": ledger.tool,
+        "version": ledger.version,
+        "set": "traced",
+        "clock_control": "none",
+        "cache_control": "none",
+        "passes": 1,
+        "kernels": [],
+    }
     uncounted = {name: {"value": None, "unit": metric.unit, "reason": reason} for name, metric in LOGICAL.items()}
     return {
         row.name: {**facts, "values": uncounted | _traced(row, ledger.tool, repeats)}

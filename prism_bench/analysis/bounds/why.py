@@ -215,10 +215,19 @@ def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: 
     bound = bound_of(profiled, empty_duration(counted.record.cases))
     shown = _counters(profiled, bound.by)
     return Why(
-        case.name, bound.by, _verdict(bound), "counters", counted.file or None,
-        shown, roof, tuple(_fixes(case, limits, roof, counted, bound.by)), hot_lines(profiled), code,
-        (*_missing(case, limits), *_notes(case, counted)), seconds,
-    )  # fmt: skip
+        case.name,
+        bound.by,
+        _verdict(bound),
+        "counters",
+        counted.file or None,
+        shown,
+        roof,
+        tuple(_fixes(case, limits, roof, counted, bound.by)),
+        hot_lines(profiled),
+        code,
+        (*_missing(case, limits), *_notes(case, counted)),
+        seconds,
+    )
 
 
 def why_in(

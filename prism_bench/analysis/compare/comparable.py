@@ -55,9 +55,11 @@ def setting_changes(old: Settings, new: Settings) -> list[str]:
     """
     found = [
         f"{name} {old[group].get(name, 'unknown')} -> {new[group].get(name, 'unknown')}"
-        for group in old if group in new
-        for name in dict.fromkeys([*old[group], *new[group]]) if old[group].get(name) != new[group].get(name)
-    ]  # fmt: skip
+        for group in old
+        if group in new
+        for name in dict.fromkeys([*old[group], *new[group]])
+        if old[group].get(name) != new[group].get(name)
+    ]
     return found if len(found) <= SHOWN else [*found[:SHOWN], f"{len(found) - SHOWN} more"]
 
 

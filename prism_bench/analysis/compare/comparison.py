@@ -90,8 +90,9 @@ class ComparedCase:
 def ratio_intervals(cases: Iterable[ComparedCase]) -> list[display.Interval]:
     """Return the ratio of each judged case with its interval, for a picture."""
     estimates = [(case.case, case.judgement.estimate) for case in cases if case.judgement]
-    return [display.Interval(name, about.ratio, *about.interval(), ratio_text(about.ratio))
-            for name, about in estimates]  # fmt: skip
+    return [
+        display.Interval(name, about.ratio, *about.interval(), ratio_text(about.ratio)) for name, about in estimates
+    ]
 
 
 # Comparison of two records, case by case: what became slower or faster, and whether that can be trusted.
@@ -164,8 +165,15 @@ class RecordComparison:
 
         cases = sorted(self.cases, key=place)
         shown = [case for case in cases if case.verdict in CHANGED] or cases
-        rows = [[case.case, case.verdict, *map(time_text, case.seconds),
-                 "; ".join(filter(None, (case.machine_words, case.reason)))] for case in shown]  # fmt: skip
+        rows = [
+            [
+                case.case,
+                case.verdict,
+                *map(time_text, case.seconds),
+                "; ".join(filter(None, (case.machine_words, case.reason))),
+            ]
+            for case in shown
+        ]
         table = display.table(["case", "verdict", *self.names, "reason"], rows)
         return display.view(self._summary(), display.intervals(ratio_intervals(shown)), table)
 
@@ -208,16 +216,24 @@ def compare(
     rows = [_row(name, pair, metric, names, records=(a, b)) for name, pair in shared.items()]
     rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
     pairs = {row.case: _pair(row, both, noise, earlier or {}) for row, both in rows if row.verdict != "not compared"}
-    rows = [(replace(row, seconds=(own.a.typical, own.b.typical)) if (own := pairs.get(row.case)) else row, both)
-            for row, both in rows]  # fmt: skip
+    rows = [
+        (replace(row, seconds=(own.a.typical, own.b.typical)) if (own := pairs.get(row.case)) else row, both)
+        for row, both in rows
+    ]
     surrounded = Surroundings(a, b, software_changes(a, b))
     found, control, on_boards = _judged(rows, pairs, rules, surrounded, boards)
     notes += on_boards
     notes += new_compilers(one.build_change for one in found)
     return RecordComparison(
-        names, tuple(found), control, tuple(notes), software=surrounded.software,
-        backend=b.backend, device=device_of(b), commits=(a.commit, b.commit),
-    )  # fmt: skip
+        names,
+        tuple(found),
+        control,
+        tuple(notes),
+        software=surrounded.software,
+        backend=b.backend,
+        device=device_of(b),
+        commits=(a.commit, b.commit),
+    )
 
 
 def _alone(sides: Sequence[Mapping[str, CaseResult]], names: tuple[str, str]) -> Iterator[str]:
@@ -282,9 +298,12 @@ def _pair(row: ComparedCase, both: _Cases, noise: Noise | None, earlier: Known) 
 
 
 def _judged(
-    rows: Sequence[_Row], pairs: Mapping[str, Pair], rules: VerdictRules, surrounded: Surroundings,
+    rows: Sequence[_Row],
+    pairs: Mapping[str, Pair],
+    rules: VerdictRules,
+    surrounded: Surroundings,
     known: KnownBoards | None,
-) -> tuple[list[ComparedCase], Control, list[str]]:  # fmt: skip
+) -> tuple[list[ComparedCase], Control, list[str]]:
     """Return every row with its verdict, the control that the rows of identical code make, and notes on boards."""
     identical = [row.case for row, _ in rows if row.identical and rules.control]
     metrics = {row.case: row.metric for row, _ in rows}
@@ -296,10 +315,14 @@ def _judged(
     changed = tuple(case for case in identical if final[case].verdict in CHANGED)
     decided = [
         _of_identical(row, final[row.case], control, surrounded, around=surrounded.of(pair[1].kernel))
-        if row.case in identical else _decided(row, final.get(row.case)) for row, pair in rows
-    ]  # fmt: skip
-    withheld = [replace(row, reason=crossings.reason(row.case, row.judgement) or row.reason) if row.judgement else row
-                for row in decided]  # fmt: skip
+        if row.case in identical
+        else _decided(row, final.get(row.case))
+        for row, pair in rows
+    ]
+    withheld = [
+        replace(row, reason=crossings.reason(row.case, row.judgement) or row.reason) if row.judgement else row
+        for row in decided
+    ]
     return withheld, with_changed(control, changed) if control.used else control, crossings.notes()
 
 
@@ -307,9 +330,13 @@ def _decided(row: ComparedCase, judgement: Judgement | None, identical: bool = F
     if judgement is None:
         return row
     return replace(
-        row, verdict=judgement.verdict, reason=judgement.reason, judgement=judgement, identical=identical,
+        row,
+        verdict=judgement.verdict,
+        reason=judgement.reason,
+        judgement=judgement,
+        identical=identical,
         gravity="bad" if judgement.verdict == "slower" else "note",
-    )  # fmt: skip
+    )
 
 
 def _of_identical(
@@ -348,8 +375,11 @@ def comparison_findings(comparison: RecordComparison) -> list[Finding]:
     """
     changed = [(one, one.judgement) for one in comparison.cases if one.verdict in CHANGED]
     found = [_finding(one, judgement, comparison.names) for one, judgement in changed if judgement]
-    found += [Finding(one.gravity, "not compared", one.case, one.reason or "", one.metric)
-              for one in comparison.cases if one.verdict == "not compared"]  # fmt: skip
+    found += [
+        Finding(one.gravity, "not compared", one.case, one.reason or "", one.metric)
+        for one in comparison.cases
+        if one.verdict == "not compared"
+    ]
     outside = [one for one in comparison.cases if one.identical and (one.reason or "").startswith(STANDS_OUT)]
     found += [Finding("note", "control", one.case, one.reason or "", one.metric) for one in outside]
     found += control_findings(comparison.control, comparison.software)

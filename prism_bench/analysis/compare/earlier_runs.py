@@ -209,8 +209,9 @@ def earlier_runs(records: Sequence[RunRecord]) -> EarlierRuns:
     tables = [{case.name: case for case in record.cases if case.status == "ok"} for record in records]
     groups = {
         (name, clock_of(case)): _groups(records, tables, name, clock_of(case))
-        for name, case in tables[0].items() if not case.is_edge
-    }  # fmt: skip
+        for name, case in tables[0].items()
+        if not case.is_edge
+    }
     groups = {key: own for key, own in groups.items() if sum(map(len, own)) >= ENOUGH}
     times = spreads([[[medians(one.processes) for one in group] for group in own] for own in groups.values()])
     clocked = [[[cycles(one) for one in group] for group in own] for own in groups.values()]

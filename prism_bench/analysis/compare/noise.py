@@ -511,9 +511,11 @@ def crossed(cases: Mapping[str, tuple[CaseResult, CaseResult]], a: RunRecord, b:
 
 
 def shifts_of(
-    pairs: Mapping[str, Pair], identical: Collection[str], boards: Mapping[str, BoardsOfPair],
+    pairs: Mapping[str, Pair],
+    identical: Collection[str],
+    boards: Mapping[str, BoardsOfPair],
     known: tuple[KnownBoards | None, Mapping[str, str]],
-) -> tuple[Control, float, dict[str, MachineShift], Crossings]:  # fmt: skip
+) -> tuple[Control, float, dict[str, MachineShift], Crossings]:
     """Return the control, the usual widening of errors, what to divide each pair by, and what crosses boards.
 
     The control is that of the group with the most cases, counting those of all groups that have one. `known` are the
@@ -522,8 +524,9 @@ def shifts_of(
     groups: dict[BoardsOfPair | None, list[str]] = {}
     for case in pairs:
         groups.setdefault(boards.get(case), []).append(case)
-    controls = {group: control_of({case: pairs[case] for case in cases if case in identical})
-                for group, cases in groups.items()}  # fmt: skip
+    controls = {
+        group: control_of({case: pairs[case] for case in cases if case in identical}) for group, cases in groups.items()
+    }
     shifts: dict[str, MachineShift] = {}
     factors: dict[str, BoardFactor] = {}
     for group, cases in groups.items():

@@ -188,9 +188,11 @@ class Decided:
 
 
 def decided(
-    searched: Sequence[Searched], again: Mapping[str, Measurement], known: Mapping[str, Spread] | None = None,
+    searched: Sequence[Searched],
+    again: Mapping[str, Measurement],
+    known: Mapping[str, Spread] | None = None,
     rules: VerdictRules = RULES,
-) -> list[Decided]:  # fmt: skip
+) -> list[Decided]:
     """Return for each case the quickest candidate whose new times have the verdict `faster` against the default's.
 
     `again` has the times of fresh processes by task, `known` the noise of cases by name. All candidates of all cases

@@ -226,8 +226,10 @@ def _witnesses(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians]]:
 def _known(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians, float]]:
     """Return the sides of known noise, with by how many times their own variance exceeds it."""
     owned = [(pair, pair.known, pooled(pair.a, pair.b)) for pair in pairs if pair.known is not None]
-    return [(pair.a, pair.b, own.variance / known.variance if own.freedom and known.variance else 1.0)
-            for pair, known, own in owned]  # fmt: skip
+    return [
+        (pair.a, pair.b, own.variance / known.variance if own.freedom and known.variance else 1.0)
+        for pair, known, own in owned
+    ]
 
 
 def adjusted(chances: Sequence[float]) -> NDArray[np.float64]:
@@ -275,8 +277,10 @@ def _clock_change(seconds: tuple[Medians, Medians], in_cycles: tuple[Medians, Me
 
     A change that the clock caused shows in the clock at least as surely as in time, so a level of 5 % overlooks none.
     """
-    a, b = (Medians(tuple(map(sub, cycle.logs, time.logs)), (0.0,) * len(time.logs))
-            for time, cycle in zip(seconds, in_cycles, strict=True))  # fmt: skip
+    a, b = (
+        Medians(tuple(map(sub, cycle.logs, time.logs)), (0.0,) * len(time.logs))
+        for time, cycle in zip(seconds, in_cycles, strict=True)
+    )
     clocks = estimate(a, b)
     if abs(clocks.log) < LEAST_CLOCK or clocks.freedom and clocks.p > CLOCK_LEVEL:
         return None
@@ -299,8 +303,11 @@ def _beyond(time: _Measure, in_cycles: _Measure, explained: float) -> float:
     """
     change = time.estimate.log
     rest = time.estimate.without(copysign(explained, change), 0.0)
-    shown = [measured.p for measured, floor in ((in_cycles.estimate, in_cycles.floor), (rest, time.floor))
-             if measured.log * change > 0 and abs(measured.log) > log1p(floor)]  # fmt: skip
+    shown = [
+        measured.p
+        for measured, floor in ((in_cycles.estimate, in_cycles.floor), (rest, time.floor))
+        if measured.log * change > 0 and abs(measured.log) > log1p(floor)
+    ]
     return min(1.0, 2 * min(shown, default=1.0))
 
 

@@ -57,9 +57,12 @@ class BudgetVerdict:
 
 
 def budget_verdicts(
-    rows: Iterable[SummaryRow], catalogue: Catalogue, promised: Mapping[str, tuple[Budget, ...]] | None = None,
-    source: str = "", today: date | None = None,
-) -> list[BudgetVerdict]:  # fmt: skip
+    rows: Iterable[SummaryRow],
+    catalogue: Catalogue,
+    promised: Mapping[str, tuple[Budget, ...]] | None = None,
+    source: str = "",
+    today: date | None = None,
+) -> list[BudgetVerdict]:
     """Return the verdict on every budget of every case of the summary: its spec's, and those `promised` by `source`.
 
     Budgets of cases that the summary does not have are left to `absent`, the values' errors to `uncertainty`.
@@ -233,9 +236,15 @@ def baseline_of(record: RunRecord, name: str) -> Baseline:
         raise ResultsError(f"{name}: holds no valid time to make a baseline of")
     hosts = {record.host_of(case) for case in record.cases if case.measurements}
     return Baseline(
-        device_of(record), record.backend, record.protocol.get("version"), name, record.created, record.commit or "",
-        seconds, (hosts.pop() if len(hosts) == 1 else None) or "",
-    )  # fmt: skip
+        device_of(record),
+        record.backend,
+        record.protocol.get("version"),
+        name,
+        record.created,
+        record.commit or "",
+        seconds,
+        (hosts.pop() if len(hosts) == 1 else None) or "",
+    )
 
 
 def write_baseline(baseline: Baseline, path: Path) -> Path:
@@ -511,9 +520,13 @@ def _budget(entry: object, where: str, catalogue: Catalogue) -> tuple[str, Budge
     metric = table.known_word("metric", _METRICS)
     at_most, at_least = _limits(table, metric)
     budget = Budget(
-        metric, at_most, at_least, owner=table.take("owner", str), reason=table.take("reason", str),
+        metric,
+        at_most,
+        at_least,
+        owner=table.take("owner", str),
+        reason=table.take("reason", str),
         expires=table.take("expires", date, None),
-    )  # fmt: skip
+    )
     table.finish()
     return case, budget
 

@@ -227,9 +227,13 @@ _AGAINST_BASELINE_ANSWERS = {"not compared": "unmeasured"}
 
 
 def baseline_part(
-    reading: Reading, path: Path, runs: Path, noise: Noise | None = None, boards: KnownBoards | None = None,
+    reading: Reading,
+    path: Path,
+    runs: Path,
+    noise: Noise | None = None,
+    boards: KnownBoards | None = None,
     earlier: Known | None = None,
-) -> GatePart:  # fmt: skip
+) -> GatePart:
     """Return the part of the gate on the record at `path`; without a baseline it has no checks and a reason.
 
     The baseline's own record, where it is still kept, is compared with this one; a ResultsError where the two do not
@@ -365,11 +369,17 @@ def _against_history_check(shift: Shift) -> GateCheck:
     direction = "worse" if step.worse else "better"
     old, new = step.commits
     return GateCheck(
-        check.case, check.metric, check.answer, check.gravity, check.message, check.ratio, shift.cases,
+        check.case,
+        check.metric,
+        check.answer,
+        check.gravity,
+        check.message,
+        check.ratio,
+        shift.cases,
         identity=(direction, step.cause.kind, step.cause.words),
         against=old if old != new and step.cause.kind in _IN_THE_SOURCES else None,
         state=step.cause.words,
-    )  # fmt: skip
+    )
 
 
 def _level(measured: set[tuple[str, ...]], series: int, found: list[Shift]) -> list[GateCheck]:
@@ -404,9 +414,8 @@ class Earlier:
 
 
 def last_part(
-    reading: Reading, history: History, runs: Path, noise: Noise | None = None,
-    earlier: Sequence[Earlier] | None = None,
-) -> GatePart:  # fmt: skip
+    reading: Reading, history: History, runs: Path, noise: Noise | None = None, earlier: Sequence[Earlier] | None = None
+) -> GatePart:
     """Return the part of the gate that compares with the last comparable record below `runs`, case by case.
 
     `earlier` are the records that `earlier_records` read, where the caller has them.
@@ -429,8 +438,9 @@ def last_part(
         return GatePart(AGAINST_LAST_NAME, silent="no earlier record of this machine, backend and protocol")
     gone = [
         GateCheck(name, None, "unmeasured", "note", "no earlier record that compares has a time of it")
-        for name in (case.name for case in timed.cases) if name in left
-    ]  # fmt: skip
+        for name in (case.name for case in timed.cases)
+        if name in left
+    ]
     return GatePart(AGAINST_LAST_NAME, (*found, *gone))
 
 
@@ -486,9 +496,11 @@ def _against(
     slower = {(check.case, check.metric) for check in compared if check.grave}
     metric, later = next((one.metric for one in comparison.cases if one.identical), None), _later(comparison.control)
     far = [
-        check for case in record.cases for check in _degraded_since(case, record, older, factor, {metric: later})
+        check
+        for case in record.cases
+        for check in _degraded_since(case, record, older, factor, {metric: later})
         if not _in(check, slower)
-    ]  # fmt: skip
+    ]
     replaced = {(check.case, check.metric) for check in far}
     checks = [check for check in compared if not _in(check, replaced)] + far
     checks += _wanting(comparison, (older, record), known, noise)
@@ -511,10 +523,13 @@ def _wanting(
         return min((len(side.processes) for side in sides), default=FEW) < FEW
 
     unknown = [
-        one.case for one in comparison.cases
-        if one.verdict == "inconclusive" and (one.case, one.metric) not in known.known
-        and not (floors and floors.spread(one.case, one.metric)) and is_few(one.case, one.metric)
-    ]  # fmt: skip
+        one.case
+        for one in comparison.cases
+        if one.verdict == "inconclusive"
+        and (one.case, one.metric) not in known.known
+        and not (floors and floors.spread(one.case, one.metric))
+        and is_few(one.case, one.metric)
+    ]
     if unknown:
         message = (
             f"{count_text(len(unknown), 'undecided case')} in fewer than {FEW} processes, without a noise floor and "
@@ -563,8 +578,9 @@ def _in(check: GateCheck, known: Collection[tuple[str | None, str | None]]) -> b
 def once(part: GatePart, others: Sequence[GatePart]) -> GatePart:
     """Return the part, in which what another part found slower already is only a remark."""
     slower = {(one.case, one.metric) for other in others for one in other.checks if one.grave and one.case}
-    checks = (replace(one, gravity="note", remark=True) if one.grave and _in(one, slower) else one
-              for one in part.checks)  # fmt: skip
+    checks = (
+        replace(one, gravity="note", remark=True) if one.grave and _in(one, slower) else one for one in part.checks
+    )
     return replace(part, checks=tuple(checks))
 
 
@@ -655,10 +671,15 @@ def _together(concerns: Sequence[GateCheck], states: Mapping[str | None, str], k
     cases = tuple(dict.fromkeys(check.case for check in concerns if check.case))
     more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
     return replace(
-        worst, case=None, cases=cases, ratio=float(len(concerns)), identity=("many", kernel), state=_world(states),
+        worst,
+        case=None,
+        cases=cases,
+        ratio=float(len(concerns)),
+        identity=("many", kernel),
+        state=_world(states),
         message=f"{count_text(len(cases), 'case')} ({', '.join(cases[:_NAMED])}{more}); "
         f"the farthest, {worst.case}: {worst.message}",
-    )  # fmt: skip
+    )
 
 
 def _world(states: Mapping[str | None, str]) -> str:
@@ -676,13 +697,25 @@ def occasion(gate: Gate) -> Occasion:
 def _alert(gate: Gate, part: str, check: GateCheck, states: Mapping[str | None, str]) -> Alert:
     record = gate.record
     return Alert(
-        source=SOURCE, machine=gate.machine, kind=check.answer, subject=check.case, gravity=check.gravity,
-        message=check.message, identity=(part, check.metric or "", *check.identity),
-        state=check.state or states.get(check.case, states[None]), severity=check.severity,
+        source=SOURCE,
+        machine=gate.machine,
+        kind=check.answer,
+        subject=check.case,
+        gravity=check.gravity,
+        message=check.message,
+        identity=(part, check.metric or "", *check.identity),
+        state=check.state or states.get(check.case, states[None]),
+        severity=check.severity,
         reproduce=command(record, check),
-        facts={"record": gate.path.name, "commit": record.commit, "created": record.created,
-               "backend": record.backend, "metric": check.metric, "cases": list(check.cases)},
-    )  # fmt: skip
+        facts={
+            "record": gate.path.name,
+            "commit": record.commit,
+            "created": record.created,
+            "backend": record.backend,
+            "metric": check.metric,
+            "cases": list(check.cases),
+        },
+    )
 
 
 def failure(host: str, reason: str) -> Alert:

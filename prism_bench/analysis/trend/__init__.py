@@ -17,9 +17,7 @@ from prism_bench.analysis.trend.detection import CONFIRMED, Floors, TestedWindow
 from prism_bench.analysis.trend.series import CAUSES, Breakpoint, CaseSeries, Cause, Course, Key, Step, windows_of
 from prism_bench.record.store import History
 
-__all__ = [
-    "CAUSES", "Breakpoint", "CaseSeries", "Cause", "Course", "Floors", "Key", "Step", "Trend", "steps", "trend",
-]  # fmt: skip
+__all__ = ["CAUSES", "Breakpoint", "CaseSeries", "Cause", "Course", "Floors", "Key", "Step", "Trend", "steps", "trend"]
 
 SMALLEST = 0.02  # relative: a smaller change of level is not worth a report
 
@@ -90,6 +88,8 @@ def _together(windows: Sequence[TestedWindow]) -> Iterator[Step]:
         level, floor = newest[key]
         for (number, step), (following, _) in pairwise([*own, (runs[key], own[-1][1])]):
             yield replace(
-                step, nights=following - number, age=runs[key] - number,
+                step,
+                nights=following - number,
+                age=runs[key] - number,
                 recovered=not worse(key, step.before, level, floor),
-            )  # fmt: skip
+            )

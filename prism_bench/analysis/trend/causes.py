@@ -198,8 +198,9 @@ class Causes:
         """Return whether one of both records' boards measured both runs: of merged records others may have changed."""
         boards = {self._boards[int(series.boards[one])] for one in (place - 1, place)}
         records = (self._records[int(series.records[one])] for one in (place - 1, place))
-        return len(boards) == 1 and all(boards <= set(facts.device.split("+")) & (_uuids(facts) or boards)
-                                        for facts in records)  # fmt: skip
+        return len(boards) == 1 and all(
+            boards <= set(facts.device.split("+")) & (_uuids(facts) or boards) for facts in records
+        )
 
     def _build_change(self, series: CaseSeries, place: int) -> BuildChange | None:
         old, new = (BuildIdentity.read(self._builds[int(series.builds[one])]) for one in (place - 1, place))
@@ -369,9 +370,10 @@ class Shift:
     def gravity(self, recent: int = RECENT) -> Gravity:
         """Return `bad` where a kernel has become worse and still is, by a cause in the code or around it."""
         held = [
-            step for step in self.steps
+            step
+            for step in self.steps
             if step.worse and not step.recovered and step.age <= recent and step.key.subject == "kernel"
-        ]  # fmt: skip
+        ]
         return "bad" if held and self.first.cause.kind not in _NOT_THE_CODE else "note"
 
     def finding(self, recent: int = RECENT) -> Finding:

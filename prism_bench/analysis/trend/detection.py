@@ -378,9 +378,18 @@ def _step(series: CaseSeries, change: Change, levels: tuple[float, float], cause
     old, new = (history.records[int(series.records[one])] for one in (place - 1, place))
     since = new.created if old.commit == new.commit else new.when
     return Step(
-        series.key, *levels, old.file, new.file, since, (old.commit, new.commit), nights=0, age=0,
-        worse=worse(series.key, *levels), recovered=False, cause=cause,
-    )  # fmt: skip
+        series.key,
+        *levels,
+        old.file,
+        new.file,
+        since,
+        (old.commit, new.commit),
+        nights=0,
+        age=0,
+        worse=worse(series.key, *levels),
+        recovered=False,
+        cause=cause,
+    )
 
 
 def worse(key: Key, before: float, after: float, margin: float = 0.0) -> bool:

@@ -321,8 +321,10 @@ class BoardLevels:
 
     def _moved(self, before: Sequence[int], after: Sequence[int]) -> dict[int, float]:
         """Return by how much each board's share of the runs grew."""
-        return {board: list(after).count(board) / len(after) - list(before).count(board) / len(before)
-                for board in {*before, *after}}  # fmt: skip
+        return {
+            board: list(after).count(board) / len(after) - list(before).count(board) / len(before)
+            for board in {*before, *after}
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -600,7 +602,7 @@ def windows_of(history: store_History) -> Iterator[RecordWindow]:
             begin, end = max(0, first - OVERLAP), first + LENGTH
             yield RecordWindow(
                 machine, backend, number, places[begin:end], first - begin, end >= len(places), environment
-            )  # fmt: skip
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -648,9 +650,11 @@ def courses(history: store_History, wanted: Collection[Key] | None = None) -> It
                 found.setdefault(one.key, []).append(one)
     for key, parts in found.items():
         yield BoardCourse(
-            key, numpy.concatenate([one.records for one in parts]), numpy.concatenate([one.values for one in parts]),
+            key,
+            numpy.concatenate([one.records for one in parts]),
+            numpy.concatenate([one.values for one in parts]),
             numpy.concatenate([one.boards for one in parts]),
-        )  # fmt: skip
+        )
 
 
 def _numbered(words: Iterable[str], numbers: dict[str, int]) -> Ints:

@@ -49,9 +49,11 @@ def _bind(cupy: Any) -> ClockFunctions:
     if isinstance(cupy, ModuleType):
         _keep_all(cupy)
     return ClockFunctions(
-        cast(Any, getattr(cuda, "Event", None)), cast(Any, getattr(cuda, "get_elapsed_time", None)),
-        cast(Any, getattr(runtime, "deviceSynchronize", None)), cast(Any, getattr(cuda, "get_current_stream", None)),
-    )  # fmt: skip
+        cast(Any, getattr(cuda, "Event", None)),
+        cast(Any, getattr(cuda, "get_elapsed_time", None)),
+        cast(Any, getattr(runtime, "deviceSynchronize", None)),
+        cast(Any, getattr(cuda, "get_current_stream", None)),
+    )
 
 
 def _keep_all(cupy: Any) -> None:

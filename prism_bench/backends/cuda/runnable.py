@@ -78,8 +78,10 @@ def _structure(members: tuple[CardParameter, ...], values: list[Any]) -> np.ndar
     """Return an array of one structure, which CuPy passes by value; of an array on the device it has the address."""
     kinds = [np.uint64 if one.kind in ("pointer", "hidden") else np.dtype(one.kind) for one in members]
     dtype = np.dtype([(f"m{index}", kind) for index, kind in enumerate(kinds)], align=True)
-    return np.array([tuple(value.data.ptr if hasattr(value, "data") and hasattr(value.data, "ptr") else value
-                           for value in values)], dtype)  # fmt: skip
+    return np.array(
+        [tuple(value.data.ptr if hasattr(value, "data") and hasattr(value.data, "ptr") else value for value in values)],
+        dtype,
+    )
 
 
 def _value(parameter: CardParameter, value_of: Callable[[str], Any], facts: Mapping[str, int]) -> Any:
@@ -259,10 +261,19 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
     kind = _TF32 if wanted.tf32 else _TYPES[size]
     swizzled = _SWIZZLED if box[-1] * size == MAP_BYTES else 0
     status = encode(
-        ctypes.c_void_p(memory.ctypes.data + first), kind, len(shape), ctypes.c_void_p(buffer.data.ptr),
-        _numbers(ctypes.c_uint64, shape[::-1]), _numbers(ctypes.c_uint64, pitches),
-        _numbers(ctypes.c_uint32, box[::-1]), _numbers(ctypes.c_uint32, [1] * len(shape)), 0, swizzled, _PROMOTED, 0,
-    )  # fmt: skip
+        ctypes.c_void_p(memory.ctypes.data + first),
+        kind,
+        len(shape),
+        ctypes.c_void_p(buffer.data.ptr),
+        _numbers(ctypes.c_uint64, shape[::-1]),
+        _numbers(ctypes.c_uint64, pitches),
+        _numbers(ctypes.c_uint32, box[::-1]),
+        _numbers(ctypes.c_uint32, [1] * len(shape)),
+        0,
+        swizzled,
+        _PROMOTED,
+        0,
+    )
     if status:
         raise SpecError(f"{wanted.name}: no tensor map of {buffer.dtype} {buffer.shape} (driver error {status})")
     return memory[first : first + _BYTES].view(MAP_TYPE)
@@ -444,8 +455,9 @@ class CudaRunnable(Runnable):
         module = self._cupy.RawModule(path=str(built.path), enable_cooperative_groups=step.cooperative)
         kernel, shared = module.get_function(built.symbol), built.card.shared if built.card else step.shared
         if shared > self._device.max_shared_bytes:
-            raise SpecError(f"{self.case.name}: {shared} bytes of shared memory; a block has "
-                            f"{self._device.max_shared_bytes} here")  # fmt: skip
+            raise SpecError(
+                f"{self.case.name}: {shared} bytes of shared memory; a block has {self._device.max_shared_bytes} here"
+            )
         if shared > _STATIC_SHARED:
             kernel.max_dynamic_shared_size_bytes = shared
         return kernel
@@ -507,9 +519,11 @@ class CudaCalled(CudaRunnable):
             raise BackendUnavailable(library.why_absent)
         module = library_module(library, self._harness)
         self._offered = {
-            **self.case.axes, **adopted_arrays(library, self._buffers), "stream": self._harness.stream.ptr,
+            **self.case.axes,
+            **adopted_arrays(library, self._buffers),
+            "stream": self._harness.stream.ptr,
             library.name: module,
-        }  # fmt: skip
+        }
         make = arguments.call if self._known.prepares else arguments.bind
         call = make(self._known.function, self._offered, f"{self.case.spec.label_in_errors}: callable")
         is_xla = library.name == XLA
@@ -567,9 +581,10 @@ class CudaCalled(CudaRunnable):
         """Return language, library and version, how many launches a call has, and its machine code where known."""
         library, launches = self._known.library, self._clocks.launches()
         facts: dict[str, Any] = {
-            "language": self.case.spec.written_in, "compiler": f"{library.name} {library.installed_version()}",
+            "language": self.case.spec.written_in,
+            "compiler": f"{library.name} {library.installed_version()}",
             "source": source_hash(self.case.spec.source_file)[:16],
-        }  # fmt: skip
+        }
         facts |= {"launches": launches} if launches is not None else {}
         return facts | self._machine_code()
 

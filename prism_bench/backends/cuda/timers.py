@@ -36,9 +36,13 @@ class ColdTimer:
     """
 
     def __init__(
-        self, harness: Harness, call: Callable[[], object], restore: Callable[[], object] | None = None, *,
+        self,
+        harness: Harness,
+        call: Callable[[], object],
+        restore: Callable[[], object] | None = None,
+        *,
         least: Callable[[], object] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._harness, self._call, self._restore, self._least = harness, call, restore, least
         harness.forget_persisting()
         self._refuse_other_streams()

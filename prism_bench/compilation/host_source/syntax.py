@@ -367,8 +367,9 @@ def _declaration(node: Node, inner: Node, tree: Tree, is_program: bool) -> Item:
     words = set(
         re.findall(rb"__(?:constant|device|global|shared|managed)__", tree.code[inner.start_byte : inner.end_byte])
     )
-    declarators = [child for index, child in enumerate(inner.children)
-                   if inner.field_name_for_child(index) == "declarator"]  # fmt: skip
+    declarators = [
+        child for index, child in enumerate(inner.children) if inner.field_name_for_child(index) == "declarator"
+    ]
     names = frozenset(tree.text(n) for one in declarators for n in [next(nodes_of(one, *_NAMES), None)] if n)
     title = ", ".join(sorted(names)) or tree.text(inner).split("{")[0].strip()[:40]
     if words or specifiers & DEVICE:

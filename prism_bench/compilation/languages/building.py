@@ -86,9 +86,13 @@ _Expected = TypeVar("_Expected", bound=LanguageAnswer)
 
 
 def ask(
-    suffix: str, question: LanguageQuestion, expected: type[_Expected], arrays: Sequence[np.ndarray] = (), *,
+    suffix: str,
+    question: LanguageQuestion,
+    expected: type[_Expected],
+    arrays: Sequence[np.ndarray] = (),
+    *,
     limit: float = LIMIT_SECONDS,
-) -> Frame[_Expected]:  # fmt: skip
+) -> Frame[_Expected]:
     """Return the answer of the language's child process; the error that it answers with is raised.
 
     CompilationFailed where the child dies, or takes longer than `limit` seconds; another takes its place.
@@ -287,11 +291,16 @@ def _of_cuda(request: BuildRequest, cache: bool) -> BuiltCode:
     made = compile_source(request.source, entries, request.architecture, request.options, cache)
     kernels = {
         one: BuiltKernel(
-            made.path, made.lowered[str(one)], made.resources[made.lowered[str(one)]], None, made.seconds, made.cached,
+            made.path,
+            made.lowered[str(one)],
+            made.resources[made.lowered[str(one)]],
+            None,
+            made.seconds,
+            made.cached,
             made.log,
         )
         for one in request.instances
-    }  # fmt: skip
+    }
     return BuiltCode(kernels, CUDA, compiler_of(request.source, request.options))
 
 

@@ -13,8 +13,10 @@ from prism_bench.extension import Extension
 EXTENSION = Extension(
     "ci",
     commands={
-        "digest": "commands.digest", "comment": "commands.comment", "nightly": "commands.nightly",
+        "digest": "commands.digest",
+        "comment": "commands.comment",
+        "nightly": "commands.nightly",
         "history": "commands.history",
     },
     offers={"alerts": "alerts:AlertDelivery", "raw samples": "raw_samples:kept_raw"},
-)  # fmt: skip
+)

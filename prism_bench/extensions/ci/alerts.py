@@ -221,9 +221,11 @@ def destinations(environment: Mapping[str, str]) -> list[Destination]:
 
 
 def post(
-    destination: Destination, body: dict, patience: RetryPolicy | None = None,
+    destination: Destination,
+    body: dict,
+    patience: RetryPolicy | None = None,
     sleep: Callable[[float], None] = time.sleep,
-) -> str | None:  # fmt: skip
+) -> str | None:
     """Send `body`; None when the receiver took it, else why not. Raises nothing."""
     patience = patience or RetryPolicy()
     if urlsplit(destination.place).scheme not in ("http", "https"):

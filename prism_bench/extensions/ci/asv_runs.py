@@ -148,8 +148,9 @@ def configuration(project: AsvProject, branches: list[str]) -> dict[str, Any]:
     from asv.util import load_json
 
     given = load_json(str(project.folder / CONFIGURATION), js_comments=True)
-    places = {name: project.relative(project.folder / given[name]) for name in ("benchmark_dir", "env_dir")
-              if name in given}  # fmt: skip
+    places = {
+        name: project.relative(project.folder / given[name]) for name in ("benchmark_dir", "env_dir") if name in given
+    }
     results, pages = project.relative(project.home / "asv-nights"), project.relative(project.site / "nights")
     ours = {"repo": "runs.git", "branches": branches, "results_dir": results, "html_dir": pages}
     return {**given, **places, **ours, "environment_type": "existing"}
@@ -176,8 +177,21 @@ def hand_over(project: AsvProject, record: Path, log: Path) -> Path:
     machine, commit = entered_run(project, record)
     with log.open("ab") as stream:
         _asv(project, stream.fileno(), "machine", "--yes", "--machine", machine)
-        _asv(project, stream.fileno(), "run", "--machine", machine, "--set-commit-hash", commit, "--record-samples",
-             "--environment", f"existing:{sys.executable}", "--launch-method", "forkserver", record=record)  # fmt: skip
+        _asv(
+            project,
+            stream.fileno(),
+            "run",
+            "--machine",
+            machine,
+            "--set-commit-hash",
+            commit,
+            "--record-samples",
+            "--environment",
+            f"existing:{sys.executable}",
+            "--launch-method",
+            "forkserver",
+            record=record,
+        )
         _asv(project, stream.fileno(), "publish", "--no-pull")
     return project.site / "nights" / "index.html"
 

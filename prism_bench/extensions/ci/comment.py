@@ -187,10 +187,14 @@ def headline(found: ComparedFile) -> str:
     untrusted, bad = _untrusted(found), {one.case for one in found.findings if one.gravity == "bad"}
     broken = [row for row in _unmeasured(found) if row.case in bad]
     counts = [
-        (len(found.of("slower")), "slower"), (len(found.of("faster")), "faster"),
-        (len(found.of("inconclusive")), "undecided"), (len(_unchanged(found)), "unchanged"),
-        (len(broken), "broken"), (len(_unmeasured(found)) - len(broken), "not compared"), (len(untrusted), "untrusted"),
-    ]  # fmt: skip
+        (len(found.of("slower")), "slower"),
+        (len(found.of("faster")), "faster"),
+        (len(found.of("inconclusive")), "undecided"),
+        (len(_unchanged(found)), "unchanged"),
+        (len(broken), "broken"),
+        (len(_unmeasured(found)) - len(broken), "not compared"),
+        (len(untrusted), "untrusted"),
+    ]
     words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
     if any(one.gravity == "untrusted" and one.case is None for one in found.findings):
         return f"Prism Bench: cannot be trusted ({words})"

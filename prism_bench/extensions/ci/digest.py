@@ -22,18 +22,25 @@ from prism_bench.units import count_text, ratio_text
 
 def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict[str, Any]:
     """Return what the runs from `since` on found, machine by machine."""
-    return {"since": since.isoformat(), "until": today.isoformat(),
-            "machines": [_machine(one, since, today) for one in contexts]}  # fmt: skip
+    return {
+        "since": since.isoformat(),
+        "until": today.isoformat(),
+        "machines": [_machine(one, since, today) for one in contexts],
+    }
 
 
 def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
     nights = [facts for facts in context.own if facts.created[:10] >= since.isoformat()]
     moved = [one for one in context.shifts if _is_news(context, one, since)]
     return {
-        "machine": machine_name(context.record), "backend": backend_name(context.record),
-        "timed": timed_on(context.record.backend), "nights": len(nights),
-        "newest": context.record.created, "commit": context.record.commit,
-        "headline": headline(context.gate), "verdict": context.gate.exit_code,
+        "machine": machine_name(context.record),
+        "backend": backend_name(context.record),
+        "timed": timed_on(context.record.backend),
+        "nights": len(nights),
+        "newest": context.record.created,
+        "commit": context.record.commit,
+        "headline": headline(context.gate),
+        "verdict": context.gate.exit_code,
         "worse": [_shift(one) for one in moved if one.first.worse],
         "better": [_shift(one) for one in moved if not one.first.worse],
         "ground": _ground(context, since),
@@ -42,7 +49,7 @@ def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
         "unmeasured": _unmeasured(context),
         "ending": sorted(_ending(context, today), key=lambda one: one["expires"]),
         "left_out": list(context.passed_by),
-    }  # fmt: skip
+    }
 
 
 def _is_news(context: SiteContext, shift: Shift, since: date) -> bool:
@@ -57,13 +64,22 @@ def _is_news(context: SiteContext, shift: Shift, since: date) -> bool:
 
 
 def _shift(shift: Shift) -> dict[str, Any]:
-    return {"message": shift.message, "ratio": shift.ratio, "since": shift.first.since, "cause": shift.first.cause.kind,
-            "cases": list(shift.cases), "recovered": all(step.recovered for step in shift.steps)}  # fmt: skip
+    return {
+        "message": shift.message,
+        "ratio": shift.ratio,
+        "since": shift.first.since,
+        "cause": shift.first.cause.kind,
+        "cases": list(shift.cases),
+        "recovered": all(step.recovered for step in shift.steps),
+    }
 
 
 def _concerns(context: SiteContext, gravity: str) -> list[dict[str, Any]]:
-    return [{"kind": check.answer, "about": check.case or "the run", "message": check.message}
-            for check in context.gate.concerns if check.gravity == gravity]  # fmt: skip
+    return [
+        {"kind": check.answer, "about": check.case or "the run", "message": check.message}
+        for check in context.gate.concerns
+        if check.gravity == gravity
+    ]
 
 
 def _ground(context: SiteContext, since: date) -> list[dict[str, Any]]:
@@ -102,9 +118,14 @@ def _ending(context: SiteContext, today: date) -> Iterator[dict[str, Any]]:
     for one in context.reading.every_budget:
         expires = one.budget.expires
         if expires and expires - today <= NEAR:
-            yield {"case": one.case, "metric": metric_words(one.budget.metric), "expires": expires.isoformat(),
-                   "limit": value_text(one.budget.metric, one.budget.limit), "owner": one.budget.owner,
-                   "expired": expires <= today}  # fmt: skip
+            yield {
+                "case": one.case,
+                "metric": metric_words(one.budget.metric),
+                "expires": expires.isoformat(),
+                "limit": value_text(one.budget.metric, one.budget.limit),
+                "owner": one.budget.owner,
+                "expired": expires <= today,
+            }
 
 
 # The digest as Markdown for a channel, and as HTML for mail, which takes neither style sheets nor scripts.
@@ -114,8 +135,9 @@ _MOST = 12  # kernels named for one reason; the rest is counted
 
 def html(digest: Mapping[str, Any]) -> str:
     """Return the digest as an HTML document with its styles in its elements."""
-    machines = [{**one, "sections": [(title, items) for title, items in _sections(one) if items]}
-                for one in digest["machines"]]  # fmt: skip
+    machines = [
+        {**one, "sections": [(title, items) for title, items in _sections(one) if items]} for one in digest["machines"]
+    ]
     return environment().get_template("digest.html").render(digest=digest, machines=machines)
 
 

@@ -231,8 +231,9 @@ class GitLab:
             )
         notes = f"/projects/{self._project}/merge_requests/{number}/notes"
         found = self._own(notes, text.splitlines()[0])
-        answer = self._api.ask("POST" if found is None else "PUT", notes + (f"/{found}" if found else ""),
-                               {"body": text})  # fmt: skip
+        answer = self._api.ask(
+            "POST" if found is None else "PUT", notes + (f"/{found}" if found else ""), {"body": text}
+        )
         self._require(answer, "write a note")
         return f"{self._web}/-/merge_requests/{number}#note_{answer.json['id']}"
 
@@ -263,9 +264,11 @@ class GitLab:
 
 
 def posted(
-    text: str, number: int | None = None, environment: Mapping[str, str] | None = None,
+    text: str,
+    number: int | None = None,
+    environment: Mapping[str, str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
-) -> str:  # fmt: skip
+) -> str:
     """Write the comment whose first line is the mark of `text`, or update it; return its address.
 
     `number` is that of the pull request, by default the one of the job's event. A ForgeError with the cure where there

@@ -109,6 +109,10 @@ def logged_process(
     """
     with files[0].open("wb") as output, files[1].open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", program, *words], stdin=subprocess.PIPE, stdout=output, stderr=log, env=variables,
+            [sys.executable, "-m", program, *words],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=log,
+            env=variables,
             process_group=0,
-        )  # fmt: skip
+        )

@@ -334,10 +334,16 @@ def derived(contest: ClaimContest, baseline: str) -> Derived:
     found = ratio_of(contest)
     settings = value_settings(record.protocol)
     return Derived(
-        sentence_of(contest.kernel[1], device_of(record), found, baseline), record.backend, device_of(record), found,
-        tuple(_peers(contest)), ClaimProtocol(settings, sha256(canonical(settings).encode())), ceilings_of(record),
-        dict(record.software), tuple(record.protocol.get("seeds", ())),
-    )  # fmt: skip
+        sentence_of(contest.kernel[1], device_of(record), found, baseline),
+        record.backend,
+        device_of(record),
+        found,
+        tuple(_peers(contest)),
+        ClaimProtocol(settings, sha256(canonical(settings).encode())),
+        ceilings_of(record),
+        dict(record.software),
+        tuple(record.protocol.get("seeds", ())),
+    )
 
 
 def sentence_of(case: str, device: str, ratio: ClaimRatio, baseline: str) -> str:

@@ -208,11 +208,29 @@ def claim_of(contest: ClaimContest, sources: Sequence[SideSource | NoSource], or
     parts.missing += missing_of(contest, found.ceilings)
     if any(isinstance(one, NoSource) for one in sources):
         parts.missing += ["machine code, launches, the reference and inputs", "the protocol of the measurement"]
-    return sealed(Claim(
-        FORMAT, SCHEMA, "", origin, found.sentence, contest.metric, found.backend, found.device, found.ratio, kernel,
-        baseline, found.peers, msgspec.structs.replace(inputs, seeds=found.seeds), found.protocol, found.ceilings,
-        found.software, tuple(dict.fromkeys(parts.missing)), records, parts.files,
-    ))  # fmt: skip
+    return sealed(
+        Claim(
+            FORMAT,
+            SCHEMA,
+            "",
+            origin,
+            found.sentence,
+            contest.metric,
+            found.backend,
+            found.device,
+            found.ratio,
+            kernel,
+            baseline,
+            found.peers,
+            msgspec.structs.replace(inputs, seeds=found.seeds),
+            found.protocol,
+            found.ceilings,
+            found.software,
+            tuple(dict.fromkeys(parts.missing)),
+            records,
+            parts.files,
+        )
+    )
 
 
 def device_in(record: RunRecord) -> Device:
@@ -292,13 +310,15 @@ def _codes(made: BuiltCode, architecture: str, parts: _Parts) -> Iterator[Claime
         cubin = path.read_bytes()
         entries: dict[str, dict[str, Any]] = {
             str(instance): {
-                "symbol": kernel.symbol, "registers": kernel.resources.registers,
+                "symbol": kernel.symbol,
+                "registers": kernel.resources.registers,
                 "spilled": kernel.resources.spill_stores + kernel.resources.spill_loads,
                 "shared": kernel.resources.shared_bytes,
                 **({"card": _plain_card(kernel.card)} if kernel.card else {}),
             }
-            for instance, kernel in made.kernels.items() if kernel.path == path
-        }  # fmt: skip
+            for instance, kernel in made.kernels.items()
+            if kernel.path == path
+        }
         yield ClaimedCode(architecture, made.compiler, sass_hash(cubin), parts.keep(cubin), entries)
 
 
@@ -377,9 +397,13 @@ class ClaimEffort:
     def settings(self) -> Settings:
         """The settings of a run with peers."""
         return Settings(
-            processes=self.processes, peer_processes=self.processes, peer_repeated_within=None, seeds=self.seeds,
-            cpu_baseline=False, watching=Watching(energy=False),
-        )  # fmt: skip
+            processes=self.processes,
+            peer_processes=self.processes,
+            peer_repeated_within=None,
+            seeds=self.seeds,
+            cpu_baseline=False,
+            watching=Watching(energy=False),
+        )
 
 
 def measured_builds(builds: tuple[Build, Build], effort: ClaimEffort) -> tuple[RunRecord, RunRecord]:
@@ -503,17 +527,16 @@ def of_builds(words: tuple[str, str], request: ClaimRequest, effort: ClaimEffort
         baseline = sides.builds[0].cases[cases.index(wanted)]
         if words[0] == words[1] or (sides.across == "variants" and baseline.name == wanted.name):
             raise UsageError(f"both sides are {wanted.name}; name two forms of a kernel, two commits or two folders")
-        builds = (
-            replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(wanted,)),
-        )  # fmt: skip
+        builds = (replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(wanted,)))
         first, second = measured_builds(builds, effort)
         records = first, with_ceilings(second, effort)
         metric = request.metric or _chosen(second.cases, wanted.name).main_metric
         contest = ClaimContest(metric, records, (1, wanted.name, "kernel"), (0, baseline.name, "kernel"))
         a, b = _places(sides, words, records)
-        return claim_of(contest, [
-            SideSource(wanted, builds[1].catalogue.folder, b), SideSource(baseline, builds[0].catalogue.folder, a),
-        ])  # fmt: skip
+        return claim_of(
+            contest,
+            [SideSource(wanted, builds[1].catalogue.folder, b), SideSource(baseline, builds[0].catalogue.folder, a)],
+        )
 
 
 def _places(sides: Sides, words: tuple[str, str], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:

@@ -35,9 +35,12 @@ from prism_bench.units import bytes_text, count_text, rate_text, time_text
 
 _WIDTH, _ROW, _LEFT = 480, 46, 4
 _COLOURS: dict[AnswerWord | None, str] = {
-    "reproduced": "#1d6b43", "not reproduced": "#a8261b", "partly reproduced": "#8a5a00",
-    "cannot be decided here": "#62656b", None: "#1f4e8c",
-}  # fmt: skip
+    "reproduced": "#1d6b43",
+    "not reproduced": "#a8261b",
+    "partly reproduced": "#8a5a00",
+    "cannot be decided here": "#62656b",
+    None: "#1f4e8c",
+}
 
 
 @dataclass(frozen=True)
@@ -150,16 +153,32 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
     record = records[claim.kernel.record]
     rows = [_row(claim, side, records[side.record]) for side in (*claim.sides, *_peer_sides(claim, record))]
     columns = [(name, title) for name, title in _OPTIONAL.items() if any(row[name] != "-" for row in rows)]
-    return environment().get_template("claim.html").render(
-        claim=claim, replay=replay, file=file, style=_style(), record=record, device=device_of(record),
-        times_chart=times_picture(claim), ratios_chart=ratios_picture(claim, replay),
-        rows=rows, interval=interval_text(claim.ratio),
-        ratio=times_text(claim.ratio.value), refuted=list(_refuted_by(claim)),
-        ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
-        sources=list(_listings(claim)), parts=claim.sentence.split(","),
-        spread=_spread(claim, [row["processes"] for row in rows[:2]]), columns=columns, inside=written_inside(claim),
-        has_sources=claim.origin == OWN, measured_by="Prism Bench" if claim.origin == OWN else claim.origin,
-    )  # fmt: skip
+    return (
+        environment()
+        .get_template("claim.html")
+        .render(
+            claim=claim,
+            replay=replay,
+            file=file,
+            style=_style(),
+            record=record,
+            device=device_of(record),
+            times_chart=times_picture(claim),
+            ratios_chart=ratios_picture(claim, replay),
+            rows=rows,
+            interval=interval_text(claim.ratio),
+            ratio=times_text(claim.ratio.value),
+            refuted=list(_refuted_by(claim)),
+            ceilings=[(name, _ceiling(name, rate)) for name, rate in claim.ceilings.items()],
+            sources=list(_listings(claim)),
+            parts=claim.sentence.split(","),
+            spread=_spread(claim, [row["processes"] for row in rows[:2]]),
+            columns=columns,
+            inside=written_inside(claim),
+            has_sources=claim.origin == OWN,
+            measured_by="Prism Bench" if claim.origin == OWN else claim.origin,
+        )
+    )
 
 
 def show_claim(claim: Claim, replay: Replay | None, places: tuple[Path | None, Path | None], file: str) -> None:
@@ -191,13 +210,16 @@ def _row(claim: Claim, side: ClaimSide, record: RunRecord) -> dict[str, Any]:
     found = result.measurement(claim.metric, side.subject) if result else None
     entries = [entry for code in side.code for entry in code.entries.values()]
     return {
-        "name": side.name, "is_side": side in claim.sides, "time": time_text(side.seconds),
+        "name": side.name,
+        "is_side": side in claim.sides,
+        "time": time_text(side.seconds),
         "interval": _between(side.low, side.high) if side.low and side.high else "-",
-        "processes": len(found.processes) if found else 0, "samples": len(found.samples) if found else 0,
+        "processes": len(found.processes) if found else 0,
+        "samples": len(found.samples) if found else 0,
         "clock": rate_text(found.clock, "Hz") if found and found.clock else "-",
         "registers": max((entry.get("registers", 0) for entry in entries), default="-"),
         "code": ", ".join(code.sass for code in side.code) or "-",
-    }  # fmt: skip
+    }
 
 
 def _between(low: float, high: float) -> str:
@@ -257,8 +279,11 @@ def _sources(claim: Claim, side: ClaimSide) -> Iterator[tuple[str, str]]:
 # A claim and a replay as text for a terminal, and as JSON.
 
 _STYLES: dict[AnswerWord, str] = {
-    "reproduced": "green", "not reproduced": "red", "partly reproduced": "yellow", "cannot be decided here": "yellow",
-}  # fmt: skip
+    "reproduced": "green",
+    "not reproduced": "red",
+    "partly reproduced": "yellow",
+    "cannot be decided here": "yellow",
+}
 
 
 def claim_json(claim: Claim) -> dict[str, Any]:

@@ -61,8 +61,11 @@ from prism_bench.units import count_text, time_text
 
 AnswerWord = Literal["reproduced", "not reproduced", "partly reproduced", "cannot be decided here"]
 EXIT_CODES: dict[AnswerWord, int] = {
-    "reproduced": 0, "not reproduced": 1, "partly reproduced": 1, "cannot be decided here": 3,
-}  # fmt: skip
+    "reproduced": 0,
+    "not reproduced": 1,
+    "partly reproduced": 1,
+    "cannot be decided here": 3,
+}
 _WIDEST = 4.0  # times the lower end of a measured interval: a wider one meets about any claim
 
 
@@ -421,11 +424,19 @@ class ClaimReplay:
         """Return what came of it; a ResultsError for files, launches or inputs that are not those of the claim."""
         found = self._answer()
         return Replay(
-            FORMAT, SCHEMA, self.claim.digest, self.claim.sentence, found, self._expected or self.claim.ratio,
-            self._here, *self._place, identity.timestamp(datetime.now(UTC)),
-            {name: str(version) for name, version in identity.software({}).items()}, tuple(self._checks.found),
+            FORMAT,
+            SCHEMA,
+            self.claim.digest,
+            self.claim.sentence,
+            found,
+            self._expected or self.claim.ratio,
+            self._here,
+            *self._place,
+            identity.timestamp(datetime.now(UTC)),
+            {name: str(version) for name, version in identity.software({}).items()},
+            tuple(self._checks.found),
             self._board,
-        )  # fmt: skip
+        )
 
     def _answer(self) -> ReplayAnswer:
         if not self.claim.kernel.files or not self.claim.baseline.files:
@@ -449,8 +460,10 @@ class ClaimReplay:
         with temporary_folder("prism-claim-") as folder:
             folder.chmod(0o755)  # the jail's user is another one
             kernel, baseline = self.claim.sides
-            made = [catalogue_at(folder / name, contents_of(side, self.claim.files))
-                    for name, side in (("kernel", kernel), ("baseline", baseline))]  # fmt: skip
+            made = [
+                catalogue_at(folder / name, contents_of(side, self.claim.files))
+                for name, side in (("kernel", kernel), ("baseline", baseline))
+            ]
             yield (
                 ReplaySide(kernel, made[0], case_in(made[0], kernel)),
                 ReplaySide(baseline, made[1], case_in(made[1], baseline)),
@@ -534,8 +547,9 @@ class ClaimReplay:
             record = measured_peers(kernel.catalogue, kernel.case, effort)
             return ClaimContest(self.claim.metric, (record,), (0, name, "kernel"), (0, name, baseline.side.subject))
         builds = (
-            Build("baseline", baseline.catalogue, (baseline.case,)), Build("kernel", kernel.catalogue, (kernel.case,)),
-        )  # fmt: skip
+            Build("baseline", baseline.catalogue, (baseline.case,)),
+            Build("kernel", kernel.catalogue, (kernel.case,)),
+        )
         records = measured_builds(builds, effort)
         return ClaimContest(self.claim.metric, records, (1, name, "kernel"), (0, baseline.case.name, "kernel"))
 

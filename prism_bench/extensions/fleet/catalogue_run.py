@@ -83,9 +83,12 @@ def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     driven.measure(cases, anchors=anchors)
     driven.flush()
     return {
-        "facts": driven.facts, "protocol": driven.protocol, "monitor": driven.monitor, "spent": driven.spent(),
+        "facts": driven.facts,
+        "protocol": driven.protocol,
+        "monitor": driven.monitor,
+        "spent": driven.spent(),
         "results": sum(map(len, driven.results.values())),
-    }  # fmt: skip
+    }
 
 
 # Work of a fleet that runs a catalogue: what each board measured so far, as one record.
@@ -110,9 +113,16 @@ class CatalogueWork:
     call = CALL
 
     def __init__(
-        self, catalogue: Catalogue, backend: str, settings: Settings, cases: Iterable[Case], *,
-        anchors: Iterable[Case] = (), lanes: int | None = None, keep: Callable[[], object] = lambda: None,
-    ) -> None:  # fmt: skip
+        self,
+        catalogue: Catalogue,
+        backend: str,
+        settings: Settings,
+        cases: Iterable[Case],
+        *,
+        anchors: Iterable[Case] = (),
+        lanes: int | None = None,
+        keep: Callable[[], object] = lambda: None,
+    ) -> None:
         """Verify in `lanes` processes, by default as many as the board's cores allow.
 
         `keep` is called after every event that brought results.
@@ -133,13 +143,14 @@ class CatalogueWork:
         mine.streamed = []
         lanes = self._lanes or lanes_for(self._backend, len(board.claim.cores))
         return {
-            "backend": self._backend, "catalogue": place_of(Path(self._catalogue.folder)),
+            "backend": self._backend,
+            "catalogue": place_of(Path(self._catalogue.folder)),
             "digest": board.versions.get("catalogue", ""),
             "settings": to_plain(replace(self._settings, lanes=lanes)),
             "known_seconds": self._settings.known_seconds,  # plain settings, which workers get, lack it
             "tasks": list(dict.fromkeys(task for group in groups for task in group.tasks)),
             "anchors": [task for name, task in self._anchors.items() if name not in mine.run.results],
-        }  # fmt: skip
+        }
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
         mine = self._of(board)
@@ -277,9 +288,10 @@ class FleetRun:
     earlier: Iterable[RunRecord] = field(default_factory=tuple[RunRecord, ...])
 
     def run(
-        self, report: Callable[[FleetProgress], object] = lambda _: None,
+        self,
+        report: Callable[[FleetProgress], object] = lambda _: None,
         keep: Callable[[RunRecord], object] = lambda _: None,
-    ) -> RunRecord:  # fmt: skip
+    ) -> RunRecord:
         """Measure; return one record. `report` gets the progress; `keep` incomplete records, as of `run.run`.
 
         An interrupt, or the loss of all workers, keeps what was measured in a record marked incomplete.
@@ -287,15 +299,25 @@ class FleetRun:
         chosen = self._grouped_cases()
         due, anchors = Due(), self._anchors()
         work = CatalogueWork(
-            self.catalogue, self.backend, self.settings, chosen, lanes=self.lanes, anchors=anchors,
+            self.catalogue,
+            self.backend,
+            self.settings,
+            chosen,
+            lanes=self.lanes,
+            anchors=anchors,
             keep=lambda: keep(work.record(complete=False)) if due() else None,
-        )  # fmt: skip
+        )
         schedule, missed = self._schedule(chosen, anchors)
         seconds = block_seconds(schedule.left, len(self.boards), schedule.overhead.start, missed)
         dispatcher = Dispatcher(
-            self.fleet, list(self.boards), schedule, work, seconds, self._rejoined(),
+            self.fleet,
+            list(self.boards),
+            schedule,
+            work,
+            seconds,
+            self._rejoined(),
             lambda states: report(FleetProgress(states, work.finished(), len(chosen))),
-        )  # fmt: skip
+        )
         try:
             complete = dispatcher.run_or_stop(lambda: work.has_results)
         except Exception:

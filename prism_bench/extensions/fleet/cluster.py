@@ -158,10 +158,16 @@ def _local(spec: FleetSpec, needs_gpu: bool) -> Any:
     """Return a cluster of this host, a worker for each GPU or as many as the specification has, each a process."""
     count = spec.workers or (_gpus_here() if needs_gpu else 1)
     return _library("distributed").LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0",
-        memory_limit=0, silence_logs=logging.CRITICAL, resources={"GPU": 1},
+        n_workers=count,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=":0",
+        memory_limit=0,
+        silence_logs=logging.CRITICAL,
+        resources={"GPU": 1},
         preload=["prism_bench.extensions.fleet.worker_setup"],
-    )  # fmt: skip
+    )
 
 
 def _gpus_here() -> int:
@@ -193,9 +199,10 @@ def slurm_options(needs_gpu: bool) -> dict[str, Any]:
     """Return what each job of Slurm is: one worker with one thread, and a GPU where one is needed."""
     directives = ["--gres=gpu:1"] if needs_gpu else []
     return {
-        "processes": 1, "worker_extra_args": ["--resources", "GPU=1", "--nthreads", "1"],
+        "processes": 1,
+        "worker_extra_args": ["--resources", "GPU=1", "--nthreads", "1"],
         "job_extra_directives": directives,
-    }  # fmt: skip
+    }
 
 
 def _ssh(spec: FleetSpec, needs_gpu: bool) -> Any:

@@ -176,9 +176,12 @@ class Schedule:
     """
 
     def __init__(
-        self, groups: Iterable[CaseGroup], boards: Sequence[str], last: Mapping[str, str],
+        self,
+        groups: Iterable[CaseGroup],
+        boards: Sequence[str],
+        last: Mapping[str, str],
         overhead: JobOverhead = JobOverhead(),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Place the groups whose kernels `last` places on one of these boards there; the others are free."""
         self._own: dict[str, list[CaseGroup]] = {board: [] for board in boards}
         self._free: list[CaseGroup] = []
@@ -536,9 +539,13 @@ def described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Return the facts of the worker's board, read by a child that opens the backend and measures nothing."""
     folder = folder_of(request["catalogue"])
     order: MeasuringOrder = {
-        "backend": request["backend"], "catalogue": str(folder.resolve()), "settings": to_plain(Settings()),
-        "process": 1, "timed": False, "tasks": [],
-    }  # fmt: skip
+        "backend": request["backend"],
+        "catalogue": str(folder.resolve()),
+        "settings": to_plain(Settings()),
+        "process": 1,
+        "timed": False,
+        "tasks": [],
+    }
     found: dict[str, Any] = {}
     try:
         for event in work(order, START_SECONDS, HERE):
@@ -547,9 +554,12 @@ def described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
         raise died_at_start(death, request["backend"]) from None
     facts = found["facts"]
     return {
-        "facts": facts, "device": found["device"], "host": identity.machine(facts)["host"],
-        "software": identity.software(facts.get("software", {})), "files": _own_files(folder),
-    }  # fmt: skip
+        "facts": facts,
+        "device": found["device"],
+        "host": identity.machine(facts)["host"],
+        "software": identity.software(facts.get("software", {})),
+        "files": _own_files(folder),
+    }
 
 
 def describe(fleet: Fleet, claims: Sequence[BoardClaim], backend: str, catalogue: Path) -> list[FleetBoard]:

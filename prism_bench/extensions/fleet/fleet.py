@@ -89,8 +89,9 @@ class FleetBoard:
         known: Mapping[str, Any] = self.facts.get("board", {})
         return {
             words: f"{known[name] * factor:.0f} {unit}"
-            for name, (words, unit, factor) in SETTINGS.items() if name in known
-        }  # fmt: skip
+            for name, (words, unit, factor) in SETTINGS.items()
+            if name in known
+        }
 
     @property
     def title(self) -> str:
@@ -150,8 +151,9 @@ def set_alike(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[str]
     remarks = [
         f"{board.title} is set differently and measures nothing: {differing(board.settings, dict(chosen))}; set it "
         "like the others with nvidia-smi as root, or run it as another fleet: its times are another series"
-        for board, own in zip(boards, settings, strict=True) if own != chosen
-    ]  # fmt: skip
+        for board, own in zip(boards, settings, strict=True)
+        if own != chosen
+    ]
     return [board for board, own in zip(boards, settings, strict=True) if own == chosen], remarks
 
 
@@ -373,13 +375,22 @@ class Fleet:
         self._numbers += 1
         number = self._numbers
         order: JobOrder = {
-            "run": self.run, "number": number, "call": call, "gpu": claim.gpu, "cores": list(claim.cores), "work": work,
-        }  # fmt: skip
+            "run": self.run,
+            "number": number,
+            "call": call,
+            "gpu": claim.gpu,
+            "cores": list(claim.cores),
+            "work": work,
+        }
         with self._answering("the scheduler of the fleet takes no job any more"):
             future = self._client.submit(
-                carry_out, order, workers=[claim.worker.address], key=f"prism-bench-{self.run}-{number}", pure=False,
+                carry_out,
+                order,
+                workers=[claim.worker.address],
+                key=f"prism-bench-{self.run}-{number}",
+                pure=False,
                 retries=0,
-            )  # fmt: skip
+            )
         future.add_done_callback(lambda done: self._messages.put(JobMessage(number, future=done)))
         return number, future
 

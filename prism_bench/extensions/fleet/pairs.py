@@ -42,16 +42,25 @@ PAIR_SECONDS = 3.0  # of a case on both sides in one pair of processes, about
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Measure both sides of the order's tasks in this worker's processes; return the two records."""
     a, b = (_build(side, tasks) for side, tasks in zip(order["sides"], order["tasks"], strict=True))
-    judge = PairJudge(**{**order["judge"], "rules": VerdictRules(**order["judge"]["rules"]),
-                         "changed": tuple(order["judge"]["changed"])})  # fmt: skip
+    judge = PairJudge(
+        **{
+            **order["judge"],
+            "rules": VerdictRules(**order["judge"]["rules"]),
+            "changed": tuple(order["judge"]["changed"]),
+        }
+    )
 
     def report(progress: Progress) -> None:
         channel.send({"task": progress.task, "done": progress.done, "total": progress.total})
 
     records = interleaved(
-        (a, b), order["backend"], pair_settings(Settings(processes=order["looks"][0]), order["metrics"]), report,
-        growth=Growth(tuple(order["looks"]), judge.undecided), trusted=order["trusted"],
-    )  # fmt: skip
+        (a, b),
+        order["backend"],
+        pair_settings(Settings(processes=order["looks"][0]), order["metrics"]),
+        report,
+        growth=Growth(tuple(order["looks"]), judge.undecided),
+        trusted=order["trusted"],
+    )
     return {"records": [encode(record) for record in records]}
 
 
@@ -83,12 +92,14 @@ class PairWork:
         wanted = {task for group in groups for task in group.tasks}
         places = [place for place, case in enumerate(self.builds[0].cases) if case.task in wanted]
         return {
-            "backend": self.effort.backend, "looks": list(self.looks), "trusted": list(self.effort.trusted),
+            "backend": self.effort.backend,
+            "looks": list(self.looks),
+            "trusted": list(self.effort.trusted),
             "metrics": list(self.effort.metrics),
             "sides": [_side(build) for build in self.builds],
             "tasks": [[build.cases[place].task for place in places] for build in self.builds],
             "judge": {**asdict(self.judge), "changed": list(self.judge.changed)},
-        }  # fmt: skip
+        }
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
         """Show what the board is at."""
@@ -123,9 +134,11 @@ class PairWork:
 def _side(build: Build) -> dict[str, Any]:
     root = build.place.root
     return {
-        "name": build.name, "catalogue": str(build.catalogue.folder.resolve()),
-        "root": str(root.resolve()) if root else None, "variables": dict(build.place.variables),
-    }  # fmt: skip
+        "name": build.name,
+        "catalogue": str(build.catalogue.folder.resolve()),
+        "root": str(root.resolve()) if root else None,
+        "variables": dict(build.place.variables),
+    }
 
 
 def _on(board: FleetBoard, record: RunRecord) -> RunRecord:
@@ -146,9 +159,14 @@ def measure_pairs(
     total = sum(len(group.tasks) for group in groups)
     again = partial(replacements, fleet, backend=work.effort.backend, catalogue=work.builds[0].catalogue.folder)
     dispatcher = Dispatcher(
-        fleet, list(boards), schedule, work, block_seconds(schedule.left, len(boards)), again,
+        fleet,
+        list(boards),
+        schedule,
+        work,
+        block_seconds(schedule.left, len(boards)),
+        again,
         lambda states: report(FleetProgress(states, work.finished, total)),
-    )  # fmt: skip
+    )
     return work.records(dispatcher.run_or_stop(lambda: bool(work.parts)))
 
 
@@ -220,10 +238,13 @@ class TuningWork:
     def order(self, board: FleetBoard, groups: Sequence[CaseGroup]) -> dict[str, Any]:
         """Return the order of a job for the groups."""
         return {
-            "backend": self.bench.backend, "catalogue": place_of(self.bench.catalogue.folder),
-            "timeout": self.bench.timeout, "plan": asdict(self.plan), "device": asdict(board.device),
+            "backend": self.bench.backend,
+            "catalogue": place_of(self.bench.catalogue.folder),
+            "timeout": self.bench.timeout,
+            "plan": asdict(self.plan),
+            "device": asdict(board.device),
             "tasks": [task for group in groups for task in group.tasks],
-        }  # fmt: skip
+        }
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
         """Show what the board is at, and keep what it has found so far."""
@@ -277,9 +298,14 @@ def tune_on(
     schedule = Schedule(tuning_groups_of(work, boards[0].device), [board.key for board in boards], {})
     again = partial(replacements, fleet, backend=work.bench.backend, catalogue=work.bench.catalogue.folder)
     dispatcher = Dispatcher(
-        fleet, list(boards), schedule, work, block_seconds(schedule.left, len(boards)), again,
+        fleet,
+        list(boards),
+        schedule,
+        work,
+        block_seconds(schedule.left, len(boards)),
+        again,
         lambda states: report(FleetProgress(states, work.finished(), len(work.cases))),
-    )  # fmt: skip
+    )
     return work.result(dispatcher.run_or_stop(lambda: work.finished() > 0))
 
 

@@ -72,9 +72,14 @@ class FleetPlace:
         return len(self.opened)
 
     def run(
-        self, catalogue: "Catalogue", cases: "Sequence[Case]", settings: "Settings", lanes: int | None,
-        earlier: "EarlierRecords", keep: "Callable[[RunRecord], object]",
-    ) -> "RunRecord":  # fmt: skip
+        self,
+        catalogue: "Catalogue",
+        cases: "Sequence[Case]",
+        settings: "Settings",
+        lanes: int | None,
+        earlier: "EarlierRecords",
+        keep: "Callable[[RunRecord], object]",
+    ) -> "RunRecord":
         """Measure the cases on all boards; return one record."""
         from prism_bench.extensions.fleet.catalogue_run import FleetRun
 
@@ -96,9 +101,13 @@ class FleetPlace:
         return records, save
 
     def tune(
-        self, bench: "Bench", plan: "TuningPlan", cases: "Sequence[Case]", noise: "Path",
+        self,
+        bench: "Bench",
+        plan: "TuningPlan",
+        cases: "Sequence[Case]",
+        noise: "Path",
         save: "Callable[[TuningResult], object]",
-    ) -> "TuningResult":  # fmt: skip
+    ) -> "TuningResult":
         """Tune the cases; `noise` is the folder of noise floors, `save` gets interim results."""
         from prism_bench.extensions.fleet.pairs import TuningWork, tune_on
 

@@ -292,8 +292,11 @@ Values = Mapping[str, Any]
 Evaluator = Callable[[Values], Any]
 
 _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 
 
 def evaluator(expression: Expression, includes: Includes) -> Evaluator:

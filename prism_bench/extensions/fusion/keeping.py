@@ -52,8 +52,10 @@ def declarations(folder: Path, wanted: Iterable[str] = ()) -> list[Declaration]:
     """Return the programs of a catalogue, or those called so; SpecError or UsageError names what is wrong."""
     former = next(iter(sorted(folder.glob(f"*/{FORMER}/*.py"))), None)
     if former:
-        raise SpecError(f"{former}: a program is declared in {former.parents[1] / former.name}, a spec file that ends "
-                        "with 'spec = fuse(program, __name__)'; move it there")  # fmt: skip
+        raise SpecError(
+            f"{former}: a program is declared in {former.parents[1] / former.name}, a spec file that ends "
+            "with 'spec = fuse(program, __name__)'; move it there"
+        )
     paths = {path.stem: path for path in sorted(folder.glob("*/*.py")) if declares(path)}
     for name in wanted:
         if name not in paths:
@@ -125,9 +127,11 @@ def keep_ptx(declaration: Declaration, catalogue: Catalogue, write: bool) -> lis
     source = declaration.source
     ptx, facts = source.with_suffix(".ptx"), source.with_suffix(".json")
     made: PtxFacts = {
-        "source": source_hash(source), "compiler": f"NVRTC {nvrtc_version()}",
-        "architecture": f"compute_{ARCHITECTURE}a", "entries": entries(declaration, catalogue),
-    }  # fmt: skip
+        "source": source_hash(source),
+        "compiler": f"NVRTC {nvrtc_version()}",
+        "architecture": f"compute_{ARCHITECTURE}a",
+        "entries": entries(declaration, catalogue),
+    }
     stored = read_facts(facts) if facts.is_file() else None
     state = _without_compiling(stored if ptx.is_file() else None, made, write)
     if state:

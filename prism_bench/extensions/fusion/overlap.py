@@ -211,8 +211,10 @@ class SideBySide:
         """Return each case alone; all in one lane, and each in its own."""
         lone = [partial(self._repeated, runnable) for runnable in self._runnables]
         counts = [self._rounds * r.evidence().get("launches", 1) for r in self._runnables]
-        parts = [OverlapForm(case.kernel, count, 0, 0, self._graph([call]), True)
-                 for case, count, call in zip(self._cases, counts, lone, strict=True)]  # fmt: skip
+        parts = [
+            OverlapForm(case.kernel, count, 0, 0, self._graph([call]), True)
+            for case, count, call in zip(self._cases, counts, lone, strict=True)
+        ]
         together = lambda: [call() for call in lone]  # noqa: E731
         return [
             *parts,

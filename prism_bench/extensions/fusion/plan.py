@@ -201,18 +201,20 @@ def _refuse_barriers(plan: FusionPlan) -> None:
     for name, held in reads:
         if held:
             raise cannot_fuse(
-                name, f"it goes over an axis with '{min(held)}', which is known only when the last block has finished; "
-                "all others would have to wait for it (a grid barrier). Make it a separate program"
-            )  # fmt: skip
+                name,
+                f"it goes over an axis with '{min(held)}', which is known only when the last block has finished; "
+                "all others would have to wait for it (a grid barrier). Make it a separate program",
+            )
 
 
 def _refuse_second_matrix(plan: FusionPlan) -> None:
     tiled = [one for one in plan.anchors if isinstance(one, Tiled)]
     for first, stage in pairwise(tiled):
         raise cannot_fuse(
-            stage.name, f"it walks a matrix, as '{first.name}' does, in its own tiles, and one launch walks one "
-            "matrix. Make it a separate program"
-        )  # fmt: skip
+            stage.name,
+            f"it walks a matrix, as '{first.name}' does, in its own tiles, and one launch walks one "
+            "matrix. Make it a separate program",
+        )
 
 
 def _refuse_operands(plan: FusionPlan) -> None:
@@ -221,9 +223,9 @@ def _refuse_operands(plan: FusionPlan) -> None:
         for name in _in_memory(stage):
             if name not in given:
                 raise cannot_fuse(
-                    stage.name, f"every block reads all of '{name}', so it must be in memory before the launch; "
-                    "make it an input"
-                )  # fmt: skip
+                    stage.name,
+                    f"every block reads all of '{name}', so it must be in memory before the launch; make it an input",
+                )
     for name in names_in(*plan.expressions):
         if name in given and len(given[name].axes) == 2:
             raise cannot_fuse(
@@ -296,9 +298,10 @@ def epilogue(plan: FusionPlan, stage: Product) -> tuple[Expression, str | None]:
     bare = substituted(expression, dict.fromkeys(pairs, Name("sums")))
     if set(vectors) & set(names_in(bare)) or (vectors and product in names_in(bare)):
         raise cannot_fuse(
-            next(iter(plan.outputs)), f"an epilogue is a function of {product} + one vector, and of scalars; this one "
-            f"holds {', '.join(vectors)} in another way"
-        )  # fmt: skip
+            next(iter(plan.outputs)),
+            f"an epilogue is a function of {product} + one vector, and of scalars; this one "
+            f"holds {', '.join(vectors)} in another way",
+        )
     return replaced(bare, {product: Name("sums")}), next(iter(vectors), None)
 
 

@@ -322,8 +322,10 @@ def _points(stage: Scan, axes: Axes) -> tuple[str, ...]:
     along = axes[stage.points[0]][:1]
     for name in operands(stage):
         if axes[name][:1] != along or not along:
-            raise SpecError(f"stage '{stage.name}': points of '{stage.points[0]}' go along '{' '.join(along)}', "
-                            f"'{name}' along '{' '.join(axes[name][:1])}'")  # fmt: skip
+            raise SpecError(
+                f"stage '{stage.name}': points of '{stage.points[0]}' go along '{' '.join(along)}', "
+                f"'{name}' along '{' '.join(axes[name][:1])}'"
+            )
     return along
 
 

@@ -135,8 +135,10 @@ def _given(case: Case, data: Mapping[str, HostArray]) -> dict[str, InputArray]:
     found: dict[str, InputArray] = {}
     for array in case.spec.inputs:
         if array.name not in data:
-            raise UsageError(f"the sample gives no '{array.name}'; {case.spec.name} reads "
-                             f"{', '.join(one.name for one in case.spec.inputs)}")  # fmt: skip
+            raise UsageError(
+                f"the sample gives no '{array.name}'; {case.spec.name} reads "
+                f"{', '.join(one.name for one in case.spec.inputs)}"
+            )
         values, shape = np.asarray(data[array.name]), case.sizes.shape(array.name)
         if values.shape != shape:
             raise UsageError(f"the sample's '{array.name}' has shape {values.shape}; {case.name} reads {shape}")
@@ -167,17 +169,22 @@ def _rounded(inputs: Mapping[str, InputArray], case: Case, one: Declared) -> dic
 
 
 def _error(
-    runnable: Runnable, whole: Case, rounded: Mapping[str, InputArray], inputs: Mapping[str, InputArray],
+    runnable: Runnable,
+    whole: Case,
+    rounded: Mapping[str, InputArray],
+    inputs: Mapping[str, InputArray],
     backend: Backend,
-) -> float:  # fmt: skip
+) -> float:
     """Return ||out - expected|| / ||expected||, the largest over the outputs."""
     xp = backend.xp
     runnable.reset(rounded)
     runnable()
     expected = whole.correctness.expected({name: one.on(xp) for name, one in inputs.items()}, xp, backend.special)
     outputs = runnable.arrays(expected)
-    return max(_norm(outputs[name].astype("float64") - want, xp) / max(_norm(want, xp), 1e-300)
-               for name, want in expected.items())  # fmt: skip
+    return max(
+        _norm(outputs[name].astype("float64") - want, xp) / max(_norm(want, xp), 1e-300)
+        for name, want in expected.items()
+    )
 
 
 def _norm(array: Any, xp: ModuleType) -> float:

@@ -169,9 +169,13 @@ def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> Sep
     if not given and isinstance(stage, Map):
         return _of_numbers(program, stage, entry)
     alone = replace(
-        program, inputs=tuple(Input(name, " ".join(axes[name])) for name in given), stages=(stage,),
-        outputs=(stage.name,), forms={}, by_hand=None,
-    )  # fmt: skip
+        program,
+        inputs=tuple(Input(name, " ".join(axes[name])) for name in given),
+        stages=(stage,),
+        outputs=(stage.name,),
+        forms={},
+        by_hand=None,
+    )
     plan = planned(alone)
     tiled = plan.tiled
     code = (
@@ -534,14 +538,23 @@ class FusedSpec:
         name = self.fused.name
         chains = (Chain(name, {"baseline": VARIANT, "full": None}, tuple(steps.between)),) if steps else ()
         return KernelSpec(
-            entry=f"{name}_generated", **self._of_form(main, FLOAT), parameters=self._parameters(),
+            entry=f"{name}_generated",
+            **self._of_form(main, FLOAT),
+            parameters=self._parameters(),
             derived=main.code.host.derived(FLOAT, self.includes),
             rules=(*([self._shared("products.gemm_tile", "PRODUCT_RULE")] if self.product else []), *self._rules()),
-            peers=self.program.peers, workloads=program.workloads, edges=program.edges, golden=program.golden,
-            aliases=program.aliases, replaces=program.replaces, chains=chains,
-            traffic_factor=None if self.plan.scans else 4.0, budgets=self._budgets(), variants=self._variants(),
+            peers=self.program.peers,
+            workloads=program.workloads,
+            edges=program.edges,
+            golden=program.golden,
+            aliases=program.aliases,
+            replaces=program.replaces,
+            chains=chains,
+            traffic_factor=None if self.plan.scans else 4.0,
+            budgets=self._budgets(),
+            variants=self._variants(),
             source=generated_source(self.path),
-        )  # fmt: skip
+        )
 
     def _shared(self, module: str, name: str) -> Any:
         return self.includes.value(module, name)
@@ -549,10 +562,12 @@ class FusedSpec:
     def _of_form(self, form: FusedForm, number: str) -> dict[str, Any]:
         """Return the fields that depend on a form's stages."""
         return {
-            "arguments": self._arguments(form, number), "launch": self._launch(form, number),
-            "reference": reference(form.plan, self.includes), "tolerance": self._tolerance(form, number),
+            "arguments": self._arguments(form, number),
+            "launch": self._launch(form, number),
+            "reference": reference(form.plan, self.includes),
+            "tolerance": self._tolerance(form, number),
             "flops": operations(form.plan),
-        }  # fmt: skip
+        }
 
     def _launch(self, form: FusedForm, number: str, by: ByHand | None = None) -> Callable[..., Any]:
         """Return the launch of the form, or of the hand-written entry that takes its place."""
@@ -657,9 +672,12 @@ class FusedSpec:
         return Variant(
             "every stage in a separate launch",
             arguments=(*self._arrays(self.plan, FLOAT), *workspace, *scalars, *form.sizes),
-            launch=form.launch(FLOAT, self.includes), derived=form.derived(FLOAT, self.includes), golden=(), budgets=(),
+            launch=form.launch(FLOAT, self.includes),
+            derived=form.derived(FLOAT, self.includes),
+            golden=(),
+            budgets=(),
             before=self.fused.name,
-        )  # fmt: skip
+        )
 
     def _on_tensor_cores(self, stage: Product, precision: str) -> dict[str, Variant]:
         """Return the variants with operands of that precision: the generated one, and the hand-written one for half."""
@@ -687,9 +705,11 @@ class FusedSpec:
             "tolerance": self._tolerance(self.fused.main, precision),
             "arithmetic": self._shared("products.fused_product", "arithmetic_of")(precision),
             "edges": (*edges, *self._shared("products.fused_product", "tensor_edges")(precision, rows, columns, depth)),
-            "golden": (), "budgets": (), "requires": self._shared("tensor_cores.tensor_tile", "required"),
+            "golden": (),
+            "budgets": (),
+            "requires": self._shared("tensor_cores.tensor_tile", "required"),
             "only_labels": tuple(labels),
-        }  # fmt: skip
+        }
 
     def _tensor_peers(self, precision: str) -> Mapping[str, Peer | Callable[..., Any]]:
         """Return the peers with operands of that precision; PyTorch takes no matrices of bits."""

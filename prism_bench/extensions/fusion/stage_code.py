@@ -384,9 +384,13 @@ def columns_write(plan: FusionPlan, stage: ColumnSums, entry: str) -> KernelCode
         raise cannot_fuse(stage.name, f"'{plan.choices[0].parameter}' chooses a function, which is for products alone")
     rows, columns = plan.axes[stage.matrix]
     after = [
-        "T* parts", "unsigned int* arrived", *(f"T {name}" for name in plan.scalars), f"int {rows}", f"int {columns}",
+        "T* parts",
+        "unsigned int* arrived",
+        *(f"T {name}" for name in plan.scalars),
+        f"int {rows}",
+        f"int {columns}",
         "int splits",
-    ]  # fmt: skip
+    ]
     head = signature(f"template <class T>\n__global__ void __launch_bounds__(256)\n    {entry}(", plan, "T", after)
     return KernelCode(
         headers=("sums/column_sums.cuh", *headers_of(plan)),
@@ -403,13 +407,15 @@ def _columns_body(plan: FusionPlan, stage: ColumnSums, rows: str, columns: str) 
     return [
         "    const auto weight = [=](int row) {",
         *(f"        {line}" for line in elements(plan, names_in(stage.weights), "row")),
-        f"        return {at_place(stage.weights, plan, stage)};", "    };", f"    T {local};",
+        f"        return {at_place(stage.weights, plan, stage)};",
+        "    };",
+        f"    T {local};",
         f"    if (!column_sums({given})) return;",
         "    const int column = blockIdx.x / splits * BLOCK_COLUMNS<T> + threadIdx.x;",
         f"    if (threadIdx.x >= BLOCK_COLUMNS<T> || column >= {columns}) return;",
         *(f"    {line}" for line in elements(plan, vectors, "column")),
         *(f"    {name}[column] = {at_place(one, plan, stage)};" for name, one in plan.outputs.items()),
-    ]  # fmt: skip
+    ]
 
 
 # Scans over all pairs of points: the distance of the k-th neighbour, neighbours within it, and sums over the points.
@@ -472,8 +478,11 @@ def _neighbours_body(plan: FusionPlan, axis: str) -> list[str]:
     widths = [plan.axes[name][1] if len(plan.axes[name]) == 2 else "1" for name in plan.clouds]
     padded = ", ".join(widths + ["0"] * (_CLOUD - len(widths)))
     arrays = ", ".join([*plan.clouds, *["nullptr"] * (_CLOUD - len(widths))])
-    lines = [f"    using Points = Cloud<{padded}>;", f"    const Points points{{{arrays}, {axis}}};",
-             "    const WarpPoints<Points, OWN> own(points);"]  # fmt: skip
+    lines = [
+        f"    using Points = Cloud<{padded}>;",
+        f"    const Points points{{{arrays}, {axis}}};",
+        "    const WarpPoints<Points, OWN> own(points);",
+    ]
     if plan.nearest:
         lines += _radii(plan, plan.nearest, widths)
     counts = [one for one in plan.scans if isinstance(one, Within)]
@@ -520,8 +529,14 @@ def _counts(plan: FusionPlan, counts: Sequence[Within], widths: Sequence[str], a
         f"        {one.name}_of[p] += {' & '.join(_near(name, one.radius) for name in one.points)};" for one in counts
     ]
     sums = (f"{one.name}_of[p] = __reduce_add_sync(FULL_WARP, {one.name}_of[p]);" for one in counts)
-    return [*lines, "    });", "#pragma unroll", "    for (int p = 0; p < OWN; ++p) {",
-            *(f"        {one}" for one in sums), "    }"]  # fmt: skip
+    return [
+        *lines,
+        "    });",
+        "#pragma unroll",
+        "    for (int p = 0; p < OWN; ++p) {",
+        *(f"        {one}" for one in sums),
+        "    }",
+    ]
 
 
 def _near(name: str, radius: str) -> str:
@@ -533,8 +548,11 @@ def _given(plan: FusionPlan, radius: str, axis: str) -> list[str]:
     if plan.nearest and radius == plan.nearest.name:
         return []
     read = f"own.first + p < {axis} ? {radius}[own.first + p] : 0.0f"
-    return [f"    float {radius}_of[OWN];", "#pragma unroll",
-            f"    for (int p = 0; p < OWN; ++p) {radius}_of[p] = {read};"]  # fmt: skip
+    return [
+        f"    float {radius}_of[OWN];",
+        "#pragma unroll",
+        f"    for (int p = 0; p < OWN; ++p) {radius}_of[p] = {read};",
+    ]
 
 
 def _by_point(plan: FusionPlan, axis: str) -> list[str]:
@@ -543,8 +561,12 @@ def _by_point(plan: FusionPlan, axis: str) -> list[str]:
     operations = [REDUCTIONS[one.hows[0]] for one in plan.reduces]
     nothing = [f"{one}::nothing()" for one in operations]
     lines = [packed("    double part[] = {", nothing, "};")] if nothing else []
-    lines += ["#pragma unroll", "    for (int p = 0; p < OWN; ++p) {", "        const int point = own.first + p;",
-              f"        if (threadIdx.x % 32 != p || point >= {axis}) continue;"]  # fmt: skip
+    lines += [
+        "#pragma unroll",
+        "    for (int p = 0; p < OWN; ++p) {",
+        "        const int point = own.first + p;",
+        f"        if (threadIdx.x % 32 != p || point >= {axis}) continue;",
+    ]
     lines += [f"        {name}[point] = {_at_point(one, plan)};" for name, one in stored.items()]
     for position, (stage, op) in enumerate(zip(plan.reduces, operations, strict=True)):
         text = _at_point(stage.expression, plan, "double")

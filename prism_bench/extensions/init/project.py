@@ -269,10 +269,18 @@ def _environment() -> "Environment":
 
     # Workflows hold ${{ ... }}, kernels << and [[...]]: ours have other marks.
     found = Environment(
-        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False,
-        variable_start_string="@{", variable_end_string="}", block_start_string="@%", block_end_string="%@",
-        comment_start_string="@#", comment_end_string="#@", trim_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+        variable_start_string="@{",
+        variable_end_string="}",
+        block_start_string="@%",
+        block_end_string="%@",
+        comment_start_string="@#",
+        comment_end_string="#@",
+        trim_blocks=True,
+    )
     found.filters.update(quoted=quoted, expression=_expression, branch_filter=_branch_filter)
     return found
 
@@ -315,8 +323,11 @@ def skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
     found = scan(place)
     specs = list(_specs([*found.kernels, *found.operators], root, catalogue))
     known = {id(one.kernel) for one in specs}
-    without = [f"{one.path}:{one.line}: {one.name}: neither a schema nor annotations give its arguments"
-               for one in found.operators if id(one) not in known]  # fmt: skip
+    without = [
+        f"{one.path}:{one.line}: {one.name}: neither a schema nor annotations give its arguments"
+        for one in found.operators
+        if id(one) not in known
+    ]
     without += map(str, found.unread)
     if not specs:
         nothing = f"no CUDA kernel, Triton kernel or PyTorch operator below {place} that a spec can be written for"
@@ -453,8 +464,13 @@ def new_project_json(made: NewProject) -> NewProjectJson:
 
 def _spec(one: SkeletonFile) -> SpecJson:
     source = f"{one.kernel.path}:{one.kernel.line}"
-    return {"path": one.file.path.as_posix(), "kernel": one.kernel.name, "source": source,
-            "loads": one.skeleton.loads, "open_points": list(one.skeleton.open_points)}  # fmt: skip
+    return {
+        "path": one.file.path.as_posix(),
+        "kernel": one.kernel.name,
+        "source": source,
+        "loads": one.skeleton.loads,
+        "open_points": list(one.skeleton.open_points),
+    }
 
 
 def next_commands(made: NewProject) -> list[str]:

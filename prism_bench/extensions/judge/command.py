@@ -48,9 +48,15 @@ def command(
         words = _passed_on(arch or (), trust_source, gpu, catalogue, page)
         raise SystemExit(_judge_many(submission, task_named(task, found), output, (words, secret), json=json))
     verdict = judge(
-        submission, task, catalogue=found, architectures=tuple(arch or ()), trust_source=trust_source, gpu=gpu,
-        secret=secret, report=lambda words: options.remark(f"judging: {words}"),
-    )  # fmt: skip
+        submission,
+        task,
+        catalogue=found,
+        architectures=tuple(arch or ()),
+        trust_source=trust_source,
+        gpu=gpu,
+        secret=secret,
+        report=lambda words: options.remark(f"judging: {words}"),
+    )
     _show(verdict, output, page, json=json)
     raise SystemExit(verdict.exit_code)
 

@@ -360,9 +360,7 @@ def _carded(spec: KernelSpec, cell: JailCell, instance: Instance, architecture: 
 
 def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
     """Return machine code as a referee takes it."""
-    carded = {
-        one.instance: CardedCode(one.cubin, one.made.card) for one in parts if one.instance and one.made.card
-    }  # fmt: skip
+    carded = {one.instance: CardedCode(one.cubin, one.made.card) for one in parts if one.instance and one.made.card}
     barriers = any(one.made.memory_barriers for one in parts)
     if carded:
         return ContestantCode(instances=carded, has_memory_barriers=barriers)

@@ -29,9 +29,16 @@ def _nothing(words: str) -> None:
 
 
 def judge(
-    submission: Path | str, task: str, *, catalogue: Catalogue | Path | str | None = None, gpu: bool = False,
-    architectures: Sequence[str] = (), trust_source: bool = False, secret: int | None = None, report: Report = _nothing,
-) -> JudgeVerdict:  # fmt: skip
+    submission: Path | str,
+    task: str,
+    *,
+    catalogue: Catalogue | Path | str | None = None,
+    gpu: bool = False,
+    architectures: Sequence[str] = (),
+    trust_source: bool = False,
+    secret: int | None = None,
+    report: Report = _nothing,
+) -> JudgeVerdict:
     """Return the verdict on a submission: device code and a launch card, compiled and run on the emulator in a jail.
 
     Parameters
@@ -83,10 +90,15 @@ def read_or_refuse(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
         return read_submission(card)
     except SpecError as error:
         return JudgeVerdict(
-            readable(card.stem), task.spec.name, "refused", (Objection("form", readable(str(error))),),
-            jail="none was needed", headers_sha256=headers_hash(task.catalogue.folder), task_sha256=task.hash,
+            readable(card.stem),
+            task.spec.name,
+            "refused",
+            (Objection("form", readable(str(error))),),
+            jail="none was needed",
+            headers_sha256=headers_hash(task.catalogue.folder),
+            task_sha256=task.hash,
             defences=("form of the submission",),
-        )  # fmt: skip
+        )
 
 
 # A row of the table of honest kernels: a form of a catalogue, what the judge answers, and what that takes.
@@ -131,10 +143,17 @@ def judged_form(name: str, verdict: JudgeVerdict) -> JudgedForm:
         return seconds_of_steps(verdict.seconds, digits=2, beginning=beginning, ending=ending)
 
     return JudgedForm(
-        name, outcome, " ".join(words.split())[:300], struck, seconds("machine code"), seconds("kernels that"),
-        seconds("emulator"), seconds("GPU"), sum(one.where in (WHERE, WHERE_UNTIMED) for one in verdict.checked),
+        name,
+        outcome,
+        " ".join(words.split())[:300],
+        struck,
+        seconds("machine code"),
+        seconds("kernels that"),
+        seconds("emulator"),
+        seconds("GPU"),
+        sum(one.where in (WHERE, WHERE_UNTIMED) for one in verdict.checked),
         seconds(ending=WAITING),
-    )  # fmt: skip
+    )
 
 
 def read_forms(files: Sequence[Path]) -> list[JudgedForm]:

@@ -41,8 +41,9 @@ def ceiling_times(cases: Sequence[Case], bandwidth: float, operations: float) ->
     """Yield the least times of each case at `bandwidth`, bytes per second, and at `operations`; 0 is not known."""
     for case in cases:
         for subject, work, rate in (
-            (BUS, case.sizes.bytes_moved, bandwidth), (ARITHMETIC, case.sizes.flops or 0, operations),
-        ):  # fmt: skip
+            (BUS, case.sizes.bytes_moved, bandwidth),
+            (ARITHMETIC, case.sizes.flops or 0, operations),
+        ):
             if work and rate:
                 yield least_time(case, subject, work / rate)
 
@@ -102,9 +103,15 @@ class OnGpu:
     """
 
     def __init__(
-        self, session: RefereeSession | None = None, secret: int = 0, backend: Callable[[], Backend] | None = None,
-        *, rivals: bool = True, watch: Callable[[], LaunchWatch] = installed_watch, peers: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        session: RefereeSession | None = None,
+        secret: int = 0,
+        backend: Callable[[], Backend] | None = None,
+        *,
+        rivals: bool = True,
+        watch: Callable[[], LaunchWatch] = installed_watch,
+        peers: bool = True,
+    ) -> None:
         self._rivals, self._watch, self._peers = rivals, cache(watch), peers
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
         self.started: set[int] = set()  # by this process itself, for the task's peers
@@ -207,9 +214,10 @@ class OnGpu:
             return {}
         found = {case.workload: any(case is one for one in right) for case in cases}
         unjudged += [
-            f"{case.name}: it counts for nothing: the task's own kernel has no time there" for case in cases
+            f"{case.name}: it counts for nothing: the task's own kernel has no time there"
+            for case in cases
             if case.label == HIDDEN and not found[case.workload]
-        ]  # fmt: skip
+        ]
         return found
 
     def _time_rivals(self, cases: Sequence[Case]) -> None:

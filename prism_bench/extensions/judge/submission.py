@@ -39,9 +39,11 @@ _OPERATORS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
 FUNCTIONS: Mapping[str, Callable[..., int]] = {
-    "min": min, "max": max, "ceil_div": lambda a, b: -(-a // b),
+    "min": min,
+    "max": max,
+    "ceil_div": lambda a, b: -(-a // b),
     "next_power_of_2": lambda a: 1 << max(0, a - 1).bit_length(),
-}  # fmt: skip
+}
 _ARITY = {"min": (2, 8), "max": (2, 8), "ceil_div": (2, 2), "next_power_of_2": (1, 1)}
 
 
@@ -79,9 +81,11 @@ class CardFunction:
     """A function of what some expressions ask for, whose signature names that."""
 
     def __init__(
-        self, asked: tuple[CardExpression, ...], compute: Callable[[Mapping[str, object]], object],
+        self,
+        asked: tuple[CardExpression, ...],
+        compute: Callable[[Mapping[str, object]], object],
         others: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         names = sorted({name for one in asked for name in one.names} | set(others))
         self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
         self._compute = compute
@@ -408,8 +412,9 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = N
         raise SpecError("it is a callable of Python, whose launches nobody sees")
     scratch = {
         one.name: CardScratch(tuple(_extent(word) for word in one.shape.split()), one.dtype)
-        for one in spec.arrays if one.scratch
-    }  # fmt: skip
+        for one in spec.arrays
+        if one.scratch
+    }
     axes = sorted({axis for case in cases for axis in case.workload})
     by_condition: dict[str, tuple[CardLaunch, ...]] = {}
     for case in cases:
@@ -421,8 +426,9 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = N
     else:
         launches = tuple(
             msgspec.structs.replace(launch, when=condition)
-            for condition, steps in by_condition.items() for launch in steps
-        )  # fmt: skip
+            for condition, steps in by_condition.items()
+            for launch in steps
+        )
     if not launches:
         raise SpecError("it launches nothing at sizes that a CPU can run")
     if len(launches) > MOST_LAUNCHES:
@@ -479,11 +485,15 @@ def _launches(case: Case, device: Device) -> Iterable[CardLaunch]:
 
 def _launch(step: Launch, spec: KernelSpec) -> CardLaunch:
     return CardLaunch(
-        step.entry or spec.entry, _whole(step.grid), _whole(step.block), step.shared,
-        step.arguments or tuple(one.name for one in spec.arguments), cooperative=step.cooperative,
+        step.entry or spec.entry,
+        _whole(step.grid),
+        _whole(step.block),
+        step.shared,
+        step.arguments or tuple(one.name for one in spec.arguments),
+        cooperative=step.cooperative,
         constants=dict(map(_constant, step.constants.items())),
         maps=tuple(CardMap(one.name, one.lines, one.box, one.tf32) for one in step.maps),
-    )  # fmt: skip
+    )
 
 
 def _constant(constant: tuple[str, object]) -> tuple[str, bool | int | float | str]:
@@ -504,8 +514,11 @@ def _extent(word: str) -> int | str:
 def _condition(case: Case, axes: Iterable[str]) -> str:
     """Return the expression that holds at the case's axes, as far as they are whole numbers and texts."""
     values = {axis: case.axes.get(axis) for axis in axes}
-    plain = {axis: repr(value) if isinstance(value, str) else int(value) for axis, value in values.items()
-             if isinstance(value, int | str)}  # fmt: skip
+    plain = {
+        axis: repr(value) if isinstance(value, str) else int(value)
+        for axis, value in values.items()
+        if isinstance(value, int | str)
+    }
     return " and ".join(f"{axis} == {value}" for axis, value in plain.items()) or "1"
 
 
@@ -542,9 +555,7 @@ def _value(value: object) -> str:
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
 LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
 MOST_EXTENTS = 8
-_DTYPES = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-)  # fmt: skip
+_DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 
 
 def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCard, ...] = ()) -> KernelSpec:
@@ -555,11 +566,29 @@ def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCar
     """
     own = _Own(task, submission)
     return replace(
-        task, name=submission.name, entry=own.first_entry, arguments=own.arguments, launch=own.launch,
-        derived={**task.derived, **own.derived}, source=submission.file, language=submission.language, cards=cards,
-        peers={}, variants={}, aliases=(), chains=(), budgets=(), before=None, replaces=(), looked_at={}, requires=None,
-        options=() if cards else submission.card.options, callable=None, compile_commands=None, compiler="nvrtc",
-    )  # fmt: skip
+        task,
+        name=submission.name,
+        entry=own.first_entry,
+        arguments=own.arguments,
+        launch=own.launch,
+        derived={**task.derived, **own.derived},
+        source=submission.file,
+        language=submission.language,
+        cards=cards,
+        peers={},
+        variants={},
+        aliases=(),
+        chains=(),
+        budgets=(),
+        before=None,
+        replaces=(),
+        looked_at={},
+        requires=None,
+        options=() if cards else submission.card.options,
+        callable=None,
+        compile_commands=None,
+        compiler="nvrtc",
+    )
 
 
 def check_scratch(case: Case, most: int = LARGEST_SCRATCH) -> None:
@@ -603,8 +632,9 @@ class _Own:
         texts = {name: size.value for name, size in self._card.sizes.items()}
         texts |= {
             f"{name}_extent_{index}": text
-            for name, one in self._card.scratch.items() for index, text in enumerate(one.shape)
-        }  # fmt: skip
+            for name, one in self._card.scratch.items()
+            for index, text in enumerate(one.shape)
+        }
         return {name: _function(CardExpression(str(text)), name) for name, text in texts.items()}
 
     @property
@@ -623,8 +653,9 @@ class _Own:
         del known["device"]
         return tuple(
             Zero(one.zero) if one.zero else self._step(one, known)
-            for one in self._card.launch if CardExpression(str(one.when)).value(known)
-        )  # fmt: skip
+            for one in self._card.launch
+            if CardExpression(str(one.when)).value(known)
+        )
 
     def _step(self, launch: CardLaunch, known: Mapping[str, Any]) -> Launch:
         grid, block = (
@@ -636,10 +667,15 @@ class _Own:
         shared = CardExpression(str(launch.shared)).value(known)
         entry = IN_ENTRY.sub(lambda found: str(CardExpression(found[1]).value(known)), launch.entry)
         return Launch(
-            grid, block if any(block) else 0, shared, entry=entry, arguments=launch.arguments,
-            cooperative=launch.cooperative, constants=launch.constants,
+            grid,
+            block if any(block) else 0,
+            shared,
+            entry=entry,
+            arguments=launch.arguments,
+            cooperative=launch.cooperative,
+            constants=launch.constants,
             maps=tuple(_map(one, known) for one in launch.maps),
-        )  # fmt: skip
+        )
 
     def _refuse_doubled(self, given: set[str]) -> None:
         taken = given | {axis for one in self._task.workloads.values() for axis in one}

@@ -64,9 +64,12 @@ class HostState:
         """Return the state of this process."""
         temporary = Path(tempfile.gettempdir())
         return cls(
-            frozenset(children_of(os.getpid())), _descriptors(), frozenset(os.environ.items()), str(Path.cwd()),
+            frozenset(children_of(os.getpid())),
+            _descriptors(),
+            frozenset(os.environ.items()),
+            str(Path.cwd()),
             frozenset(path.name for path in temporary.glob(f"{folder_prefix()}*")),
-        )  # fmt: skip
+        )
 
     def evidence(self, before: "HostState", leaving_out: Collection[str] = ()) -> str:
         """Return in words whether it is as before, and what is not, without the parts that are left out."""
@@ -238,9 +241,10 @@ def changed_inputs(case: Case, inputs: dict[str, InputArray], secret: int) -> di
     """
     rng = random.Random(secret)
     free = [
-        one.name for one in case.spec.inputs
+        one.name
+        for one in case.spec.inputs
         if case.golden is None and not case.edge and one.fill.runs == ONE_BY_ONE and inputs[one.name].block.size > 1
-    ]  # fmt: skip
+    ]
     rng.shuffle(free)
     for name in free:
         block = inputs[name].block.copy()

@@ -179,12 +179,25 @@ class SubmissionTrial:
         evidence = dict(self.timed.evidence) if self.timed else {}
         evidence[EVIDENCE] = self._host_evidence(before)
         return JudgeVerdict(
-            self.submission.name, self.task.spec.name, self._ruling(), tuple(self.objections), tuple(self.checked),
-            struck, tuple(self.unjudged), tuple(self.code), *identity_of(self.submission), jail, self.secret,
-            tuple(dict.fromkeys(self.drawn)), headers_hash(self.task.catalogue.folder), self.task.hash,
-            in_force(self.timed and self.timed.watched, is_emulated=self.is_emulated), self.seconds,
-            tuple(self.timed.times) if self.timed else (), evidence,
-        )  # fmt: skip
+            self.submission.name,
+            self.task.spec.name,
+            self._ruling(),
+            tuple(self.objections),
+            tuple(self.checked),
+            struck,
+            tuple(self.unjudged),
+            tuple(self.code),
+            *identity_of(self.submission),
+            jail,
+            self.secret,
+            tuple(dict.fromkeys(self.drawn)),
+            headers_hash(self.task.catalogue.folder),
+            self.task.hash,
+            in_force(self.timed and self.timed.watched, is_emulated=self.is_emulated),
+            self.seconds,
+            tuple(self.timed.times) if self.timed else (),
+            evidence,
+        )
 
     def yard(self) -> Path | None:
         """Return the folder for the submission's copy; None for the system's own."""

@@ -244,18 +244,29 @@ def page_html(verdict: JudgeVerdict) -> str:
     """Return the page of a verdict."""
     wheres = dict.fromkeys(one.where for one in verdict.checked)
     tried = [
-        (where, sum(one.right for one in verdict.checked if one.where == where),
-         sum(one.where == where for one in verdict.checked))
+        (
+            where,
+            sum(one.right for one in verdict.checked if one.where == where),
+            sum(one.where == where for one in verdict.checked),
+        )
         for where in wheres
-    ]  # fmt: skip
+    ]
     style, meaning = RULINGS[verdict.ruling]
-    return environment().get_template("judge/verdict.html").render(
-        verdict=verdict, style=style, meaning=meaning, tried=tried,
-        wrong=[one for one in verdict.checked if not one.right],
-        cases=len({one.case for one in verdict.checked}), timed=list(timed_cases(verdict)),
-        defences=[(name, DEFENCES[name]) for name in DEFENCES if name in verdict.defences],
-        absent=[(name, DEFENCES[name]) for name in DEFENCES if name not in verdict.defences],
-    )  # fmt: skip
+    return (
+        environment()
+        .get_template("judge/verdict.html")
+        .render(
+            verdict=verdict,
+            style=style,
+            meaning=meaning,
+            tried=tried,
+            wrong=[one for one in verdict.checked if not one.right],
+            cases=len({one.case for one in verdict.checked}),
+            timed=list(timed_cases(verdict)),
+            defences=[(name, DEFENCES[name]) for name in DEFENCES if name in verdict.defences],
+            absent=[(name, DEFENCES[name]) for name in DEFENCES if name not in verdict.defences],
+        )
+    )
 
 
 def leaderboard_html(task: str, rows: Sequence[BatchRow]) -> str:

@@ -61,9 +61,16 @@ def command(
     cases = chosen(options.patterns(names, filter), labels, devices or _visible(opened.name))
     tasks = tuple(case.task for case in cases)
     plan = TaskPlan(
-        options.open_catalogue(None), opened.name, tasks, PLACE, ",".join(labels), processes, timed=not verify_only,
-        limit=time_limit, family=FAMILY,
-    )  # fmt: skip
+        options.open_catalogue(None),
+        opened.name,
+        tasks,
+        PLACE,
+        ",".join(labels),
+        processes,
+        timed=not verify_only,
+        limit=time_limit,
+        family=FAMILY,
+    )
     kept = opened.name == "cuda" and not verify_only
     save = _saver(records or (project.stored(DEFAULT_KEPT, project.current()) if kept else None))
     with files.held():

@@ -99,10 +99,13 @@ def fused_launch(axes: Axes, device: Device, tile: str | None = None) -> FusedLa
     own = -(-tiles // devices)
     stage = 2 * (rows * (depth + 8) + depth * (cols + 8))
     return FusedLaunch(
-        entry=f"matmul_all_reduce<{name}<Half, {STAGES}>, {width}>", grid=min(tiles, device.sm_count * resident),
-        threads=threads, shared=max(STAGES * stage, 2 * rows * (cols + 8)),
-        parts_bytes=2 * own * devices * rows * cols, own_tiles=own,
-    )  # fmt: skip
+        entry=f"matmul_all_reduce<{name}<Half, {STAGES}>, {width}>",
+        grid=min(tiles, device.sm_count * resident),
+        threads=threads,
+        shared=max(STAGES * stage, 2 * rows * (cols + 8)),
+        parts_bytes=2 * own * devices * rows * cols,
+        own_tiles=own,
+    )
 
 
 def _tiles(name: str, m: int, n: int) -> int:

@@ -81,20 +81,34 @@ class LinkSession:
         clocks = tuple(one.clock for one in series.samples if one.clock)
         seconds = tuple(one.seconds for one in series.samples)
         measured = Measurement(
-            "cold_time", "kernel", (seconds,), clocks=(clocks,) if clocks else (), throttled=series.throttled,
-            valid=not series.gave_up, reason="the clock stayed throttled" if series.gave_up else None,
-        )  # fmt: skip
+            "cold_time",
+            "kernel",
+            (seconds,),
+            clocks=(clocks,) if clocks else (),
+            throttled=series.throttled,
+            valid=not series.gave_up,
+            reason="the clock stayed throttled" if series.gave_up else None,
+        )
         return {**checks.outcome(), "measurements": (measured,)}
 
     def _result(self, case: GroupCase, status: Status, reason: str | None = None, **facts: Any) -> CaseResult:
         operation, workload = case.operation, dict(case.axes)
         replaced = "fused" in operation.forms and case.form != "fused"
         return CaseResult(
-            name=case.name, kernel=operation.name, variant=case.form, family=FAMILY, label=case.label,
-            workload=workload, bytes=round(operation.sent(case.axes)), flops=operation.flops(case.axes) or None,
-            status=status, reason=reason, arithmetic="tensor" if operation.flops(case.axes) else "fp32",
-            before=f"{operation.name}:fused" if replaced else None, **facts,
-        )  # fmt: skip
+            name=case.name,
+            kernel=operation.name,
+            variant=case.form,
+            family=FAMILY,
+            label=case.label,
+            workload=workload,
+            bytes=round(operation.sent(case.axes)),
+            flops=operation.flops(case.axes) or None,
+            status=status,
+            reason=reason,
+            arithmetic="tensor" if operation.flops(case.axes) else "fp32",
+            before=f"{operation.name}:fused" if replaced else None,
+            **facts,
+        )
 
 
 def _unmeasured(reason: str) -> Measurement:
@@ -138,9 +152,14 @@ class _Checks:
         )
         facts = {name: getattr(found, name) for name in _KEPT}
         return {
-            "seed": 0, "passed": found.passed, "of": int(expected.size), "where": "float64",
-            "tolerance": self._tolerance.name, "place": list(found.place), **facts,
-        }  # fmt: skip
+            "seed": 0,
+            "passed": found.passed,
+            "of": int(expected.size),
+            "where": "float64",
+            "tolerance": self._tolerance.name,
+            "place": list(found.place),
+            **facts,
+        }
 
     def outcome(self) -> dict[str, Any]:
         """Return status, reason and entries as a result keeps them."""
@@ -218,10 +237,19 @@ def _row(
     replaced = next((one for one in cases if one.before == f"{case.kernel}:{form}" and _alike(one, case)), None)
     before = seconds[replaced.name] if replaced else None
     return LinkRow(
-        name=case.name, operation=case.kernel, form=form, label=case.label, devices=_devices(case),
-        status=case.status, reason=case.reason or _why_unmeasured(case), seconds=own, sent=case.bytes, flops=case.flops,
-        ceiling=ceiling, against=before / own if before and own else None,
-    )  # fmt: skip
+        name=case.name,
+        operation=case.kernel,
+        form=form,
+        label=case.label,
+        devices=_devices(case),
+        status=case.status,
+        reason=case.reason or _why_unmeasured(case),
+        seconds=own,
+        sent=case.bytes,
+        flops=case.flops,
+        ceiling=ceiling,
+        against=before / own if before and own else None,
+    )
 
 
 def _alike(one: CaseResult, other: CaseResult) -> bool:
@@ -266,8 +294,9 @@ NOTE = (
 def links_view(found: Sequence[LinkRow]) -> RenderableType:
     """Return what `links` prints, for a Rich console."""
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
-    for place, column in enumerate(("operation", "label", "GPUs", "right", "time", "bandwidth", "share", "arithmetic",
-                                    "speedup")):  # fmt: skip
+    for place, column in enumerate(
+        ("operation", "label", "GPUs", "right", "time", "bandwidth", "share", "arithmetic", "speedup")
+    ):
         table.add_column(column, justify="right" if place > 1 else "left", overflow="fold")
     for row in found:
         table.add_row(*_cells(row))
@@ -279,9 +308,16 @@ def _cells(row: LinkRow) -> tuple[str | Text, ...]:
     right = Text("yes" if row.status == "ok" else row.status, style=_STYLES.get(row.status, "bold red"))
     speed = rate_text(row.bandwidth, "B/s") if row.bandwidth else "-"
     return (
-        f"{row.operation}:{row.form}", row.label, str(row.devices), right, time_text(row.seconds), speed,
-        share_text(row.share), rate_text(row.flop_rate, "FLOP/s") if row.flop_rate else "-", ratio_text(row.against),
-    )  # fmt: skip
+        f"{row.operation}:{row.form}",
+        row.label,
+        str(row.devices),
+        right,
+        time_text(row.seconds),
+        speed,
+        share_text(row.share),
+        rate_text(row.flop_rate, "FLOP/s") if row.flop_rate else "-",
+        ratio_text(row.against),
+    )
 
 
 def links_json(found: Sequence[LinkRow]) -> dict[str, Any]:

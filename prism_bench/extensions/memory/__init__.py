@@ -7,6 +7,8 @@ from prism_bench.extensions.memory.trace import Event, Trace, Tracker
 __all__ = ["EXTENSION", "Event", "Lease", "PoolLimits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
 
 EXTENSION = Extension(
-    "memory", commands={"memory": "command"},
-    pages=(SitePage("memory", "Memory", "report:page", "guides/memory.html"),), checks=("checks:checks",),
-)  # fmt: skip
+    "memory",
+    commands={"memory": "command"},
+    pages=(SitePage("memory", "Memory", "report:page", "guides/memory.html"),),
+    checks=("checks:checks",),
+)

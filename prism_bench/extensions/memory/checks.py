@@ -10,10 +10,7 @@ from prism_bench.io.installation import pip_install
 
 def checks() -> Iterator[Check]:
     """Yield one check for each library that brings an allocator; none is imported, which could take seconds."""
-    for module, cure in (
-        ("cupy", f"{pip_install('cuda13')}, or cuda12"),
-        ("rmm", "install rmm-cu13"),
-    ):
+    for module, cure in (("cupy", f"{pip_install('cuda13')}, or cuda12"), ("rmm", "install rmm-cu13")):
         if find_spec(module) is None:
             yield missing(f"allocators of {module}", "not installed; 'prism-bench memory' leaves them out", cure)
         else:

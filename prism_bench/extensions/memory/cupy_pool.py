@@ -118,8 +118,10 @@ class PoolAllocator:
     def __call__(self, size: int) -> Any:
         """Return a pointer to `size` bytes on the current stream. UsageError on another device; else as the pool's."""
         if _runtime.getDevice() != self._device:
-            raise UsageError(f"this pool serves device {self._device}, the current one is {_runtime.getDevice()}: "
-                             "make a pool for each device")  # fmt: skip
+            raise UsageError(
+                f"this pool serves device {self._device}, the current one is {_runtime.getDevice()}: "
+                "make a pool for each device"
+            )
         return _Pointer(self.pool.allocate(size, self._lease), 0)
 
 
@@ -203,9 +205,13 @@ def _size_class() -> Opened:
     allocator = PoolAllocator()
     state = allocator.pool.state
     return Opened(
-        allocator, lambda: state().live, lambda: state().held, allocator.pool.clear, lambda: state().plain(),
+        allocator,
+        lambda: state().live,
+        lambda: state().held,
+        allocator.pool.clear,
+        lambda: state().plain(),
         lambda: nullcontext(lambda: state().external_fragmentation),
-    )  # fmt: skip
+    )
 
 
 def _async() -> Opened:

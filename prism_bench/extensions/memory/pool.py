@@ -242,13 +242,18 @@ class PoolState:
     def plain(self) -> dict[str, Any]:
         """Return JSON values, the published keys first, without the one of savings, which counted nothing."""
         return {
-            "allocate_requests": self.requests, "deallocate_requests": self.releases, "pool_hits": self.hits,
-            "pool_misses": self.misses, "hit_rate_percent": None if self.hit_rate is None else 100 * self.hit_rate,
-            "buffers_in_pool": self.free_blocks, "pooled_bytes": self.free,
-            **{key: value for key, value in asdict(self).items() if key not in _PUBLISHED}, "held": self.held,
+            "allocate_requests": self.requests,
+            "deallocate_requests": self.releases,
+            "pool_hits": self.hits,
+            "pool_misses": self.misses,
+            "hit_rate_percent": None if self.hit_rate is None else 100 * self.hit_rate,
+            "buffers_in_pool": self.free_blocks,
+            "pooled_bytes": self.free,
+            **{key: value for key, value in asdict(self).items() if key not in _PUBLISHED},
+            "held": self.held,
             "internal_fragmentation": self.internal_fragmentation,
             "external_fragmentation": self.external_fragmentation,
-        }  # fmt: skip
+        }
 
 
 _PUBLISHED = ("releases", "hits", "misses", "free_blocks", "free")
@@ -366,11 +371,21 @@ class SizeClassPool:
     def _state(self) -> PoolState:
         free = self._free
         return PoolState(
-            releases=self._releases, hits=self._hits, misses=self._misses, waits=self._waits, refused=self._refused,
-            evictions=dict(self._evictions), asked=self._asked, live=self._live, free=free.bytes,
-            free_blocks=len(free), largest_free=max((block.size for block in free), default=0),
-            peak_asked=self._peak_asked, peak_live=self._peak_live, peak_held=self._peak_held,
-        )  # fmt: skip
+            releases=self._releases,
+            hits=self._hits,
+            misses=self._misses,
+            waits=self._waits,
+            refused=self._refused,
+            evictions=dict(self._evictions),
+            asked=self._asked,
+            live=self._live,
+            free=free.bytes,
+            free_blocks=len(free),
+            largest_free=max((block.size for block in free), default=0),
+            peak_asked=self._peak_asked,
+            peak_live=self._peak_live,
+            peak_held=self._peak_held,
+        )
 
     def _nothing(self, size: int) -> None:
         """Return no block, for no bytes."""

@@ -78,9 +78,11 @@ class Footprint:
 
 
 def replay(
-    trace: Trace, allocate: Callable[[int], object], lanes: Sequence[AbstractContextManager[object]] = (),
+    trace: Trace,
+    allocate: Callable[[int], object],
+    lanes: Sequence[AbstractContextManager[object]] = (),
     clock: Callable[[], int] = perf_counter_ns,
-) -> Replayed:  # fmt: skip
+) -> Replayed:
     """Call `allocate` as the trace did, on lane `event.stream`. Nothing runs on the device meanwhile."""
     live: dict[int, object] = {}
     allocations: list[float] = []
@@ -171,9 +173,16 @@ def replayed(path: Path, opened: "Opened", backend: Backend, first: bool) -> Cas
 
 def _result(found: memory_Trace, status: Status, **facts: Any) -> CaseResult:
     return CaseResult(
-        name=f"trace:{found.name}", kernel=f"trace:{found.name}", family=FAMILY, label="trace",
-        workload={"allocations": found.allocations}, bytes=found.tracked().peak, flops=None, status=status, **facts,
-    )  # fmt: skip
+        name=f"trace:{found.name}",
+        kernel=f"trace:{found.name}",
+        family=FAMILY,
+        label="trace",
+        workload={"allocations": found.allocations},
+        bytes=found.tracked().peak,
+        flops=None,
+        status=status,
+        **facts,
+    )
 
 
 def _footprint(found: memory_Trace, opened: "Opened") -> Footprint:
@@ -189,19 +198,24 @@ def _times(found: memory_Trace, allocate: Callable[[int], object], flow: Flow) -
     replay(found, allocate, lanes)
     rounds = [replay(found, allocate, lanes) for _ in range(REPLAYS)]
     for metric, part, word in (
-        ("allocation_time", "allocations", "median"), ("allocation_tail", "allocations", "p99"),
+        ("allocation_time", "allocations", "median"),
+        ("allocation_tail", "allocations", "p99"),
         ("release_time", "releases", "median"),
-    ):  # fmt: skip
+    ):
         yield Measurement(metric, "kernel", (tuple(summary(getattr(one, part))[word] for one in rounds),))
 
 
 def _values(held: Footprint) -> dict[str, dict[str, Any]]:
     """Return bytes and shares with their units; a value that the allocator does not report has its reason."""
     pairs = {
-        "peak_asked": (held.asked, "B"), "peak_used": (held.used, "B"), "peak_held": (held.held, "B"),
-        "peak_device": (held.device, "B"), "overhead": (held.overhead, "1"),
-        "internal_fragmentation": (held.internal, "1"), "external_fragmentation": (held.external, "1"),
-    }  # fmt: skip
+        "peak_asked": (held.asked, "B"),
+        "peak_used": (held.used, "B"),
+        "peak_held": (held.held, "B"),
+        "peak_device": (held.device, "B"),
+        "overhead": (held.overhead, "1"),
+        "internal_fragmentation": (held.internal, "1"),
+        "external_fragmentation": (held.external, "1"),
+    }
     return {
         name: {"value": value, "unit": unit, "source": "replay"}
         | ({"reason": "this allocator does not report it"} if value is None else {})
@@ -301,8 +315,11 @@ class Contest:
         return better[0] if len(better) == 1 else min(better, key=self._geometric, default=BASE)
 
     def _geometric(self, allocator: str) -> float:
-        logs = [one.compared.judgement.estimate.log for one in self.programs
-                if one.allocator == allocator and one.compared.judgement]  # fmt: skip
+        logs = [
+            one.compared.judgement.estimate.log
+            for one in self.programs
+            if one.allocator == allocator and one.compared.judgement
+        ]
         return sum(logs) / len(logs) if logs else 0.0
 
 
@@ -335,11 +352,15 @@ def _compared(
 def _row(case: CaseResult, allocator: str, compared: ComparedCase | None) -> TraceRow:
     values = case.profile.get("values", {})
     return TraceRow(
-        trace=case.kernel.removeprefix("trace:"), allocator=allocator,
-        allocation=valid_median(case, "allocation_time"), release=valid_median(case, "release_time"),
+        trace=case.kernel.removeprefix("trace:"),
+        allocator=allocator,
+        allocation=valid_median(case, "allocation_time"),
+        release=valid_median(case, "release_time"),
         tail=valid_median(case, "allocation_tail"),
-        values={name: one.get("value") for name, one in values.items()}, compared=compared, reason=case.reason,
-    )  # fmt: skip
+        values={name: one.get("value") for name, one in values.items()},
+        compared=compared,
+        reason=case.reason,
+    )
 
 
 # Programs of other extensions that are measured under each allocator.

@@ -60,11 +60,13 @@ def contest_view(found: Contest) -> RenderableType:
 
 
 _WORDS = {
-    "same": "as fast as CuPy's own", "faster": "faster than CuPy's own", "slower": "slower than CuPy's own",
+    "same": "as fast as CuPy's own",
+    "faster": "faster than CuPy's own",
+    "slower": "slower than CuPy's own",
     "mixed": "faster than CuPy's own for some programs and slower for others",
     "inconclusive": "not distinguishable from CuPy's own by these programs",
     "unmeasured": "not measured against CuPy's own",
-}  # fmt: skip
+}
 
 
 def _conclusion(found: Contest) -> str:
@@ -82,16 +84,34 @@ def _grid(*columns: str) -> Table:
 
 
 def _traces(found: Contest) -> Table:
-    table = _grid("trace", "allocator", "allocation", "99 %", "release", "asked", "held", "device", "over asked",
-                  "internal", "external", f"against {BASE}")  # fmt: skip
+    table = _grid(
+        "trace",
+        "allocator",
+        "allocation",
+        "99 %",
+        "release",
+        "asked",
+        "held",
+        "device",
+        "over asked",
+        "internal",
+        "external",
+        f"against {BASE}",
+    )
     for row in found.traces:
         get = row.values.get
         table.add_row(
-            row.trace, row.allocator, time_text(row.allocation), time_text(row.tail),
-            time_text(row.release), *(bytes_text(get(name)) for name in ("peak_asked", "peak_held", "peak_device")),
-            ratio_text(get("overhead")), share_text(get("internal_fragmentation")),
-            share_text(get("external_fragmentation")), _ratio(row.compared),
-        )  # fmt: skip
+            row.trace,
+            row.allocator,
+            time_text(row.allocation),
+            time_text(row.tail),
+            time_text(row.release),
+            *(bytes_text(get(name)) for name in ("peak_asked", "peak_held", "peak_device")),
+            ratio_text(get("overhead")),
+            share_text(get("internal_fragmentation")),
+            share_text(get("external_fragmentation")),
+            _ratio(row.compared),
+        )
     return table
 
 
@@ -103,8 +123,14 @@ def _programs(found: Contest) -> Table:
         verdict = Text(case.verdict, style=STYLES[case.verdict])
         words = "; ".join(filter(None, (case.machine_words, case.reason)))
         reason = f": {words}" if words else ""
-        table.add_row(Text(case.case.partition("[")[0]), one.allocator, case.metric.replace("_", " "), *times,
-                      _ratio(case), verdict.append(reason, style="dim"))  # fmt: skip
+        table.add_row(
+            Text(case.case.partition("[")[0]),
+            one.allocator,
+            case.metric.replace("_", " "),
+            *times,
+            _ratio(case),
+            verdict.append(reason, style="dim"),
+        )
     return table
 
 
@@ -124,21 +150,33 @@ def contest_json(found: Contest) -> dict[str, Any]:
         "verdicts": {row.allocator: found.verdict(row.allocator) for row in found.traces if row.allocator != BASE},
         "missing": dict(found.missing),
         "traces": [
-            {"trace": row.trace, "allocator": row.allocator, "allocation_seconds": row.allocation,
-             "release_seconds": row.release, "allocation_p99_seconds": row.tail, **row.values,
-             "against_base": _plain(row.compared)}
+            {
+                "trace": row.trace,
+                "allocator": row.allocator,
+                "allocation_seconds": row.allocation,
+                "release_seconds": row.release,
+                "allocation_p99_seconds": row.tail,
+                **row.values,
+                "against_base": _plain(row.compared),
+            }
             for row in found.traces
         ],
-        "programs": [{"allocator": one.allocator, "case": one.compared.case, **(_plain(one.compared) or {})}
-                     for one in found.programs],
-    }  # fmt: skip
+        "programs": [
+            {"allocator": one.allocator, "case": one.compared.case, **(_plain(one.compared) or {})}
+            for one in found.programs
+        ],
+    }
 
 
 def _plain(compared: ComparedCase | None) -> dict[str, Any] | None:
     if compared is None:
         return None
-    found: dict[str, Any] = {"metric": compared.metric, "verdict": compared.verdict, "reason": compared.reason,
-             "seconds": list(compared.seconds)}  # fmt: skip
+    found: dict[str, Any] = {
+        "metric": compared.metric,
+        "verdict": compared.verdict,
+        "reason": compared.reason,
+        "seconds": list(compared.seconds),
+    }
     if compared.judgement:
         low, high = compared.judgement.estimate.interval()
         bounded = high < float("inf")
@@ -214,10 +252,16 @@ def _bars(
 ) -> list[dict[str, object]]:
     """Return a bar for each allocator on each trace; those of the `base` in another ink."""
     return [
-        {"name": f"{one['trace']}, {one['allocator']}", "start": 0.0, "end": one[key], "words": words(one[key]),
-         "ink": "second" if one["allocator"] == base else "accent"}
-        for one in traces if one.get(key)
-    ]  # fmt: skip
+        {
+            "name": f"{one['trace']}, {one['allocator']}",
+            "start": 0.0,
+            "end": one[key],
+            "words": words(one[key]),
+            "ink": "second" if one["allocator"] == base else "accent",
+        }
+        for one in traces
+        if one.get(key)
+    ]
 
 
 def _read(path: Path, parts: Sequence[str], problems: list[str]) -> JsonTable | None:

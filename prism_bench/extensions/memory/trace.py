@@ -77,14 +77,22 @@ class Tracked:
     def plain(self) -> dict[str, Any]:
         """Return JSON values, the published keys first."""
         return {
-            "total_allocations": self.allocations, "repeated_allocations": self.repeated,
-            "reuse_potential_percent": self.reuse_potential, "unique_sizes": self.unique,
-            "fragmentation_percent": self.unique_percent, "total_bytes_allocated": self.allocated_bytes,
-            "current_memory_bytes": self.current, "peak_memory_bytes": self.peak,
-            "top_allocation_sizes": [list(pair) for pair in self.top], "class_reuse_percent": self.class_reuse,
-            "ignored_allocations": self.ignored, "internal_fragmentation": self.internal,
-            "external_fragmentation": self.external, "advice": self.advice, "synthetic": self.synthetic,
-        }  # fmt: skip
+            "total_allocations": self.allocations,
+            "repeated_allocations": self.repeated,
+            "reuse_potential_percent": self.reuse_potential,
+            "unique_sizes": self.unique,
+            "fragmentation_percent": self.unique_percent,
+            "total_bytes_allocated": self.allocated_bytes,
+            "current_memory_bytes": self.current,
+            "peak_memory_bytes": self.peak,
+            "top_allocation_sizes": [list(pair) for pair in self.top],
+            "class_reuse_percent": self.class_reuse,
+            "ignored_allocations": self.ignored,
+            "internal_fragmentation": self.internal,
+            "external_fragmentation": self.external,
+            "advice": self.advice,
+            "synthetic": self.synthetic,
+        }
 
 
 class Tracker:
@@ -124,12 +132,19 @@ class Tracker:
         count = self._sizes.total()
         rounding = 1 - self._peak / self._held_at_peak if self._reports and self._held_at_peak else None
         return Tracked(
-            allocations=count, repeated=count - len(self._sizes), unique=len(self._sizes),
-            allocated_bytes=sum(size * times for size, times in self._sizes.items()), current=self._asked,
-            peak=self._peak, top=tuple(self._sizes.most_common(TOP_IN_JSON)),
-            classes=len({class_of(size) for size in self._sizes}), ignored=self._ignored, internal=rounding,
-            external=self._external, synthetic=synthetic,
-        )  # fmt: skip
+            allocations=count,
+            repeated=count - len(self._sizes),
+            unique=len(self._sizes),
+            allocated_bytes=sum(size * times for size, times in self._sizes.items()),
+            current=self._asked,
+            peak=self._peak,
+            top=tuple(self._sizes.most_common(TOP_IN_JSON)),
+            classes=len({class_of(size) for size in self._sizes}),
+            ignored=self._ignored,
+            internal=rounding,
+            external=self._external,
+            synthetic=synthetic,
+        )
 
 
 def published_demo() -> Tracked:

@@ -382,9 +382,11 @@ class Executor:
             time.sleep(REST_SECONDS)
             if self._place(item):
                 return
-        raise QueueFull(f"all {count_text(self.settings.slots, 'slot')} of the queue are taken, and "
-                        f"none became free within {self.settings.patience:g} s; "
-                        "wait for results, or give it more slots")  # fmt: skip
+        raise QueueFull(
+            f"all {count_text(self.settings.slots, 'slot')} of the queue are taken, and "
+            f"none became free within {self.settings.patience:g} s; "
+            "wait for results, or give it more slots"
+        )
 
     def _check(self, now: float) -> None:
         """Replace the worker where something is wrong with it."""

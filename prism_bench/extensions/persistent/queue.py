@@ -101,8 +101,11 @@ def table(programs: Sequence[Iterable[QueueStage]]) -> np.ndarray:
 
 
 def _body(stages: Sequence[QueueStage]) -> list[int]:
-    return [len(stages), max((stage.blocks for stage in stages), default=1),
-            *(word for stage in stages for word in stage.words())]  # fmt: skip
+    return [
+        len(stages),
+        max((stage.blocks for stage in stages), default=1),
+        *(word for stage in stages for word in stage.words()),
+    ]
 
 
 def slot_of(ticket: int, slots: int) -> int:
@@ -492,9 +495,14 @@ class EmulatedLaunch:
     def run(self, module: Module, cooperative: bool = False) -> LaunchReport:
         """Launch the kernel and return the report of its end."""
         return module.launch(
-            self.entry, self.grid, self.block, self.arguments,
-            shared_bytes=self.shared, cooperative=cooperative, patience=UNLIMITED,
-        )  # fmt: skip
+            self.entry,
+            self.grid,
+            self.block,
+            self.arguments,
+            shared_bytes=self.shared,
+            cooperative=cooperative,
+            patience=UNLIMITED,
+        )
 
 
 class EmulatedMachine(Machine):

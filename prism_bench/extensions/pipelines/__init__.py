@@ -7,6 +7,7 @@ from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
 __all__ = ["EXTENSION", "INTEGRATION", "KNOWN", "MEASURED", "Pipeline", "Stage", "pipelines"]
 
 EXTENSION = Extension(
-    "pipelines", commands={"pipeline": "command", "select": "policies.command"},
+    "pipelines",
+    commands={"pipeline": "command", "select": "policies.command"},
     offers={"programs": "worker:PipelinePrograms"},
-)  # fmt: skip
+)

@@ -45,15 +45,18 @@ image_to_information = Pipeline(
 )  # fmt: skip
 
 dendrites_to_oscillators = Pipeline(
-    "dendrites_to_oscillators", "dendritic, statistical mechanics: branches set the frequencies of oscillators",
+    "dendrites_to_oscillators",
+    "dendritic, statistical mechanics: branches set the frequencies of oscillators",
     stages=(
         Stage("dendrites", "dendritic_integration", lambda n: Workload(neurons=n, dendrites=4, inputs=12)),
         Stage("oscillators", "kuramoto_evolution", lambda n: Workload(n=n), feeds={"omega": "dendrites.y"}),
         Stage("order", "order_parameter", lambda n: Workload(n=n), feeds={"theta": "oscillators.theta_next"}),
     ),
-    frame=("dendrites.x",), results=("order.r", "order.psi"), carries={"oscillators.theta": "oscillators.theta_next"},
+    frame=("dendrites.x",),
+    results=("order.r", "order.psi"),
+    carries={"oscillators.theta": "oscillators.theta_next"},
     workloads={"small": Workload(n=17), "S0": Workload(n=256)},
-)  # fmt: skip
+)
 
 lstm_to_tensor_cores = Pipeline(
     "lstm_to_tensor_cores", "time series, tensor core, basic: a recurrent state through tensor cores to a choice",
@@ -69,16 +72,19 @@ lstm_to_tensor_cores = Pipeline(
 )  # fmt: skip
 
 quantum_to_divergence = Pipeline(
-    "quantum_to_divergence", "quantum, active inference: how far a measurement is from what was believed",
+    "quantum_to_divergence",
+    "quantum, active inference: how far a measurement is from what was believed",
     stages=(
         Stage("gate", "hadamard_gate", lambda qubits: Workload(qubits=qubits, qubit=qubits // 3)),
         Stage("measured", "quantum_measurement", lambda qubits: Workload(qubits=qubits), feeds={"psi": "gate.psi"}),
-        Stage("surprise", "kl_divergence", lambda qubits: Workload(rows=1, cols=1 << qubits),
-              feeds={"q": "measured.p"}),
+        Stage(
+            "surprise", "kl_divergence", lambda qubits: Workload(rows=1, cols=1 << qubits), feeds={"q": "measured.p"}
+        ),
     ),
-    frame=("gate.psi",), results=("measured.p", "surprise.divergence"),
+    frame=("gate.psi",),
+    results=("measured.p", "surprise.divergence"),
     workloads={"small": Workload(qubits=5), "S0": Workload(qubits=10)},
-)  # fmt: skip
+)
 
 tokens_to_sampling = Pipeline(
     "tokens_to_sampling", "transformer, fused, transformer: the next token of a batch of tokens",
@@ -163,27 +169,29 @@ DENDRITIC = Pipeline(
     meaning="dendritic integration with NMDA branches into spiking somata, potentials kept on the device",
     stages=(
         Stage(
-            "dendrites", "dendritic_integration:nmda",
+            "dendrites",
+            "dendritic_integration:nmda",
             lambda neurons, dendrites, inputs: Workload(neurons=neurons, dendrites=dendrites, inputs=inputs),
             values={
                 "x": lambda neurons, dendrites, inputs, rng: rng.uniform(0, 1, (neurons, dendrites, inputs)),
-                "w": weights, "v": -65.0,
+                "w": weights,
+                "v": -65.0,
             },
         ),
         Stage(
-            "soma", "leaky_integrate_fire", lambda neurons: Workload(n=neurons),
-            feeds={"current": "dendrites.y", "v": "dendrites.v"}, values={"held": 0},
+            "soma",
+            "leaky_integrate_fire",
+            lambda neurons: Workload(n=neurons),
+            feeds={"current": "dendrites.y", "v": "dendrites.v"},
+            values={"held": 0},
         ),
     ),
     frame=("dendrites.x",),
     results=("soma.v_next", "soma.spikes"),
-    workloads={
-        "small": Workload(neurons=5, dendrites=3, inputs=8),
-        "S0": Workload(neurons=10, dendrites=8, inputs=16),
-    },
+    workloads={"small": Workload(neurons=5, dendrites=3, inputs=8), "S0": Workload(neurons=10, dendrites=8, inputs=16)},
     carries={"dendrites.v": "soma.v_next", "soma.held": "soma.held_next"},
     check=check,
-)  # fmt: skip
+)
 
 
 # Images with hot spots, for kernels that look for them.
@@ -246,32 +254,35 @@ IMAGE = Pipeline(
     meaning="convolution, then entropy, topology and segmentation side by side, with planted hot spots",
     stages=(
         Stage(
-            "smooth", "conv2d", lambda rows, cols: Workload(rows=rows, cols=cols, k=TAPS, padding=TAPS // 2),
+            "smooth",
+            "conv2d",
+            lambda rows, cols: Workload(rows=rows, cols=cols, k=TAPS, padding=TAPS // 2),
             values={"x": frame, "taps": np.full((TAPS, TAPS), 1 / TAPS**2)},
         ),
         Stage(
-            "topology", "pixel_tda:sizes", lambda rows, cols: Workload(rows=rows, cols=cols, threshold=THRESHOLD),
+            "topology",
+            "pixel_tda:sizes",
+            lambda rows, cols: Workload(rows=rows, cols=cols, threshold=THRESHOLD),
             feeds={"x": "smooth.y"},
         ),
         Stage(
-            "entropy", "pixel_entropy",
+            "entropy",
+            "pixel_entropy",
             lambda rows, cols: Workload(rows=rows, cols=cols, window=WINDOW, lo=0.0, hi=1024.0),
             feeds={"x": "smooth.y"},
         ),
         Stage(
-            "segments", "image_segmentation",
+            "segments",
+            "image_segmentation",
             lambda rows, cols: Workload(rows=rows, cols=cols, threshold=THRESHOLD),
             feeds={"x": "smooth.y"},
         ),
     ),
     frame=("smooth.x",),
     results=("topology.labels", "topology.sizes", "topology.betti", "entropy.entropy", "segments.labels"),
-    workloads={
-        "small": Workload(rows=70, cols=100, spots=3),
-        "S0": Workload(rows=512, cols=512, spots=24),
-    },
+    workloads={"small": Workload(rows=70, cols=100, spots=3), "S0": Workload(rows=512, cols=512, spots=24)},
     check=image_check,
-)  # fmt: skip
+)
 
 
 # Sequence through an LSTM, in the two phases of the published design.
@@ -292,24 +303,30 @@ def _step(number: int) -> Stage:
         before = f"step{number - 1}"
         feeds = {"h": f"{before}.h_next", "c": f"{before}.c_next", **{name: f"step0.{name}" for name in SHARED}}
     return Stage(
-        f"step{number}", "lstm_cell",
-        lambda batch, inputs, hidden: Workload(batch=batch, inputs=inputs, hidden=hidden), feeds=feeds,
-    )  # fmt: skip
+        f"step{number}",
+        "lstm_cell",
+        lambda batch, inputs, hidden: Workload(batch=batch, inputs=inputs, hidden=hidden),
+        feeds=feeds,
+    )
 
 
 LAST = f"step{STEPS - 1}"
 LSTM = Pipeline(
-    name="lstm", meaning=f"{STEPS} steps of an LSTM, a launch each",
-    stages=tuple(_step(number) for number in range(STEPS)), frame=tuple(f"step{number}.x" for number in range(STEPS)),
-    results=tuple(f"step{number}.h_next" for number in range(STEPS)), workloads=SIZES,
+    name="lstm",
+    meaning=f"{STEPS} steps of an LSTM, a launch each",
+    stages=tuple(_step(number) for number in range(STEPS)),
+    frame=tuple(f"step{number}.x" for number in range(STEPS)),
+    results=tuple(f"step{number}.h_next" for number in range(STEPS)),
+    workloads=SIZES,
     carries={"step0.h": f"{LAST}.h_next", "step0.c": f"{LAST}.c_next"},
-)  # fmt: skip
+)
 LSTM_SEQUENCE = Pipeline(
     name="lstm_sequence",
     meaning=f"{STEPS} steps of an LSTM in one launch",
     stages=(
         Stage(
-            "all", "lstm_cell:sequence",
+            "all",
+            "lstm_cell:sequence",
             lambda batch, inputs, hidden: Workload(steps=STEPS, batch=batch, inputs=inputs, hidden=hidden),
         ),
     ),
@@ -317,7 +334,7 @@ LSTM_SEQUENCE = Pipeline(
     results=("all.y",),
     workloads=SIZES,
     carries={"all.c": "all.c_next"},
-)  # fmt: skip
+)
 
 
 # Time series: forecasts by an AR model, an LSTM whose head estimates the uncertainty of each step, and the band.

@@ -99,9 +99,11 @@ def _refuse_gaps(pipeline: Pipeline, stages: Sequence[Placed]) -> None:
             _require(place_of(word)[1], cases[place_of(word)[0]].spec.arrays, f"{pipeline.name}: {word} feeds")
         before.add(one.stage.name)
     for words, kind in (
-        (pipeline.frame, "inputs"), (pipeline.results, "outputs"), (pipeline.carries, "inputs"),
+        (pipeline.frame, "inputs"),
+        (pipeline.results, "outputs"),
+        (pipeline.carries, "inputs"),
         (pipeline.carries.values(), "outputs"),
-    ):  # fmt: skip
+    ):
         for stage, argument in map(place_of, words):
             if stage not in cases:
                 raise SpecError(f"{pipeline.name}: there is no stage '{stage}'")
@@ -118,14 +120,15 @@ def together(name: str, meaning: str, parts: tuple[Pipeline, ...]) -> Pipeline:
     labels = [label for label in parts[0].workloads if all(label in part.workloads for part in parts)]
     axes = {label: {k: v for part in parts for k, v in part.workloads[label].items()} for label in labels}
     return Pipeline(
-        name, meaning,
+        name,
+        meaning,
         stages=tuple(_renamed(stage, part.name) for part in parts for stage in part.stages),
         frame=tuple(f"{part.name}_{word}" for part in parts for word in part.frame),
         results=tuple(f"{part.name}_{word}" for part in parts for word in part.results),
         workloads={label: Workload(**axes[label]) for label in labels},
         carries={f"{part.name}_{k}": f"{part.name}_{v}" for part in parts for k, v in part.carries.items()},
         check=_checked_by(parts),
-    )  # fmt: skip
+    )
 
 
 def _renamed(stage: Stage, part: str) -> Stage:
@@ -316,9 +319,12 @@ def form(name: str, prepared: Prepared) -> Callable[[], None]:
     """Return one evaluation in that form. UsageError for an unknown one, BackendUnavailable without graphs."""
     require_form(name)
     makers: dict[str, Callable[[Prepared], Callable[[], None]]] = {
-        "per_call": _PerCall, "one_stream": _one_stream, "streams": _Streams, "graph": _graph,
+        "per_call": _PerCall,
+        "one_stream": _one_stream,
+        "streams": _Streams,
+        "graph": _graph,
         "allocating": _Allocating,
-    }  # fmt: skip
+    }
     return makers[name](prepared)
 
 

@@ -82,13 +82,21 @@ def _row(case: CaseResult, cpu: float | None) -> PipelineRow:
     values = case.profile.get("values", {})
     overlap = values.get("overlap_share", {})
     return PipelineRow(
-        pipeline=case.kernel, form=case.variant or "", status=case.status, reason=case.reason, latency=latency,
-        steady=valid_median(case, "steady_time"), launch=valid_median(case, "launch_time"), cpu=cpu,
-        overlap=overlap.get("value"), launches=case.code.get("launches"), lanes=case.code.get("lanes"),
+        pipeline=case.kernel,
+        form=case.variant or "",
+        status=case.status,
+        reason=case.reason,
+        latency=latency,
+        steady=valid_median(case, "steady_time"),
+        launch=valid_median(case, "launch_time"),
+        cpu=cpu,
+        overlap=overlap.get("value"),
+        launches=case.code.get("launches"),
+        lanes=case.code.get("lanes"),
         moved=case.code.get("transfers", {}),
         traced={name: one["value"] for name, one in values.items() if one.get("value") is not None},
         missing=overlap.get("reason"),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -127,11 +135,13 @@ def phases(found: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
 def _phase(name: str, row: PipelineRow, steps: int, cpu: float | None) -> Phase:
     moved = row.moved
     return Phase(
-        name=name, row=row, step=row.latency / steps if row.latency else None,
+        name=name,
+        row=row,
+        step=row.latency / steps if row.latency else None,
         copies=(moved.get("up", 0) + moved.get("down", 0)) / steps,
         bytes=(moved.get("up_bytes", 0) + moved.get("down_bytes", 0)) / steps,
         against_cpu=cpu / row.latency if cpu and row.latency else None,
-    )  # fmt: skip
+    )
 
 
 def exit_code(found: Sequence[PipelineRow]) -> int:
@@ -171,15 +181,36 @@ def _grid(*columns: str) -> Table:
 
 
 def _table(rows: Sequence[PipelineRow]) -> Table:
-    table = _grid("pipeline", "right", "latency", "steady", "a second", "host", "launches", "overlap", "copies up",
-                  "copies down", "CPU", "times")  # fmt: skip
+    table = _grid(
+        "pipeline",
+        "right",
+        "latency",
+        "steady",
+        "a second",
+        "host",
+        "launches",
+        "overlap",
+        "copies up",
+        "copies down",
+        "CPU",
+        "times",
+    )
     for row in rows:
         verdict = Text("yes" if row.status == "ok" else row.status, style=_STYLES.get(row.status, "bold red"))
         table.add_row(
-            row.word, verdict, time_text(row.latency), time_text(row.steady), _per_second(row), time_text(row.launch),
-            "-" if row.launches is None else str(row.launches), share_text(row.overlap), _copies(row, "up"),
-            _copies(row, "down"), time_text(row.cpu), ratio_text(row.against_cpu),
-        )  # fmt: skip
+            row.word,
+            verdict,
+            time_text(row.latency),
+            time_text(row.steady),
+            _per_second(row),
+            time_text(row.launch),
+            "-" if row.launches is None else str(row.launches),
+            share_text(row.overlap),
+            _copies(row, "up"),
+            _copies(row, "down"),
+            time_text(row.cpu),
+            ratio_text(row.against_cpu),
+        )
     return table
 
 
@@ -222,8 +253,14 @@ def pipelines_json(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> dict
             for row in rows
         ],
         "lstm_phases": [
-            {"name": one.name, "form": one.row.word, "step_seconds": one.step, "copies": one.copies,
-             "bytes": one.bytes, "against_cpu": one.against_cpu}
+            {
+                "name": one.name,
+                "form": one.row.word,
+                "step_seconds": one.step,
+                "copies": one.copies,
+                "bytes": one.bytes,
+                "against_cpu": one.against_cpu,
+            }
             for one in phases
         ],
-    }  # fmt: skip
+    }

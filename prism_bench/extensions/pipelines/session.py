@@ -291,9 +291,14 @@ class PipelineSession:
         code = _moved(prepared, evaluate, name)
         profile = self._traced(prepared, name) if self._watches else {}
         return self._result(
-            pipeline, name, "ok", verification=tuple(entries), code=code, profile=profile,
+            pipeline,
+            name,
+            "ok",
+            verification=tuple(entries),
+            code=code,
+            profile=profile,
             measurements=tuple(self._on_cpu(pipeline)) if self._watches and name == ON_CPU else (),
-        )  # fmt: skip
+        )
 
     def _traced(self, prepared: Prepared, name: str) -> JsonTable:
         return self._tracer.profile(f"{prepared.pipeline.name}:{name}", prepared, lambda: form(name, prepared))
@@ -331,10 +336,18 @@ class PipelineSession:
         text = ",".join(f"{axis}={value}" for axis, value in workload.items())
         cases = [one.case for one in placed(pipeline, self._label, self._catalogue)]
         return CaseResult(
-            name=f"{pipeline.name}:{name}[{text}]", kernel=pipeline.name, variant=name, family=FAMILY,
-            label=self._label, workload=workload, bytes=sum(case.sizes.bytes_moved for case in cases),
-            flops=sum(case.sizes.flops or 0 for case in cases), status=status, reason=reason, **facts,
-        )  # fmt: skip
+            name=f"{pipeline.name}:{name}[{text}]",
+            kernel=pipeline.name,
+            variant=name,
+            family=FAMILY,
+            label=self._label,
+            workload=workload,
+            bytes=sum(case.sizes.bytes_moved for case in cases),
+            flops=sum(case.sizes.flops or 0 for case in cases),
+            status=status,
+            reason=reason,
+            **facts,
+        )
 
 
 def _moved(prepared: Prepared, evaluate: Callable[[], None], name: str) -> JsonTable:

@@ -12,9 +12,12 @@ from prism_bench.record.run_record import RunRecord, encode
 from prism_bench.record.schema import checked
 
 READERS = {
-    "asv": asv, "nvbench": nvbench, "google-benchmark": google_benchmark, "kernelbench": kernelbench,
+    "asv": asv,
+    "nvbench": nvbench,
+    "google-benchmark": google_benchmark,
+    "kernelbench": kernelbench,
     "tritonbench": tritonbench,
-}  # fmt: skip
+}
 _SHOWN = 5  # reasons in one error
 
 

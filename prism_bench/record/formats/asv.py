@@ -189,9 +189,14 @@ def _seconds(unit: object) -> Callable[[float], float] | None:
 
 
 def _case(
-    name: str, row: dict[str, Any], known: dict[str, Any], index: int, parameters: tuple[object, ...],
-    seconds: Callable[[float], float], place: str,
-) -> CaseResult:  # fmt: skip
+    name: str,
+    row: dict[str, Any],
+    known: dict[str, Any],
+    index: int,
+    parameters: tuple[object, ...],
+    seconds: Callable[[float], float],
+    place: str,
+) -> CaseResult:
     """Return the case of one combination of parameters, the `index`-th, in the benchmark's metric."""
     axes = known.get("param_names") or []
     if not isinstance(axes, list) or not all(isinstance(axis, str) for axis in axes):

@@ -90,9 +90,13 @@ def field(plain: object, name: str, kind: type | tuple[type, ...], place: str) -
 
 
 def record(
-    backend: str, machine: str | None, created: datetime | Path, cases: Iterable[CaseResult], commit: str | None = None,
+    backend: str,
+    machine: str | None,
+    created: datetime | Path,
+    cases: Iterable[CaseResult],
+    commit: str | None = None,
     **facts: Any,
-) -> RunRecord:  # fmt: skip
+) -> RunRecord:
     """Return a record of another tool's results; `facts` are facts of the machine, `software` and `version`.
 
     Where the results have no time, `created` is their file, whose last change is the guess; a `machine` of None is not
@@ -103,19 +107,33 @@ def record(
     if isinstance(created, Path):
         created = datetime.fromtimestamp(created.stat().st_mtime, UTC)
     return RunRecord(
-        created=timestamp(created), backend=backend, machine={"id": slug(machine or "unknown"), **facts},
-        software=software, protocol={"version": f"{backend} {version}"}, cases=tuple(cases), commit=commit,
-        catalogue=backend, committed=timestamp(committed) if committed else None, guessed=tuple(guessed),
-    )  # fmt: skip
+        created=timestamp(created),
+        backend=backend,
+        machine={"id": slug(machine or "unknown"), **facts},
+        software=software,
+        protocol={"version": f"{backend} {version}"},
+        cases=tuple(cases),
+        commit=commit,
+        catalogue=backend,
+        committed=timestamp(committed) if committed else None,
+        guessed=tuple(guessed),
+    )
 
 
 def case(kernel: str, axes: Mapping[str, object], measurements: Iterable[Measurement], **changes: Any) -> CaseResult:
     """Return a case of a foreign benchmark, `kernel[axis=value,...]`, whose bytes and operations are unknown."""
     inside = ",".join(f"{axis}={value}" for axis, value in axes.items())
     fields = {
-        "name": f"{kernel}[{inside}]", "kernel": kernel, "family": IMPORTED, "label": IMPORTED,
-        "workload": dict(axes), "bytes": 0, "flops": None, "status": "ok", "measurements": tuple(measurements),
-    }  # fmt: skip
+        "name": f"{kernel}[{inside}]",
+        "kernel": kernel,
+        "family": IMPORTED,
+        "label": IMPORTED,
+        "workload": dict(axes),
+        "bytes": 0,
+        "flops": None,
+        "status": "ok",
+        "measurements": tuple(measurements),
+    }
     return CaseResult(**{**fields, **changes})
 
 
@@ -189,9 +207,10 @@ class ImportedRows:
 
 def _instance(row: CaseResult, number: int) -> CaseResult:
     return replace(
-        row, name=f"{row.name[:-1]}{',' if row.workload else ''}instance={number}]",
+        row,
+        name=f"{row.name[:-1]}{',' if row.workload else ''}instance={number}]",
         workload=axes_of([*row.workload.items(), ("instance", number)]),
-    )  # fmt: skip
+    )
 
 
 def _sound(row: CaseResult) -> CaseResult:

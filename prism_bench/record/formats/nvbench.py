@@ -64,8 +64,9 @@ def read(path: Path) -> Imported:
                     owner = _device(state, list(known), place)
                     rows.add(_case(name, state, path, place), index, owner)
     versions = _versions(data)
-    return Imported(tuple(_record(known[owner], path, rows.cases(owner), versions) for owner in rows.owners),
-                    tuple(rows.left_out))  # fmt: skip
+    return Imported(
+        tuple(_record(known[owner], path, rows.cases(owner), versions) for owner in rows.owners), tuple(rows.left_out)
+    )
 
 
 def _versions(data: dict[str, Any]) -> tuple[str, str]:

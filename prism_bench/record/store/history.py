@@ -234,10 +234,13 @@ class History:
         import pandas
 
         found = self.read(tuple(NUMBERS))
-        words = {word: pandas.Categorical.from_codes(found.columns[word], pandas.Index(found.vocabulary[word]))
-                 for word in WORDS}  # fmt: skip
-        return pandas.DataFrame({"record": found.columns["record"], **words,
-                                 **{name: found.columns[name] for name in NUMBERS}}, copy=False)  # fmt: skip
+        words = {
+            word: pandas.Categorical.from_codes(found.columns[word], pandas.Index(found.vocabulary[word]))
+            for word in WORDS
+        }
+        return pandas.DataFrame(
+            {"record": found.columns["record"], **words, **{name: found.columns[name] for name in NUMBERS}}, copy=False
+        )
 
     def part(self, places: Sequence[int]) -> "History":
         """Return the history of the records at these places, in their order; without problems."""
@@ -297,10 +300,16 @@ def read_history(
     listing, kept_folder = listed(folder), folder_for(root)
     kept = cache_kept(kept_folder)
     seals = seals_of(root)
-    durable = {file: _in_shard(entry, folder) for file, entry in listing.entries.items()
-               if seals.get(file, entry.record.seal) == entry.record.seal}  # fmt: skip
-    known = durable | {file: _in_shard(entry, kept_folder) for file, entry in kept.entries.items()
-                       if file not in durable and seals.get(file) == entry.record.seal}  # fmt: skip
+    durable = {
+        file: _in_shard(entry, folder)
+        for file, entry in listing.entries.items()
+        if seals.get(file, entry.record.seal) == entry.record.seal
+    }
+    known = durable | {
+        file: _in_shard(entry, kept_folder)
+        for file, entry in kept.entries.items()
+        if file not in durable and seals.get(file) == entry.record.seal
+    }
     changed = [(root / file, file, seal) for file, seal in seals.items() if file not in known]
     blocks: list[PointBlock] = []
     for done, one in enumerate(in_processes(partial(read_block, shown), changed), 1):
@@ -411,12 +420,17 @@ def _ordered(
     known = CommitOrder.around([one.facts for one in kept], folders)
     records = list(known.dated(one.facts for one in kept))
     order, undated = known.sorted(records)
-    stored = [kept[place] if records[place] is kept[place].facts else replace(kept[place], facts=records[place])
-              for place in order]  # fmt: skip
+    stored = [
+        kept[place] if records[place] is kept[place].facts else replace(kept[place], facts=records[place])
+        for place in order
+    ]
     return History(
-        tuple(one.facts for one in stored), tuple(stored), (*problems, *doubles), order=known,
+        tuple(one.facts for one in stored),
+        tuple(stored),
+        (*problems, *doubles),
+        order=known,
         undated=frozenset(records[place].file for place in undated),
-    )  # fmt: skip
+    )
 
 
 def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[HistoryProblem]]:
@@ -433,8 +447,11 @@ def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[Histo
         if other is None or _known(one) > _known(other):
             best[run] = one
     doubles = [(one.facts, best[run].facts) for run, one in zip(runs, found, strict=True) if best[run] is not one]
-    problems = [HistoryProblem(one.file, f"the same run as {other.file}", double=True)
-                for one, other in doubles if one.file != other.file]  # fmt: skip
+    problems = [
+        HistoryProblem(one.file, f"the same run as {other.file}", double=True)
+        for one, other in doubles
+        if one.file != other.file
+    ]
     return list(best.values()), problems
 
 
@@ -467,9 +484,11 @@ def all_points(history: History) -> "pandas.DataFrame":
 
     names = ("machine", "backend", "created", "commit", "dirty", "file")
     facts = pandas.DataFrame([[getattr(one, name) for name in names] for one in history.records], columns=names)
-    return facts.iloc[history.points["record"]].reset_index(drop=True).join(
-        history.points.drop(columns="record").reset_index(drop=True)
-    )  # fmt: skip
+    return (
+        facts.iloc[history.points["record"]]
+        .reset_index(drop=True)
+        .join(history.points.drop(columns="record").reset_index(drop=True))
+    )
 
 
 # Upkeep of the shards of a folder of records: add what is new, put months together, verify, and drop raw samples.
@@ -594,14 +613,21 @@ def verify(root: Path, report: Report | None = None) -> Verified:
             pass  # compacted meanwhile
         if report:
             report(done, len(paths))
-    changed = [f"{root / file}: not the record that {entry.path.name} holds; 'prism-bench store migrate' reads it anew"
-               for file, entry in listing.entries.items()
-               if file in seals and seals[file] != entry.record.seal]  # fmt: skip
+    changed = [
+        f"{root / file}: not the record that {entry.path.name} holds; 'prism-bench store migrate' reads it anew"
+        for file, entry in listing.entries.items()
+        if file in seals and seals[file] != entry.record.seal
+    ]
     records = [entry.record for entry in listing.entries.values()]
     return Verified(
-        len(paths), len(records), sum(one.rows for one in records), _size(paths), len(seals),
-        (*problems.values(), *changed), tuple(file for file in seals if file not in listing.entries),
-    )  # fmt: skip
+        len(paths),
+        len(records),
+        sum(one.rows for one in records),
+        _size(paths),
+        len(seals),
+        (*problems.values(), *changed),
+        tuple(file for file in seals if file not in listing.entries),
+    )
 
 
 def _size(paths: Iterable[Path]) -> int:

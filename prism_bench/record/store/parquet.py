@@ -110,8 +110,9 @@ def parts_of(path: Path) -> list[ShardPart]:
     header = _header(parquet, path)
     table = _table(parquet, path, range(parquet.metadata.num_row_groups), None)
     ends = numpy.cumsum([one.rows for one in header.records]).tolist()
-    parts = [ShardPart(one, table.slice(end - one.rows, one.rows))
-             for one, end in zip(header.records, ends, strict=True)]  # fmt: skip
+    parts = [
+        ShardPart(one, table.slice(end - one.rows, one.rows)) for one, end in zip(header.records, ends, strict=True)
+    ]
     return parts if BOARD in table.column_names else [_with_board(part) for part in parts]
 
 
@@ -132,9 +133,12 @@ def part_of(block: PointBlock) -> ShardPart:
     arrow = _library("pyarrow")
     if block.facts is None:
         raise ValueError(f"{block.file} has no facts: {block.problem}")
-    words = {word: arrow.DictionaryArray.from_arrays(arrow.array(block.columns[word], arrow.int32()),
-                                                     arrow.array(block.vocabulary[word], arrow.string()))
-             for word in WORDS}  # fmt: skip
+    words = {
+        word: arrow.DictionaryArray.from_arrays(
+            arrow.array(block.columns[word], arrow.int32()), arrow.array(block.vocabulary[word], arrow.string())
+        )
+        for word in WORDS
+    }
     columns = words | {name: arrow.array(block.columns[name]) for name in NUMBERS}
     units, values = units_of(block.columns["value"]), block.columns["value"]
     columns |= {UNIT: arrow.array(units), "value": arrow.array(counted(values, units))}
@@ -160,9 +164,16 @@ def write_shard(path: Path, parts: Sequence[ShardPart], maker: str = "") -> None
     table = table.unify_dictionaries()
     split = {name: "BYTE_STREAM_SPLIT" for name in table.column_names if name in _SPLIT}
     writer = _library("pyarrow.parquet").ParquetWriter(
-        data, table.schema, compression="zstd", compression_level=9, store_schema=False, write_page_checksum=True,
-        use_dictionary=list(_REPEATED), column_encoding=split, write_statistics=False,
-    )  # fmt: skip
+        data,
+        table.schema,
+        compression="zstd",
+        compression_level=9,
+        store_schema=False,
+        write_page_checksum=True,
+        use_dictionary=list(_REPEATED),
+        column_encoding=split,
+        write_statistics=False,
+    )
     with writer:
         for first, end in _cut(one.record.rows for one in parts):
             writer.write_table(table.slice(first, end - first), row_group_size=max(1, end - first))

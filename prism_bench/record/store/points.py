@@ -188,10 +188,18 @@ def _rows(case: CaseFile, board: str, guess: str) -> Iterator[_Row]:
         if ordered:
             value = _median(sorted(_median(counts) * unit for counts, unit in ordered))
             yield (
-                case.name, one.metric, one.subject, code, build, guess or _doubt(case, one, ordered), board,
-                shown(value), _clock(one.clocks),
-                min(sum(len(counts) for counts, _ in ordered), _MOST), min(one.throttled, _MOST),
-            )  # fmt: skip
+                case.name,
+                one.metric,
+                one.subject,
+                code,
+                build,
+                guess or _doubt(case, one, ordered),
+                board,
+                shown(value),
+                _clock(one.clocks),
+                min(sum(len(counts) for counts, _ in ordered), _MOST),
+                min(one.throttled, _MOST),
+            )
 
 
 def _median(ordered: Sequence[float]) -> float:

@@ -386,9 +386,13 @@ def _git(repository: Path, lines: Sequence[str], *words: str) -> list[str]:
     environment = os.environ | {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(
-            ["git", "-C", str(repository), *words], input="".join(f"{line}\n" for line in lines), env=environment,
-            capture_output=True, text=True, timeout=_SECONDS,
-        )  # fmt: skip
+            ["git", "-C", str(repository), *words],
+            input="".join(f"{line}\n" for line in lines),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return []
     return done.stdout.splitlines() if done.returncode == 0 else []

@@ -141,8 +141,12 @@ class ShardFolder:
             dropped = set(drop)
             if not small and not more and not dropped:
                 return None
-            parts = {part.record.facts.file: part for path in [target, *small] if path.exists()
-                     for part in parquet.parts_of(path)}  # fmt: skip
+            parts = {
+                part.record.facts.file: part
+                for path in [target, *small]
+                if path.exists()
+                for part in parquet.parts_of(path)
+            }
             parts |= {one.file: parquet.part_of(one) for one in more}
             kept = [part for file, part in parts.items() if file not in dropped]
             if kept:

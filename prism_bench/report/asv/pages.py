@@ -127,8 +127,15 @@ def step_chart(series: Course, step: Step, place: int, began: int, name: str) ->
         figure = figure_of()
         axes = figure.add_subplot()
         figure.subplots_adjust(left=62 / _WIDTH, right=1 - 8 / _WIDTH, bottom=14 / _HEIGHT, top=1 - 10 / _HEIGHT)
-        axes.plot(range(start, end), series.values[start:end], "o", markersize=2.6, markerfacecolor=INK["second"],
-                  markeredgewidth=0, clip_on=False)  # fmt: skip
+        axes.plot(
+            range(start, end),
+            series.values[start:end],
+            "o",
+            markersize=2.6,
+            markerfacecolor=INK["second"],
+            markeredgewidth=0,
+            clip_on=False,
+        )
         for first, last, level in levels:
             axes.plot((first, last), (level, level), color=INK["accent"], linewidth=1.6)
         axes.axvline(place - 0.5, color=INK["rule"], linewidth=0.8, linestyle=(0, (3, 3)))
@@ -167,10 +174,17 @@ def document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
     """Return the page called `name` as text."""
     template = environment().get_template(f"asv/{name}.html")
     return template.render(
-        title=PAGES[name], machines=machines, promises=promises, counts=counts, rooflines=rooflines,
-        machine_name=machine_name, plotted=lambda reading: plotted(reading.frame), past=past, enough=ENOUGH,
+        title=PAGES[name],
+        machines=machines,
+        promises=promises,
+        counts=counts,
+        rooflines=rooflines,
+        machine_name=machine_name,
+        plotted=lambda reading: plotted(reading.frame),
+        past=past,
+        enough=ENOUGH,
         chart=lambda shift: _chart(shift, past),
-    )  # fmt: skip
+    )
 
 
 def _chart(shift: Shift, past: Past) -> Markup:
@@ -192,10 +206,16 @@ def _promise(verdict: BudgetVerdict, reading: Reading) -> Promise:
     budget, case = verdict.budget, reading.record.case(verdict.case)
     word = "at most" if budget.at_most is not None else "at least"
     return Promise(
-        verdict.case, case.label if case else "", metric_words(budget.metric),
-        f"{word} {value_text(budget.metric, budget.limit)}", value_text(budget.metric, verdict.value), verdict.verdict,
-        verdict.use, verdict.ratio, _why(verdict),
-    )  # fmt: skip
+        verdict.case,
+        case.label if case else "",
+        metric_words(budget.metric),
+        f"{word} {value_text(budget.metric, budget.limit)}",
+        value_text(budget.metric, verdict.value),
+        verdict.verdict,
+        verdict.use,
+        verdict.ratio,
+        _why(verdict),
+    )
 
 
 def _why(verdict: BudgetVerdict) -> str:

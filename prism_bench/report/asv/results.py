@@ -60,10 +60,13 @@ def _text(plain: dict[str, Any]) -> bytes:
 def _machine(record: RunRecord) -> dict[str, str]:
     host = record.machine.get("host") or {}
     return {
-        "machine": record.machine["id"], "os": f"{host.get('system', '')} {host.get('release', '')}".strip(),
-        "arch": str(host.get("processor", "")), "cpu": str(record.machine.get("device", "")),
-        "num_cpu": str(host.get("cores", "")), "ram": "",
-    }  # fmt: skip
+        "machine": record.machine["id"],
+        "os": f"{host.get('system', '')} {host.get('release', '')}".strip(),
+        "arch": str(host.get("processor", "")),
+        "cpu": str(record.machine.get("device", "")),
+        "num_cpu": str(host.get("cores", "")),
+        "ram": "",
+    }
 
 
 def _results(record: RunRecord, environment: str) -> dict[str, Any]:
@@ -71,11 +74,17 @@ def _results(record: RunRecord, environment: str) -> dict[str, Any]:
     python = record.software.get("python", "")
     rows = {name: _row(record, metric, began) for metric, name in BENCHMARKS.items() if _measured(record.cases, metric)}
     return {
-        "commit_hash": record.commit, "env_name": environment,
+        "commit_hash": record.commit,
+        "env_name": environment,
         "date": _milliseconds(record.committed or record.created),
-        "params": {**_machine(record), "python": python}, "python": python, "requirements": {}, "env_vars": {},
-        "result_columns": COLUMNS, "results": rows, "durations": {},
-    }  # fmt: skip
+        "params": {**_machine(record), "python": python},
+        "python": python,
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": COLUMNS,
+        "results": rows,
+        "durations": {},
+    }
 
 
 def _milliseconds(created: str) -> int:

@@ -101,8 +101,10 @@ def compare_answer(newest: tuple[str, RecordComparison | str] | None, cases: int
         return f"The newest run does not compare with {name}: {found}."
     words = {"inconclusive": "undecided", "same": "the same"}
     counts = {"slower": 0, **{word: count for word, count in found.counts().items() if count}}
-    listed = ", ".join(f"{count} {words.get(word, word)}" if count else f"none {word} than in that run"
-                       for word, count in counts.items())  # fmt: skip
+    listed = ", ".join(
+        f"{count} {words.get(word, word)}" if count else f"none {word} than in that run"
+        for word, count in counts.items()
+    )
     new = cases - len(found.cases)
     listed += f"; {count_text(new, 'case')} {'is' if new == 1 else 'are'} not in it" if new > 0 else ""
     if found.control.spoils(found.software):
@@ -135,11 +137,17 @@ def tuning_answer(choices: Sequence[Mapping[str, Any]], gain: float | None) -> s
 
 def machine_answer(limits: Limits) -> str:
     """Return what the machine reached: its ceilings and its launch overhead."""
-    units = {"bandwidth": ("copies", "B/s", ""), "read_bandwidth": ("reads", "B/s", ""),
-             "fp32": ("computes", "FLOP/s", " in FP32"),
-             "tensor": ("multiplies half matrices at", "FLOP/s", "")}  # fmt: skip
-    pieces = [f"{verb} {rate_text(limits.ceilings[name], unit)}{where}"
-              for name, (verb, unit, where) in units.items() if name in limits.ceilings]  # fmt: skip
+    units = {
+        "bandwidth": ("copies", "B/s", ""),
+        "read_bandwidth": ("reads", "B/s", ""),
+        "fp32": ("computes", "FLOP/s", " in FP32"),
+        "tensor": ("multiplies half matrices at", "FLOP/s", ""),
+    }
+    pieces = [
+        f"{verb} {rate_text(limits.ceilings[name], unit)}{where}"
+        for name, (verb, unit, where) in units.items()
+        if name in limits.ceilings
+    ]
     overhead = limits.floors.get("cold_time")
     pieces += [f"launches an empty kernel in {time_text(overhead)}"] if overhead else []
     return f"This run's machine {_listed(pieces)}." if pieces else ""
@@ -150,8 +158,14 @@ def kernel_answer(case: CaseResult, why: Why, stand_in: StandIn | None = None) -
 
     The time is that of the `stand_in` where the record has one.
     """
-    metric = next((name for name in {**MEASURED, **ELSEWHERE} if name in ("cold_time", "wall_time")
-                   and (one := case.measurement(name)) and one.valid and one.samples), None)  # fmt: skip
+    metric = next(
+        (
+            name
+            for name in {**MEASURED, **ELSEWHERE}
+            if name in ("cold_time", "wall_time") and (one := case.measurement(name)) and one.valid and one.samples
+        ),
+        None,
+    )
     measured = case.measurement(metric) if metric else None
     if measured is None or measured.median is None:
         return ""
@@ -235,11 +249,15 @@ def notes(context: SiteContext) -> list[AttentionRow]:
 def _row(context: SiteContext, check: GateCheck, reproduce: str | None = None) -> AttentionRow:
     named = check.cases or tuple(filter(None, [check.case]))
     return {
-        "kind": check.answer, "gravity": "good" if check.gravity == WELL else check.gravity,
-        "metric": check.metric, "ratio": check.ratio,
-        "message": check.message, "cases": _links(context, named), "reproduce": reproduce,
+        "kind": check.answer,
+        "gravity": "good" if check.gravity == WELL else check.gravity,
+        "metric": check.metric,
+        "ratio": check.ratio,
+        "message": check.message,
+        "cases": _links(context, named),
+        "reproduce": reproduce,
         "line": _line(context, named, check.metric),
-    }  # fmt: skip
+    }
 
 
 def better(context: SiteContext) -> list[AttentionRow]:
@@ -259,8 +277,16 @@ def _improved(
     context: SiteContext, kind: str, cases: Iterable[str], metric: str, found: tuple[float, str]
 ) -> AttentionRow:
     named = tuple(cases)
-    return {"kind": kind, "gravity": "good", "metric": metric, "ratio": found[0], "message": found[1],
-            "cases": _links(context, named), "reproduce": None, "line": _line(context, named, metric)}  # fmt: skip
+    return {
+        "kind": kind,
+        "gravity": "good",
+        "metric": metric,
+        "ratio": found[0],
+        "message": found[1],
+        "cases": _links(context, named),
+        "reproduce": None,
+        "line": _line(context, named, metric),
+    }
 
 
 def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> RecentLine | None:
@@ -320,8 +346,10 @@ def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
         yield "Not timed", _reasons(reasons)
     empty = Counter(
         (one.reason or "no reason").splitlines()[0]
-        for case in own for one in case.measurements if one.subject.startswith("peer:") and not one.samples
-    )  # fmt: skip
+        for case in own
+        for one in case.measurements
+        if one.subject.startswith("peer:") and not one.samples
+    )
     if empty:
         yield "Peers without a time", _reasons(empty)
     older = sum(one.origin != "newest" for one in context.cases.values() if one.case.ceiling is None)

@@ -223,9 +223,12 @@ class Built:
 
 
 def build_site(
-    runs: Path, folder: Path, catalogue: Catalogue | None = None, record: Path | None = None,
+    runs: Path,
+    folder: Path,
+    catalogue: Catalogue | None = None,
+    record: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> Built:  # fmt: skip
+) -> Built:
     """Write the site about the records below `runs` into `folder`; `record` is the run it shows first, else the newest.
 
     `tell` gets a message for each step. A ResultsError where there is no record that can be read, or where the folder
@@ -234,8 +237,12 @@ def build_site(
     places = Places(runs)
     given = store.read(record) if record else None
     tell("reading records")
-    history = store.read_history(runs, lambda done, total: tell(f"reading records: {done} of {total} new"),
-                                 [given] if given else [], shown=partial(keep_side, _own_folders(folder)))  # fmt: skip
+    history = store.read_history(
+        runs,
+        lambda done, total: tell(f"reading records: {done} of {total} new"),
+        [given] if given else [],
+        shown=partial(keep_side, _own_folders(folder)),
+    )
     nights = newest_of_each(history, places, given, record)
     try:
         with no_collection():
@@ -251,9 +258,14 @@ def _own_folders(folder: Path) -> list[Path]:
 
 
 def _files(
-    folder: Path, nights: list[NewestRecord], history: History, places: Places, catalogue: Catalogue | None, *,
+    folder: Path,
+    nights: list[NewestRecord],
+    history: History,
+    places: Places,
+    catalogue: Catalogue | None,
+    *,
     tell: Callable[[str], None],
-) -> Iterator[tuple[str, bytes | None]]:  # fmt: skip
+) -> Iterator[tuple[str, bytes | None]]:
     """Yield the name and the content of every file of the site, None for one that is there as it should be."""
     machines = dict(zip(_folders(nights), nights, strict=True))
     lists = record_lists(machines, history, places)
@@ -279,14 +291,22 @@ def _folders(nights: Sequence[NewestRecord]) -> list[str]:
 
 def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]:
     """Return another machine as a page names it."""
-    return {"machine": other.machine, "backend": backend_name(other.record), "created": other.record.created,
-            "link": "../" * here.count("/") + there + "index.html"}  # fmt: skip
+    return {
+        "machine": other.machine,
+        "backend": backend_name(other.record),
+        "created": other.record.created,
+        "link": "../" * here.count("/") + there + "index.html",
+    }
 
 
 def machine_files(
-    context: SiteContext, own: RecordList, lists: Sequence[RecordList], others: Sequence[Mapping[str, Any]], *,
+    context: SiteContext,
+    own: RecordList,
+    lists: Sequence[RecordList],
+    others: Sequence[Mapping[str, Any]],
+    *,
     documented: bool = False,
-) -> Iterator[tuple[str, bytes]]:  # fmt: skip
+) -> Iterator[tuple[str, bytes]]:
     """Yield the files of one machine's pages by their names in its folder.
 
     `own` holds its records, `lists` those of all machines; `documented` sites have the documentation in their folder.
@@ -309,11 +329,22 @@ def machine_files(
 def _rendered(page: Page, context: SiteContext, up: str, documentation: str | None) -> Iterator[tuple[str, bytes]]:
     """Yield the page, and before it the script with what it does not show at first."""
     template, later = environment().get_template(f"site/{page.template or page.name}.html"), Later()
-    text = later.shortened(template.render(
-        page=page, menu=MENU, documentation=documentation, guide=guide_link(page, documentation),
-        root=page.root, assets=f"{page.root}{up}assets/", context=context,
-        record=context.record, reading=context.reading, view=page.view, later=later.put, **page.shown,
-    ))  # fmt: skip
+    text = later.shortened(
+        template.render(
+            page=page,
+            menu=MENU,
+            documentation=documentation,
+            guide=guide_link(page, documentation),
+            root=page.root,
+            assets=f"{page.root}{up}assets/",
+            context=context,
+            record=context.record,
+            reading=context.reading,
+            view=page.view,
+            later=later.put,
+            **page.shown,
+        )
+    )
     script = later.script(page.name, page.drawn)
     if script:
         yield script

@@ -55,12 +55,21 @@ def counted(found: Counted | None) -> dict[str, Any]:
             uncounted.setdefault(one.get("reason") or "no reason was recorded", []).append(name)
     checked, profile = check_bytes(found.case, cache_bytes(found.record.machine)), found.case.profile
     return {
-        "counters": {name: [one["value"], one.get("unit", "")] for name, one in profile["values"].items()
-                     if one.get("value") is not None},
-        "uncounted": uncounted, "source": found.file or None, "tool": profile.get("tool"),
-        "dram": {"verdict": checked.verdict, "words": checked.words, "counted": checked.counted,
-                 "ratio": checked.ratio},
-    }  # fmt: skip
+        "counters": {
+            name: [one["value"], one.get("unit", "")]
+            for name, one in profile["values"].items()
+            if one.get("value") is not None
+        },
+        "uncounted": uncounted,
+        "source": found.file or None,
+        "tool": profile.get("tool"),
+        "dram": {
+            "verdict": checked.verdict,
+            "words": checked.words,
+            "counted": checked.counted,
+            "ratio": checked.ratio,
+        },
+    }
 
 
 @lru_cache(8)
@@ -149,10 +158,13 @@ def telemetry(record: RunRecord) -> Telemetry:
     columns = [windows[start:end] for start, end in _cuts(len(windows))]
     quantities = [name for name in _QUANTITIES if any(name in evidence.spans for _, evidence in windows)]
     return {
-        "windows": len(windows), "columns": [(column[0][0], column[-1][0]) for column in columns],
-        "quantities": {name: [band_of([evidence.spans.get(name) for _, evidence in column]) for column in columns]
-                       for name in quantities},
-    }  # fmt: skip
+        "windows": len(windows),
+        "columns": [(column[0][0], column[-1][0]) for column in columns],
+        "quantities": {
+            name: [band_of([evidence.spans.get(name) for _, evidence in column]) for column in columns]
+            for name in quantities
+        },
+    }
 
 
 def _windows(record: RunRecord) -> Iterator[tuple[str, Evidence]]:
@@ -200,16 +212,25 @@ def case_values(context: SiteContext, shown: ShownCase, seen: Counted | None, wh
     """Return the case as the page's JSON has it."""
     case = shown.case
     return {
-        "name": case.name, "variant": case.variant, "label": case.label, "workload": case.workload,
-        "status": case.status, "reason": case.reason, "elsewhere": shown.elsewhere,
-        "bytes": case.bytes, "flops": case.flops, "code": case.code,
+        "name": case.name,
+        "variant": case.variant,
+        "label": case.label,
+        "workload": case.workload,
+        "status": case.status,
+        "reason": case.reason,
+        "elsewhere": shown.elsewhere,
+        "bytes": case.bytes,
+        "flops": case.flops,
+        "code": case.code,
         "derived": {name: _plain(shown.row[name]) for name in _DERIVED},
         "peers": peer_rows(case),
         "measurements": measurement_views(case.measurements),
         "conditions": conditions(case.measurements),
-        "verification": [_comparison(one) for one in case.verification], "counters": counted(seen), "why": _why(why),
+        "verification": [_comparison(one) for one in case.verification],
+        "counters": counted(seen),
+        "why": _why(why),
         "steps": [_step(context, step) for step in context.steps.get(case.name, ())],
-    }  # fmt: skip
+    }
 
 
 def _comparison(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,7 +258,7 @@ def drawn_case(context: SiteContext, shown: ShownCase, values: Mapping[str, Any]
         "devices": [context.nights[one] for one in context.past.other_boards(shown.case.name)],
         "derived": {name: _plain(shown.row[name]) for name in _DRAWN},
         "measurements": [drawn_measurement(one) for one in shown.case.measurements if one.subject == "kernel"],
-    }  # fmt: skip
+    }
 
 
 def conditions(measurements: Iterable[Measurement]) -> ConditionsSummary | None:
@@ -250,8 +271,9 @@ def conditions(measurements: Iterable[Measurement]) -> ConditionsSummary | None:
     return {
         "spans": {name: span for name, span in spans.items() if span},
         "reasons": sorted({reason for one in windows for reason in one.reasons}),
-        "throttled": sum(one.throttled for one in timed), "windows": len(windows),
-    }  # fmt: skip
+        "throttled": sum(one.throttled for one in timed),
+        "windows": len(windows),
+    }
 
 
 def _plain(value: Any) -> str | float | None:
@@ -263,10 +285,21 @@ def _plain(value: Any) -> str | float | None:
 
 def _step(context: SiteContext, step: Step) -> dict[str, Any]:
     night = next(n for n, facts in enumerate(context.own) if facts.file == step.record)
-    return {"metric": step.key.metric, "subject": step.key.subject, "night": night, "nights": step.nights,
-            "before": step.before, "after": step.after, "ratio": step.ratio, "since": step.since, "worse": step.worse,
-            "recovered": step.recovered, "record": step.record, "commits": step.commits,
-            "cause": [step.cause.words, *step.cause.also]}  # fmt: skip
+    return {
+        "metric": step.key.metric,
+        "subject": step.key.subject,
+        "night": night,
+        "nights": step.nights,
+        "before": step.before,
+        "after": step.after,
+        "ratio": step.ratio,
+        "since": step.since,
+        "worse": step.worse,
+        "recovered": step.recovered,
+        "record": step.record,
+        "commits": step.commits,
+        "cause": [step.cause.words, *step.cause.also],
+    }
 
 
 # A line small enough for a table: the last runs of a series as the path of an SVG.
@@ -293,15 +326,20 @@ def sparkline(values: Sequence[float]) -> str | None:
     middle = (low + high) / 2
     reach = max(high - middle, _CALM * middle) or 1.0
     step = WIDTH / (len(values) - 1)
-    points = [(index * step, HEIGHT / 2 - (float(value) - middle) / reach * (HEIGHT / 2 - 2))
-              for index, value in enumerate(values)]  # fmt: skip
+    points = [
+        (index * step, HEIGHT / 2 - (float(value) - middle) / reach * (HEIGHT / 2 - 2))
+        for index, value in enumerate(values)
+    ]
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(points))
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the points without those that repeat the height of the one before and of the one after."""
-    inner = [b for (a, b), (_, c) in zip(pairwise(points), pairwise(points[1:]), strict=False)
-             if not round(a[1], 1) == round(b[1], 1) == round(c[1], 1)]  # fmt: skip
+    inner = [
+        b
+        for (a, b), (_, c) in zip(pairwise(points), pairwise(points[1:]), strict=False)
+        if not round(a[1], 1) == round(b[1], 1) == round(c[1], 1)
+    ]
     return [points[0], *inner, points[-1]]
 
 
@@ -386,20 +424,24 @@ def implementations(context: SiteContext, kernel: str) -> list[ImplementationTab
     """Return a table for each workload of the kernel; none where it is written in one language alone."""
     own = forms(context.catalogue, kernel)
     shown = {
-        (one.case.variant, one.case.label): one for one in context.cases.values()
+        (one.case.variant, one.case.label): one
+        for one in context.cases.values()
         if one.case.kernel == kernel and one.case.label in LABELS
-    }  # fmt: skip
+    }
     lines = {variant: source_lines(form.source_file) for variant, form in own.items()}
     return [
         _table(label, own, {variant: shown.get((variant, label)) for variant in own}, lines)
-        for label in LABELS if any(label in form.workloads for form in own.values())
-    ]  # fmt: skip
+        for label in LABELS
+        if any(label in form.workloads for form in own.values())
+    ]
 
 
 def _table(
-    label: str, own: Mapping[str | None, KernelSpec], found: Mapping[str | None, ShownCase | None],
+    label: str,
+    own: Mapping[str | None, KernelSpec],
+    found: Mapping[str | None, ShownCase | None],
     lines: Mapping[str | None, tuple[int, int] | None],
-) -> ImplementationTable:  # fmt: skip
+) -> ImplementationTable:
     rows = [_row(own[None].name, variant, form, found[variant], lines[variant]) for variant, form in own.items()]
     fastest = min((row["cold"]["seconds"] for row in rows if row["cold"]), default=None)
     for row in rows:
@@ -416,15 +458,22 @@ def _row(
 ) -> ImplementationRow:
     code = shown.case.code if shown else {}
     return {
-        "language": form.written_in, "title": language_title(form.written_in), "variant": variant,
-        "case": shown.case.name if shown else None, "link": f"{kernel_page(kernel)}.html",
-        "origin": shown.origin if shown else None, "reason": _reason(shown),
-        "cold": _time(shown, "cold_time"), "hot": _time(shown, "hot_time"),
-        "behind": None, "share": number(shown.row["bound_share"]) if shown else None,
+        "language": form.written_in,
+        "title": language_title(form.written_in),
+        "variant": variant,
+        "case": shown.case.name if shown else None,
+        "link": f"{kernel_page(kernel)}.html",
+        "origin": shown.origin if shown else None,
+        "reason": _reason(shown),
+        "cold": _time(shown, "cold_time"),
+        "hot": _time(shown, "hot_time"),
+        "behind": None,
+        "share": number(shown.row["bound_share"]) if shown else None,
         "by": str(shown.row["bound"]) if shown and shown.row["bound"] else None,
         "compiler": str(code["compiler"]) if code.get("compiler") else None,
-        "code": {name: number(code.get(name)) for name in CODE}, "lines": lines,
-    }  # fmt: skip
+        "code": {name: number(code.get(name)) for name in CODE},
+        "lines": lines,
+    }
 
 
 def _reason(shown: ShownCase | None) -> str | None:

@@ -204,8 +204,12 @@ def newest_cases(
 def _beside_runs(places: Places, machine: str) -> list[tuple[Path, str]]:
     """Return the records of the machine that are no runs of the trend, with their origin, the newest first."""
     folders = ((places.rounds, "round"), (places.languages, "languages"))
-    found = [(path, origin) for folder, origin in folders for path in store.records_in(folder)
-             if path.parent.name == path_part(machine)]  # fmt: skip
+    found = [
+        (path, origin)
+        for folder, origin in folders
+        for path in store.records_in(folder)
+        if path.parent.name == path_part(machine)
+    ]
     return sorted(found, key=lambda one: in_order(one[0]), reverse=True)
 
 
@@ -425,8 +429,9 @@ def _joined(earlier: BoardCourse | None, later: BoardCourse) -> BoardCourse:
     if earlier is None:
         return later
     columns = ("records", "values", "boards")
-    return replace(later, **{name: numpy.concatenate([getattr(earlier, name), getattr(later, name)])
-                             for name in columns})  # fmt: skip
+    return replace(
+        later, **{name: numpy.concatenate([getattr(earlier, name), getattr(later, name)]) for name in columns}
+    )
 
 
 def _part(course: BoardCourse, runs: slice | NDArray[numpy.bool_]) -> BoardCourse:
@@ -544,9 +549,14 @@ class SiteContext:
 
 
 def context_of(
-    history: History, record: RunRecord, path: Path, places: Places, catalogue: Catalogue | None, *,
+    history: History,
+    record: RunRecord,
+    path: Path,
+    places: Places,
+    catalogue: Catalogue | None,
+    *,
     passed_by: Sequence[str] = (),
-) -> SiteContext:  # fmt: skip
+) -> SiteContext:
     """Return the context whose newest run is `record`; `history` is that of its owner alone."""
     reading, refusal = judged(record, catalogue)
     floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)

@@ -137,15 +137,20 @@ def side_of(record: RunRecord) -> dict[str, Any]:
     protocol = comparable.value_settings(record.protocol)
     hosts = {record.host_of(case) for case in record.cases if case.measurements}
     return {
-        "machine": record.machine.get("id"), "backend": record.backend, "device": comparable.device_of(record),
-        "uuid": record.machine.get("uuid"), "units": _units(record), "boards": _boards(record),
-        "complete": record.complete, "host": hosts.pop() if len(hosts) == 1 else None,
+        "machine": record.machine.get("id"),
+        "backend": record.backend,
+        "device": comparable.device_of(record),
+        "uuid": record.machine.get("uuid"),
+        "units": _units(record),
+        "boards": _boards(record),
+        "complete": record.complete,
+        "host": hosts.pop() if len(hosts) == 1 else None,
         "settings": comparable.settings_of(record),
         "version": record.protocol.get("version"),
         "protocol": {key: orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() for key, value in protocol.items()},
         "software": {str(key): str(value) for key, value in record.software.items()},
         "cases": {case.name: _case(case) for case in record.cases if not case.is_edge},
-    }  # fmt: skip
+    }
 
 
 def _units(record: RunRecord) -> dict[str, Any] | None:
@@ -154,8 +159,11 @@ def _units(record: RunRecord) -> dict[str, Any] | None:
 
 
 def _boards(record: RunRecord) -> dict[str, str]:
-    return {case.name: case.board for case in record.cases
-            if not case.is_edge and case.board and case.board != record.unit_of(case.kernel)}  # fmt: skip
+    return {
+        case.name: case.board
+        for case in record.cases
+        if not case.is_edge and case.board and case.board != record.unit_of(case.kernel)
+    }
 
 
 def _case(case: CaseResult) -> list[Any]:
@@ -169,9 +177,15 @@ def _case(case: CaseResult) -> list[Any]:
         return [metric, f"{SIDE} has a time that is not above zero"]
     times, clocked = estimate.medians(found.processes), cycles(found)
     return [
-        metric, found.median, found.spread, *_plain(times), _plain(clocked) if clocked else None, times.resolution,
-        _code(case) if comparison.on_device(metric) else None, _build(case),
-    ]  # fmt: skip
+        metric,
+        found.median,
+        found.spread,
+        *_plain(times),
+        _plain(clocked) if clocked else None,
+        times.resolution,
+        _code(case) if comparison.on_device(metric) else None,
+        _build(case),
+    ]
 
 
 def _plain(one: Medians) -> list[list[float]]:
@@ -347,10 +361,14 @@ class RecordList:
 
     def plain(self, up: str) -> dict[str, object]:
         """Return the list as a page names it from which `up` leads to the site's first folder."""
-        return {"machine": self.machine, "backend": self.backend, "place": up + self.place,
-                "records": self.count,
-                "nights": [[one.first, one.name] for one in self.nights],
-                "noise": self.noise.name if self.noise else None}  # fmt: skip
+        return {
+            "machine": self.machine,
+            "backend": self.backend,
+            "place": up + self.place,
+            "records": self.count,
+            "nights": [[one.first, one.name] for one in self.nights],
+            "noise": self.noise.name if self.noise else None,
+        }
 
 
 def record_lists(nights: Mapping[str, NewestRecord], history: History, places: Places) -> list[RecordList]:
@@ -364,8 +382,15 @@ def _record_list(place: str, one: NewestRecord, history: History, places: Places
     names = [side_name(path) for path in paths]
     sides = {name: path for name, path in zip(names, paths, strict=True) if name}
     noise = stored_noise(one.machine, places.noise)
-    return RecordList(one.machine, backend_name(one.record), place, len(own), nights_data(own, names),
-                 noise_data(noise) if noise else None, list(sides.items()))  # fmt: skip
+    return RecordList(
+        one.machine,
+        backend_name(one.record),
+        place,
+        len(own),
+        nights_data(own, names),
+        noise_data(noise) if noise else None,
+        list(sides.items()),
+    )
 
 
 def _path(facts: Facts, one: NewestRecord, places: Places) -> Path:
@@ -404,8 +429,10 @@ def resources(places: Places) -> dict[str, KernelResources]:
     for row in read_table(places.resources):
         taken = Taken(*(getattr(row, name) for name in Taken._fields))
         found.setdefault(row.kernel, {}).setdefault(row.entry, {})[row.architecture] = taken
-    return {kernel: {"architectures": _architectures(entries), "facts": Taken._fields, "entries": entries}
-            for kernel, entries in found.items()}  # fmt: skip
+    return {
+        kernel: {"architectures": _architectures(entries), "facts": Taken._fields, "entries": entries}
+        for kernel, entries in found.items()
+    }
 
 
 def _architectures(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:

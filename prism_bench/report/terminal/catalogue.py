@@ -81,8 +81,13 @@ def _totals(kernels: Sequence[Sequence[Case]]) -> str:
     variants = sum(len({case.variant for case in cases if case.variant}) for cases in kernels)
     languages = {case.spec.written_in for cases in kernels for case in cases}
     edges = sum(len(cases[0].spec.edges) + len(cases[0].spec.golden) for cases in kernels)
-    counts = [(len(kernels), "kernel"), (variants, "variant"), (len(languages), "language"),
-              (sum(map(len, kernels)), "case"), (edges, "edge")]  # fmt: skip
+    counts = [
+        (len(kernels), "kernel"),
+        (variants, "variant"),
+        (len(languages), "language"),
+        (sum(map(len, kernels)), "case"),
+        (edges, "edge"),
+    ]
     return ", ".join(count_text(count, noun) for count, noun in counts)
 
 
@@ -133,8 +138,15 @@ def _traffic_cells(row: CaseTraffic) -> tuple[str, ...]:
 
     if row.left_out:
         return bytes_text(row.declared), *("-",) * 6
-    return (bytes_text(row.declared), multiple(row.touched), multiple(row.requested), bytes_text(row.scratch),
-            f"{row.sectors_per_request:.1f}", f"{row.wavefronts_per_request:.2f}", str(row.launches))  # fmt: skip
+    return (
+        bytes_text(row.declared),
+        multiple(row.touched),
+        multiple(row.requested),
+        bytes_text(row.scratch),
+        f"{row.sectors_per_request:.1f}",
+        f"{row.wavefronts_per_request:.2f}",
+        str(row.launches),
+    )
 
 
 def compile_json(
@@ -175,10 +187,17 @@ def _registers(row: CompileRow | None) -> str | Text:
 def verification_json(records: Mapping[str, RunRecord]) -> list[dict[str, object]]:
     """Return what `prism-bench verify --json` prints."""
     return [
-        {"backend": backend, "name": case.name, "label": case.label, "status": case.status, "reason": case.reason,
-         "verification": list(case.verification)}
-        for backend, record in records.items() for case in record.cases
-    ]  # fmt: skip
+        {
+            "backend": backend,
+            "name": case.name,
+            "label": case.label,
+            "status": case.status,
+            "reason": case.reason,
+            "verification": list(case.verification),
+        }
+        for backend, record in records.items()
+        for case in record.cases
+    ]
 
 
 def verification_view(records: Mapping[str, RunRecord], *, verbose: bool = False) -> RenderableType:
@@ -201,8 +220,11 @@ def _failures(backend: str, record: RunRecord, verbose: bool) -> list[Text]:
     """Return the counts by status, lines for the cases that failed, and one for each reason of skipped ones."""
     counts = Counter(case.status for case in record.cases)
     lines = [Text(f"{backend}: " + ", ".join(f"{count} {status}" for status, count in counts.items()))]
-    failed = [(case.status, case.name, case.reason or "the record gives no reason") for case in record.cases
-              if case.status not in ("ok", "skipped")]  # fmt: skip
+    failed = [
+        (case.status, case.name, case.reason or "the record gives no reason")
+        for case in record.cases
+        if case.status not in ("ok", "skipped")
+    ]
     each = [Alike(status, text, [case]) for status, case, text in failed]
     for one in each if verbose else alike(failed, NOT_TIMED):
         lines += _complaint(one, verbose)
@@ -279,10 +301,17 @@ def cut_lines(found: Sequence[SourceCuts]) -> Iterator[tuple[str, str]]:
 def cuts_json(found: Sequence[SourceCuts]) -> list[dict[str, Any]]:
     """Return the same as plain values."""
     return [
-        {"source": str(one.source), "kernels": list(one.kernels), "how": one.how, "message": one.meaning,
-         "cuts": [{"file": str(cut.path), "first": cut.first, "last": cut.last, "what": cut.what} for cut in one.cuts]}
+        {
+            "source": str(one.source),
+            "kernels": list(one.kernels),
+            "how": one.how,
+            "message": one.meaning,
+            "cuts": [
+                {"file": str(cut.path), "first": cut.first, "last": cut.last, "what": cut.what} for cut in one.cuts
+            ],
+        }
         for one in found
-    ]  # fmt: skip
+    ]
 
 
 def _short(path: Path) -> str:
@@ -355,9 +384,12 @@ def changes_json(
 
 def _change(one: CodeChange) -> CodeChangeJson:
     return {
-        "kernel": one.kernel, "architecture": one.architecture, "spills_grew": one.spills_grew,
-        "code_difference": code_difference_json(one.entries), "code_note": one.note,
-    }  # fmt: skip
+        "kernel": one.kernel,
+        "architecture": one.architecture,
+        "spills_grew": one.spills_grew,
+        "code_difference": code_difference_json(one.entries),
+        "code_note": one.note,
+    }
 
 
 def changes_view(

@@ -160,8 +160,9 @@ def _reasons(shown: Sequence[ComparedCase]) -> Iterator[Text]:
         rows = [one for one in shown if one.verdict == verdict and one.gravity != "untrusted"]
         complaints = [(verdict, one.case, one.reason) for one in rows if one.reason]
         for group in alike(complaints):
-            yield Text.assemble((f"{verdict}: ", STYLES[group.kind]), group.text,
-                                (f" ({names_text(group.cases, 2)})", "dim"))  # fmt: skip
+            yield Text.assemble(
+                (f"{verdict}: ", STYLES[group.kind]), group.text, (f" ({names_text(group.cases, 2)})", "dim")
+            )
 
 
 def _titles(names: tuple[str, str]) -> tuple[str, str]:
@@ -199,10 +200,17 @@ def comparison_json(
 def _plain_control(control: Control) -> dict[str, Any]:
     """Return the control: `shift` is the median ratio of its cases, `factor` + `offset` / seconds is divided out."""
     return {
-        "cases": control.cases, "changed": list(control.changed), "chance": control.chance, "shift": control.shift,
-        "widening": control.widening, "excess": control.excess, "used": control.used, "factor": control.fit.factor,
-        "offset": control.fit.offset, "divided_out": shift_words(control),
-    }  # fmt: skip
+        "cases": control.cases,
+        "changed": list(control.changed),
+        "chance": control.chance,
+        "shift": control.shift,
+        "widening": control.widening,
+        "excess": control.excess,
+        "used": control.used,
+        "factor": control.fit.factor,
+        "offset": control.fit.offset,
+        "divided_out": shift_words(control),
+    }
 
 
 def _headline(comparison: RecordComparison) -> Text:
@@ -251,11 +259,12 @@ def _cells(one: ComparedCase, titles: tuple[str, str]) -> dict[str, RenderableTy
         return cells
     found, in_cycles, floor = one.judgement.estimate, one.judgement.in_cycles, one.judgement.floor
     return cells | {
-        "ratio": f"{found.ratio:.3f}x", "machine": f"{one.judgement.shift.ratio:.3f}x",
+        "ratio": f"{found.ratio:.3f}x",
+        "machine": f"{one.judgement.shift.ratio:.3f}x",
         "interval": _interval_text(found),
         "in cycles": f"{in_cycles.ratio:.3f}x" if in_cycles else "-",
         "noise floor": share_text(floor) if floor < 10 else "-",
-    }  # fmt: skip
+    }
 
 
 def _interval_text(found: Estimate) -> str:
@@ -276,11 +285,15 @@ def _control(control: Control) -> Text:
 
 def _plain(one: ComparedCase) -> dict[str, Any]:
     plain: dict[str, Any] = {
-        "case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
-        "identical": one.identical, "seconds": list(one.seconds),
+        "case": one.case,
+        "metric": one.metric,
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "identical": one.identical,
+        "seconds": list(one.seconds),
         "build_change": one.build_change.words if one.build_change else None,
         **{name: [code.get(name) for code in one.codes] for name in RESOURCES},
-    }  # fmt: skip
+    }
     if one.judgement is None:
         return plain
     judgement = one.judgement
@@ -317,9 +330,14 @@ def noise_view(noise: Noise) -> RenderableType:
         grid.add_column(name, justify="right", no_wrap=True)
     for (case, metric), floor in sorted(noise.floors.items(), key=lambda item: -item[1].smallest_change):
         grid.add_row(
-            Text(case), metric, time_text(floor.seconds), share_text(floor.between), share_text(floor.within),
-            share_text(floor.smallest_change), f"{floor.false_verdicts} of {floor.repaired}",
-        )  # fmt: skip
+            Text(case),
+            metric,
+            time_text(floor.seconds),
+            share_text(floor.between),
+            share_text(floor.within),
+            share_text(floor.smallest_change),
+            f"{floor.false_verdicts} of {floor.repaired}",
+        )
     return Group(_noise_headline(noise), *([grid] if noise.floors else []))
 
 
@@ -412,9 +430,11 @@ def _node(found: Bisection, number: int, subjects: Mapping[str, str]) -> NodeJso
 def _culprit_json(found: Bisection, node: HistoryNode) -> CulpritJson:
     entries, note = _bisection_difference(found, node)
     return {
-        "commits": list(node.commits), "or_before": list(found.suspects_before(node)),
-        "code_difference": code_difference_json(entries), "code_note": note,
-    }  # fmt: skip
+        "commits": list(node.commits),
+        "or_before": list(found.suspects_before(node)),
+        "code_difference": code_difference_json(entries),
+        "code_note": note,
+    }
 
 
 def _bisection_difference(found: Bisection, node: HistoryNode) -> CodeDifference:
@@ -440,8 +460,14 @@ def bisection_view(found: Bisection, subjects: Mapping[str, str]) -> RenderableT
             count, change = str(row["processes"] or "-"), "-" if row["problem"] else f"{row['change']:.0%}"
             here = f"{found.case} at {row['measured']}: "
             reason = f" (not measured: {row['problem'].removeprefix(here)})" if row["problem"] else ""
-            grid.add_row(Text(row["measured"][:_BISECTION_SHORT]), ratio, count, change, Text(row["subject"] + reason),
-                         style=style)  # fmt: skip
+            grid.add_row(
+                Text(row["measured"][:_BISECTION_SHORT]),
+                ratio,
+                count,
+                change,
+                Text(row["subject"] + reason),
+                style=style,
+            )
     return Group(*_answer(found, subjects), grid)
 
 

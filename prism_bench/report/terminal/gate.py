@@ -31,9 +31,11 @@ def view(gate: Gate) -> RenderableType:
     """Return what `check` prints, not cropped so that commands stay whole; names are text, never markup."""
     style = "bold red" if gate.concerns else "bold yellow" if gate.exit_code or is_undecided(gate) else "bold green"
     return Group(
-        Text.assemble((headline(gate), style), f"  {origin(gate)}"), _parts(gate),
-        *[line for check in gate.concerns for line in _concern(gate, check)], *_notes(gate),
-    )  # fmt: skip
+        Text.assemble((headline(gate), style), f"  {origin(gate)}"),
+        _parts(gate),
+        *[line for check in gate.concerns for line in _concern(gate, check)],
+        *_notes(gate),
+    )
 
 
 def _parts(gate: Gate) -> Table:
@@ -162,9 +164,13 @@ def _boards(kind: BoardKind) -> Table:
         watts = row.facts.get("power_limit")
         anchors = [f"{row.anchors[name]:.4f}" if name in row.anchors else "-" for name in found]
         grid.add_row(
-            row.uuid, str(row.facts.get("vbios", "unknown")), str(row.facts.get("host", "unknown")),
-            f"{watts:.0f} W" if watts else "unknown", str(row.runs), *anchors,
-        )  # fmt: skip
+            row.uuid,
+            str(row.facts.get("vbios", "unknown")),
+            str(row.facts.get("host", "unknown")),
+            f"{watts:.0f} W" if watts else "unknown",
+            str(row.runs),
+            *anchors,
+        )
     return grid
 
 
@@ -175,17 +181,23 @@ def _pairs(kind: BoardKind) -> Table:
         if factor.known:
             low, high = factor.interval()
             grid.add_row(
-                f"{one[:_SHOWN]} -> {other[:_SHOWN]}", f"{factor.ratio:.4f}", f"{low:.4f} to {high:.4f}",
-                str(factor.units), " and ".join(map(str, factor.runs)), share_text(expm1(factor.scatter)),
-            )  # fmt: skip
+                f"{one[:_SHOWN]} -> {other[:_SHOWN]}",
+                f"{factor.ratio:.4f}",
+                f"{low:.4f} to {high:.4f}",
+                str(factor.units),
+                " and ".join(map(str, factor.runs)),
+                share_text(expm1(factor.scatter)),
+            )
     return grid
 
 
 def _withheld(kind: BoardKind) -> list[Text]:
     """Return a line for each reason for which factors are not known."""
     reasons = Counter(factor.reason for factor in kind.pairs.values() if factor.reason)
-    return [Text(f"verdicts withheld between {count_text(count, 'pair')} of boards: {reason}", style="yellow")
-            for reason, count in reasons.most_common()]  # fmt: skip
+    return [
+        Text(f"verdicts withheld between {count_text(count, 'pair')} of boards: {reason}", style="yellow")
+        for reason, count in reasons.most_common()
+    ]
 
 
 def _grid(*left: str, right: Sequence[str]) -> Table:
@@ -216,19 +228,32 @@ def boards_json(kinds: Sequence[BoardKind]) -> dict[str, Any]:
 def _kind_json(kind: BoardKind) -> dict[str, Any]:
     agreed = kind.agreement
     return {
-        "machine": kind.machine, "backend": kind.backend, "timed": timed_on(kind.backend), "metric": kind.metric,
-        "boards": [asdict(row) for row in kind.boards], "anchors_missing": list(kind.missing),
+        "machine": kind.machine,
+        "backend": kind.backend,
+        "timed": timed_on(kind.backend),
+        "metric": kind.metric,
+        "boards": [asdict(row) for row in kind.boards],
+        "anchors_missing": list(kind.missing),
         "pairs": [_pair_json(pair, factor) for pair, factor in kind.pairs.items()],
         "agreement": {**asdict(agreed), "rate": agreed.rate, "plain_rate": agreed.plain_rate, "promised": PROMISED},
         "broken": kind.broken,
-    }  # fmt: skip
+    }
 
 
 def _pair_json(boards: tuple[str, str], factor: BoardFactor) -> dict[str, Any]:
     low, high = factor.interval()
-    known = {"ratio": factor.ratio, "low": low, "high": high, "scatter": factor.scatter,
-             "between_runs": factor.between_runs}  # fmt: skip
+    known = {
+        "ratio": factor.ratio,
+        "low": low,
+        "high": high,
+        "scatter": factor.scatter,
+        "between_runs": factor.between_runs,
+    }
     return {
-        "boards": list(boards), "known": factor.known, "reason": factor.reason, "units": factor.units,
-        "runs": list(factor.runs), **(known if factor.known else dict.fromkeys(known)),
-    }  # fmt: skip
+        "boards": list(boards),
+        "known": factor.known,
+        "reason": factor.reason,
+        "units": factor.units,
+        "runs": list(factor.runs),
+        **(known if factor.known else dict.fromkeys(known)),
+    }

@@ -140,15 +140,35 @@ def _lines(fitness: Fitness) -> Iterator[tuple[str, str]]:
     clocks = facts.clocks
     under_load = f"; {rate_text(min(clocks), 'Hz')} to {rate_text(max(clocks), 'Hz')} under load" if clocks else ""
     reasons = ", ".join(reasons_in(value("clock_reasons")))
-    yield "clock", (f"{rate_text(value('sm_clock'), 'Hz')} of {rate_text(value('max_sm_clock'), 'Hz')}"
-                    f"{f' ({reasons})' if reasons else ''}{under_load}")  # fmt: skip
-    yield "power", (f"{_whole(value('power'), 'W')}; limit {_whole(value('power_limit'), 'W')} of "
-                    f"{_whole(value('default_power_limit'), 'W')}")  # fmt: skip
+    yield (
+        "clock",
+        (
+            f"{rate_text(value('sm_clock'), 'Hz')} of {rate_text(value('max_sm_clock'), 'Hz')}"
+            f"{f' ({reasons})' if reasons else ''}{under_load}"
+        ),
+    )
+    yield (
+        "power",
+        (
+            f"{_whole(value('power'), 'W')}; limit {_whole(value('power_limit'), 'W')} of "
+            f"{_whole(value('default_power_limit'), 'W')}"
+        ),
+    )
     hottest = facts.evidence.highest("temperature") if facts.evidence else None
-    yield "temperature", (f"{_whole(value('temperature'), 'C')}; {_whole(hottest, 'C')} under load; slows down at "
-                          f"{_whole(value('slowdown_temperature'), 'C')}")  # fmt: skip
-    yield "memory", (f"{bytes_text(value('memory_free'))} of {bytes_text(value('memory_total'))} free; "
-                     f"{_whole(value('ecc_uncorrected'), 'uncorrected errors')}")  # fmt: skip
+    yield (
+        "temperature",
+        (
+            f"{_whole(value('temperature'), 'C')}; {_whole(hottest, 'C')} under load; slows down at "
+            f"{_whole(value('slowdown_temperature'), 'C')}"
+        ),
+    )
+    yield (
+        "memory",
+        (
+            f"{bytes_text(value('memory_free'))} of {bytes_text(value('memory_total'))} free; "
+            f"{_whole(value('ecc_uncorrected'), 'uncorrected errors')}"
+        ),
+    )
     yield "use at rest", f"{share_text(value('utilization'))}, {_others(fitness)}"
     yield "setup", f"persistence mode {_switch(value('persistence'))}, MIG {_switch(value('mig'))}"
     for kernel in facts.kernels:

@@ -97,13 +97,21 @@ def capture_json(launches: Sequence[ProfiledLaunch]) -> list[dict[str, Any]]:
     `missing` has the metrics without a value, and why.
     """
     return [
-        {"id": one.id, "process": one.process, "device": one.device,
-         "kernel": one.kernel, "grid": one.grid, "block": one.block, "capability": one.capability,
-         "values": _values([one]), "missing": _missing(one),
-         "metrics": {name: asdict(quantity) for name, quantity in one.metrics.items()},
-         "rules": [asdict(rule) for rule in one.rules]}
+        {
+            "id": one.id,
+            "process": one.process,
+            "device": one.device,
+            "kernel": one.kernel,
+            "grid": one.grid,
+            "block": one.block,
+            "capability": one.capability,
+            "values": _values([one]),
+            "missing": _missing(one),
+            "metrics": {name: asdict(quantity) for name, quantity in one.metrics.items()},
+            "rules": [asdict(rule) for rule in one.rules],
+        }
         for one in launches
-    ]  # fmt: skip
+    ]
 
 
 def capture_view(launches: Sequence[ProfiledLaunch]) -> RenderableType:
@@ -287,8 +295,14 @@ def _parts(found: Why, console: Console, width: int) -> Iterator[_Part]:
     yield _Part([*_cut([Text(found.case, style="bold")]), *folded], 1 + len(folded))
     counters = [*_counters(found.counters), *_counted_in(found)]
     sources = found.lines or (found.near.lines if found.near else ())
-    for lines, least in ((counters, COUNTERS), (_near(found.near), 1 + COUNTERS), (_roof(found), 1), (_fixes(found), 1),
-                         (_lines(sources), 1), (_code(found.code), 1)):  # fmt: skip
+    for lines, least in (
+        (counters, COUNTERS),
+        (_near(found.near), 1 + COUNTERS),
+        (_roof(found), 1),
+        (_fixes(found), 1),
+        (_lines(sources), 1),
+        (_code(found.code), 1),
+    ):
         cut = _cut(lines)
         yield _Part(cut, min(least, len(cut)))
 

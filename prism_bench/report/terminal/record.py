@@ -99,10 +99,15 @@ def lines(reading: Reading) -> list[Line]:
     """Return one line for each case of the record."""
     budgets = _budget_cells(reading)
     return [
-        Line(case, row["workload"], _cells(row, case, reading.record.stand_in),
-             budgets.get(case.name, Cell()), reading.record.stand_in)
+        Line(
+            case,
+            row["workload"],
+            _cells(row, case, reading.record.stand_in),
+            budgets.get(case.name, Cell()),
+            reading.record.stand_in,
+        )
         for row, case in zip(reading.rows, reading.cases, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _cells(row: SummaryRow, case: CaseResult, stand_in: StandIn | None) -> dict[str, Cell]:
@@ -198,8 +203,14 @@ def _peers_grid(rows: Sequence[HeadlineRow], names: int) -> Table:
         raced = row["worst"].copy()
         raced["implementation"] = middle_cut(raced["implementation"], names)
         worst = Text.assemble(f"{times_text(raced['ratio'])} ", (case_text(raced), "dim"))
-        grid.add_row("" if labels == before else labels, row["peers"], str(row["cases"]), mean_text(row),
-                     str(row["below"]), worst)  # fmt: skip
+        grid.add_row(
+            "" if labels == before else labels,
+            row["peers"],
+            str(row["cases"]),
+            mean_text(row),
+            str(row["below"]),
+            worst,
+        )
         before = labels
     return grid
 
@@ -242,9 +253,13 @@ _ALL = "show --all"  # what prints everything
 
 
 def summary_view(
-    record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True, every_peer: bool = False,
+    record: RunRecord,
+    catalogue: Catalogue | None = None,
+    *,
+    must_be_held: bool = True,
+    every_peer: bool = False,
     everything: bool = False,
-) -> RenderableType:  # fmt: skip
+) -> RenderableType:
     """Return what `show` prints and `run` ends with, for a Rich console; `must_be_held` as in `read`.
 
     That is a summary and the worst cases, with alike findings once; with `everything` all cases, conditions and

@@ -49,8 +49,16 @@ def _row(one: Decided) -> tuple[RenderableType, ...]:
         return (one.searched.default.name, tried, time_text(usual), "the default", "", "", "", one.reason)
     low, high = one.interval
     speedup = Text(f"{ratio_text(one.speedup)} ({low:.3f} to {high:.3f})", "green")
-    return (one.searched.default.name, tried, time_text(usual), written(one.chosen.configuration), time_text(now),
-            speedup, f"{time_text(usual - now)} of each launch", one.reason)  # fmt: skip
+    return (
+        one.searched.default.name,
+        tried,
+        time_text(usual),
+        written(one.chosen.configuration),
+        time_text(now),
+        speedup,
+        f"{time_text(usual - now)} of each launch",
+        one.reason,
+    )
 
 
 def _words(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Iterator[str]:
@@ -163,8 +171,14 @@ def _windows(rows: Sequence[Window], asked: Asked) -> Iterator[RenderableType]:
     for name in ("image", "window", "time", "mean entropy", "from window 16", "other segment"):
         table.add_column(name, justify="left" if name == "image" else "right")
     for row in rows:
-        table.add_row(f"{row.rows} x {row.cols}", str(row.window), time_text(row.seconds), f"{row.entropy:.3f} bits",
-                      f"{row.difference:.3f} bits", share_text(row.moved))  # fmt: skip
+        table.add_row(
+            f"{row.rows} x {row.cols}",
+            str(row.window),
+            time_text(row.seconds),
+            f"{row.entropy:.3f} bits",
+            f"{row.difference:.3f} bits",
+            share_text(row.moved),
+        )
     yield table
 
 

@@ -285,9 +285,11 @@ def applied(cases: Sequence[Case], machine: TuningMachine, folder: Path = DEFAUL
         return Applied(tuple(cases), {"asked": "tuned", "store": str(path), "unused": misfit})
     found = [_one(case, kept, machine) for case in cases]
     facts = {
-        "asked": "tuned", "store": str(path), "choices": {case.name: facts for case, facts, _ in found if facts},
+        "asked": "tuned",
+        "store": str(path),
+        "choices": {case.name: facts for case, facts, _ in found if facts},
         "stale": {case.name: stale for case, _, stale in found if stale},
-    }  # fmt: skip
+    }
     return Applied(tuple(case for case, _, _ in found), facts)
 
 

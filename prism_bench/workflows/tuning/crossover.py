@@ -19,9 +19,12 @@ CASTS = "tensor_core_matmul:casts"  # the same as f16, from float32
 HALVES = ("f16", "wmma")
 OPERANDS = ("float32", "float16")
 SHAPES = (
-    *({"m": s, "k": s, "n": s} for s in (64, 128, 256, 512, 1024, 2048, 4096)), {"m": 16, "k": 4096, "n": 4096},
-    {"m": 4096, "k": 4096, "n": 16}, {"m": 4096, "k": 64, "n": 4096}, {"m": 64, "k": 16_384, "n": 64},
-)  # fmt: skip
+    *({"m": s, "k": s, "n": s} for s in (64, 128, 256, 512, 1024, 2048, 4096)),
+    {"m": 16, "k": 4096, "n": 4096},
+    {"m": 4096, "k": 4096, "n": 16},
+    {"m": 4096, "k": 64, "n": 4096},
+    {"m": 64, "k": 16_384, "n": 64},
+)
 
 
 @dataclass(frozen=True)

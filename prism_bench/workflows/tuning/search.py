@@ -91,8 +91,11 @@ class OnlineTuner:
 
     def best(self, kernel: str, workload: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the best configuration of the size class, else of the nearest class that has one; None otherwise."""
-        known = [(distance(dict(size), workload), place) for (name, size), place in self._places.items()
-                 if name == kernel and self._counting(place)]  # fmt: skip
+        known = [
+            (distance(dict(size), workload), place)
+            for (name, size), place in self._places.items()
+            if name == kernel and self._counting(place)
+        ]
         own = self._places.get(self._key(kernel, workload))
         if own and self._counting(own):
             return dict(self._best(own))
@@ -112,8 +115,11 @@ class OnlineTuner:
         is tuned).
         """
         tuned = [place for place in self._places.values() if self._counting(place)]
-        speedups = [place.averages[place.space[0]].seconds / place.averages[self._best(place)].seconds
-                    for place in tuned if place.averages[place.space[0]].total]  # fmt: skip
+        speedups = [
+            place.averages[place.space[0]].seconds / place.averages[self._best(place)].seconds
+            for place in tuned
+            if place.averages[place.space[0]].total
+        ]
         measured = sum(average.total > 0 for place in self._places.values() for average in place.averages.values())
         return {
             "kernels_tuned": len(tuned),
@@ -180,10 +186,16 @@ def ask_strategy(
         known = {"tune_params": values, "cache": dict(enumerate(space))}
         found = searchspace.Searchspace(None, None, None, from_cache=known)
         options = interface.Options(
-            strategy_options=interface.Options(max_fevals=budget), max_fevals=budget, objective=[_TIME],
-            objective_higher_is_better=[False], tune_params=values, verbose=False, cache={}, restrictions=None,
+            strategy_options=interface.Options(max_fevals=budget),
+            max_fevals=budget,
+            objective=[_TIME],
+            objective_higher_is_better=[False],
+            tune_params=values,
+            verbose=False,
+            cache={},
+            restrictions=None,
             budget=util.TuningBudget(None, min(budget, len(space))),
-        )  # fmt: skip
+        )
         runner.run([tuple(space[0].values())], options)
         interface.strategy_map[name].tune(found, runner, options)
 

@@ -78,9 +78,13 @@ class OwnReplays:
     def _request(self, contest: ClaimContest | None) -> ReplayRequest:
         here = self.here
         return ReplayRequest(
-            here.catalogue, here.backend.name, here.processes, trusted=True, contest=contest,
+            here.catalogue,
+            here.backend.name,
+            here.processes,
+            trusted=True,
+            contest=contest,
             ceilings=self._effort.ceilings,
-        )  # fmt: skip
+        )
 
 
 def _is_pair(one: OpenClaim) -> bool:

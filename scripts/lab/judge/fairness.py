@@ -65,9 +65,14 @@ class FairnessStudy:
                 return JudgedForm(spec.name, "no card", str(error))
             architectures = (gpu.architecture if gpu else "90",)
             trial = FormTrial(
-                submission, JudgeTask(spec, self.catalogue), architectures, self.jailed, secret=SECRET, gpu=gpu,
+                submission,
+                JudgeTask(spec, self.catalogue),
+                architectures,
+                self.jailed,
+                secret=SECRET,
+                gpu=gpu,
                 labels=self.labels,
-            )  # fmt: skip
+            )
             return judged_form(spec.name, trial.verdict())
 
     def _cases(self, spec: KernelSpec) -> list[Case]:
@@ -127,8 +132,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--catalogue", type=Path)
     parser.add_argument("--output", type=Path, help="write a table with a line for each form, and a summary next to it")
     parser.add_argument("--gpu", action="store_true", help="launch each on the GPU, too")
-    parser.add_argument("--gpus", nargs="+", default=[], metavar="GPU",
-                        help="deal the forms over these GPUs, or 'all'; needs --output")  # fmt: skip
+    parser.add_argument(
+        "--gpus", nargs="+", default=[], metavar="GPU", help="deal the forms over these GPUs, or 'all'; needs --output"
+    )
     parser.add_argument("--jobs", type=at_least_one, default=4, help="forms that one of --gpus has at the same time")
     parser.add_argument("--labels", nargs="+", default=LABELS, metavar="LABEL", help="sizes that the GPU launches")
     parser.add_argument("--trust-source", action="store_true", help="use no jail")

@@ -109,19 +109,24 @@ def _cost(kernel: str, labels: Sequence[str], run: float, judged: float, verdict
 
     print(f"{kernel}: {verdict.ruling} in {steps_text(verdict.seconds)}", flush=True)
     return VerdictCost(
-        kernel, " ".join(labels), run, judged, round(judged / run, 2),
-        len({one.case for one in verdict.times if one.kind == "submission"}), seconds("machine code"),
-        seconds("emulator"), seconds("GPU"), seconds("GPU, peers"),
+        kernel,
+        " ".join(labels),
+        run,
+        judged,
+        round(judged / run, 2),
+        len({one.case for one in verdict.times if one.kind == "submission"}),
+        seconds("machine code"),
+        seconds("emulator"),
+        seconds("GPU"),
+        seconds("GPU, peers"),
         "" if verdict.ruling == "right" else f"{verdict.ruling}: {'; '.join(verdict.reasons)}",
-    )  # fmt: skip
+    )
 
 
 def _timed(program: str, words: Sequence[str]) -> tuple[float, str]:
     """Return the seconds of a command, and how it ended where it did not as usual."""
     begin = perf_counter()
-    process = WorkerProcess(
-        WorkerEnvironment(program), words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )  # fmt: skip
+    process = WorkerProcess(WorkerEnvironment(program), words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         ended = "" if process.wait(COMMAND_SECONDS) is not None else f"it had not ended in {COMMAND_SECONDS:.0f} s"
         return round(perf_counter() - begin, 1), ended or process.ending()
@@ -177,8 +182,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="a folder for each kernel, with good.toml")
     parser.add_argument("kernels", nargs="*", default=KERNELS, help=f"default: {', '.join(KERNELS)}")
-    parser.add_argument("--labels", nargs="+", default=LABELS, metavar="LABEL",
-                        help="sizes of both; the verdict has hidden ones between them, too")  # fmt: skip
+    parser.add_argument(
+        "--labels",
+        nargs="+",
+        default=LABELS,
+        metavar="LABEL",
+        help="sizes of both; the verdict has hidden ones between them, too",
+    )
     parser.add_argument("--peers", action="store_true", help="time the peers of the kernels in both")
     parser.add_argument("--catalogue", type=Path)
     parser.add_argument("--output", type=Path, help="write a table with a line for each, and a summary next to it")

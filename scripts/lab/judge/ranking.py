@@ -57,13 +57,18 @@ def ranked_pair(folder: Path, judge: SizedJudge) -> RankedPair:
     slow, fast = verdicts
     both = slow.seconds, fast.seconds
     return RankedPair(
-        folder.name, slow.score, fast.score, len(fast.scored), _complaint(slow, fast),
-        slow_judged=seconds_of_steps(slow.seconds, digits=1), fast_judged=seconds_of_steps(fast.seconds, digits=1),
+        folder.name,
+        slow.score,
+        fast.score,
+        len(fast.scored),
+        _complaint(slow, fast),
+        slow_judged=seconds_of_steps(slow.seconds, digits=1),
+        fast_judged=seconds_of_steps(fast.seconds, digits=1),
         compiling=seconds_of_steps(*both, digits=1, beginning="machine code"),
         emulating=seconds_of_steps(*both, digits=1, beginning="emulator"),
         on_gpu=seconds_of_steps(*both, digits=1, beginning="GPU"),
         waiting=seconds_of_steps(*both, digits=1, ending=WAITING),
-    )  # fmt: skip
+    )
 
 
 def _complaint(slow: JudgeVerdict, fast: JudgeVerdict) -> str:
@@ -103,16 +108,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", nargs="+", default=(), metavar="TASK", help="rank these alone; default: all")
     parser.add_argument("--catalogue", type=Path)
     parser.add_argument("--no-gpu", action="store_true", help="judge without times: whether all are right")
-    parser.add_argument("--gpus", nargs="+", default=[], metavar="GPU",
-                        help="deal the tasks over these GPUs, or 'all'; needs --output")  # fmt: skip
+    parser.add_argument(
+        "--gpus", nargs="+", default=[], metavar="GPU", help="deal the tasks over these GPUs, or 'all'; needs --output"
+    )
     parser.add_argument("--jobs", type=at_least_one, default=2, help="tasks that one of --gpus has at the same time")
     parser.add_argument("--trust-source", action="store_true", help="use no jail")
     parser.add_argument("--output", type=Path, help="write a table with a line for each task, and a summary next to it")
     parser.add_argument("--resume", action="store_true", help="keep the rows of --output that are in order")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="judge no further pair after that time")
-    parser.add_argument("--labels", nargs="+", default=SMALL, metavar="LABEL",
-                        help="sizes that the GPU launches, with hidden ones between them; default: S0, and hidden ones "
-                        "between it and a part of S1 that a judgement ends with in seconds")  # fmt: skip
+    parser.add_argument(
+        "--labels",
+        nargs="+",
+        default=SMALL,
+        metavar="LABEL",
+        help="sizes that the GPU launches, with hidden ones between them; default: S0, and hidden ones "
+        "between it and a part of S1 that a judgement ends with in seconds",
+    )
     add_part_options(parser)
     return parser
 

@@ -61,7 +61,7 @@ class SizedJudge:
         architectures = (device.architecture if device else "90",)
         return SizedTrial(
             taken, judged_by, architectures, self.jailed, secret=secret, gpu=device, labels=self.labels
-        ).verdict()  # fmt: skip
+        ).verdict()
 
 
 def reduced(small: Case, large: Case) -> Case:

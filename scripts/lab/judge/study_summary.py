@@ -41,9 +41,16 @@ def write_summary(
     """Write the summary of the rows in a table to a JSON file of the same name; `parts` are tables they come from."""
     commit, changed = commit_of(HERE)
     found = StudySummary(
-        study, timestamp(datetime.now(UTC)), commit or "", changed, _devices(), _sanitizer(), software({}),
-        dict(counts), round(seconds, 1),
-    )  # fmt: skip
+        study,
+        timestamp(datetime.now(UTC)),
+        commit or "",
+        changed,
+        _devices(),
+        _sanitizer(),
+        software({}),
+        dict(counts),
+        round(seconds, 1),
+    )
     known = [_read(path) for part in parts if (path := part.with_suffix(".json")).is_file()]
     if known:
         found = _of_parts(found, known)
@@ -58,10 +65,12 @@ def _of_parts(found: StudySummary, parts: Sequence[StudySummary]) -> StudySummar
     """Return the summary with what the parts say of themselves: the newest one's, and the devices of all."""
     newest, commits = max(parts, key=lambda one: one.ended), {one.commit for one in parts}
     return msgspec.structs.replace(
-        newest, counts=found.counts, seconds=round(sum(one.seconds for one in parts), 1),
+        newest,
+        counts=found.counts,
+        seconds=round(sum(one.seconds for one in parts), 1),
         devices=tuple(sorted({name for one in parts for name in one.devices})),
         changed=len(commits) > 1 or any(one.changed for one in parts),
-    )  # fmt: skip
+    )
 
 
 def _devices() -> tuple[str, ...]:

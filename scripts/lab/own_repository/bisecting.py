@@ -48,9 +48,19 @@ def searched(history: PlantedHistory, added: int, effort: SearchEffort) -> Searc
         repository = TrialRepository(Path(folder))
         commits = plant(repository, history, added)
         done = repository.command(
-            "bisect", commits[0], commits[-1], "--case", CASE, "--json", "--backend", effort.backend,
-            "--processes", str(effort.processes), "--time-limit", str(round(max(1.0, effort.seconds))),
-        )  # fmt: skip
+            "bisect",
+            commits[0],
+            commits[-1],
+            "--case",
+            CASE,
+            "--json",
+            "--backend",
+            effort.backend,
+            "--processes",
+            str(effort.processes),
+            "--time-limit",
+            str(round(max(1.0, effort.seconds))),
+        )
     return row(history, added, commits, done)
 
 
@@ -65,15 +75,23 @@ def row(history: PlantedHistory, added: int, commits: Sequence[str], done: Trial
     is_right = plain["ended"] == "decided" and answer == ([] if planted is None else [planted])
     last = nodes[-1]["ratio"]
     return {
-        "slowdown": history.slowdown, "history": history.number, "commits": history.commits, "codes": len(nodes),
-        "added_iterations": added, "planted": "" if planted is None else planted,
-        "answer": " ".join(map(str, answer)), "found": "right" if is_right else "wrong" if answer else "nothing",
+        "slowdown": history.slowdown,
+        "history": history.number,
+        "commits": history.commits,
+        "codes": len(nodes),
+        "added_iterations": added,
+        "planted": "" if planted is None else planted,
+        "answer": " ".join(map(str, answer)),
+        "found": "right" if is_right else "wrong" if answer else "nothing",
         "ended": plain["ended"],
         "probability": f"{max(one['change'] for one in nodes) if answer else plain['none']:.4f}",
-        "measured_slowdown": "" if last is None else f"{last - 1:.5f}", "measurements": plain["measurements"],
-        "processes": 2 * sum(one["processes"] for one in nodes), "seconds": done.seconds,
-        "exit_code": done.exit_code, "version": __version__,
-    }  # fmt: skip
+        "measured_slowdown": "" if last is None else f"{last - 1:.5f}",
+        "measurements": plain["measurements"],
+        "processes": 2 * sum(one["processes"] for one in nodes),
+        "seconds": done.seconds,
+        "exit_code": done.exit_code,
+        "version": __version__,
+    }
 
 
 def kept_rows(path: Path) -> list[SearchRow]:
@@ -159,8 +177,9 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         wanted = [
             PlantedHistory(slowdown, number, chosen.commits, chosen.codes)
-            for number in range(chosen.repeat) for slowdown in slowdowns
-        ]  # fmt: skip
+            for number in range(chosen.repeat)
+            for slowdown in slowdowns
+        ]
         output: Path = chosen.output or REPOSITORY / "reports" / "judgement" / machine_of(chosen.backend) / "bisect.csv"
         rows = kept_rows(output)
         effort = SearchEffort(chosen.backend, chosen.processes, chosen.search_seconds)

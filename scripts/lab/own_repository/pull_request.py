@@ -88,11 +88,17 @@ def _compared(repository: TrialRepository, request: SlowedRequest, state: str) -
     plain: dict[str, Any] = done.plain
     cases: list[dict[str, Any]] = plain["cases"]
     return {
-        "kernel": request.kernel, "labels": list(request.labels), "cache": state, "command": done.command,
-        "exit_code": done.exit_code, "command_seconds": done.seconds, "cores": os.cpu_count(),
-        "version": __version__, "all_cases": len(cases),
+        "kernel": request.kernel,
+        "labels": list(request.labels),
+        "cache": state,
+        "command": done.command,
+        "exit_code": done.exit_code,
+        "command_seconds": done.seconds,
+        "cores": os.cpu_count(),
+        "version": __version__,
+        "all_cases": len(cases),
         "comparison": {**plain, "cases": [one for one in cases if one["verdict"] != _UNMEASURED]},
-    }  # fmt: skip
+    }
 
 
 def _options(words: Sequence[str] | None) -> argparse.Namespace:

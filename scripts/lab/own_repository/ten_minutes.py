@@ -120,9 +120,12 @@ def _measured(chosen: argparse.Namespace, machine: str, output: Path) -> bool:
             repository = TrialRepository(Path(folder) / language, site=site)
             steps = [*first, *way(language, repository, chosen.backend)]
             kept[language] = {
-                "found": was_found(language, steps), "seconds_to_verdict": to_the_verdict(steps),
-                "backend": chosen.backend, "version": __version__, "commands": [asdict(one) for one in steps],
-            }  # fmt: skip
+                "found": was_found(language, steps),
+                "seconds_to_verdict": to_the_verdict(steps),
+                "backend": chosen.backend,
+                "version": __version__,
+                "commands": [asdict(one) for one in steps],
+            }
             print(f"{language}: {kept[language]['seconds_to_verdict']} s to the verdict", flush=True)
             SCHEMA.write(output, {"machine": machine, "languages": kept})
     return all(kept[language]["found"] for language in languages)

@@ -41,9 +41,11 @@ def by_benchmark(m: int, k: int, n: int) -> str:
 
 
 POLICIES: Mapping[str, Rule] = {
-    "volume": by_volume, "smallest dimension": by_smallest_dimension, "low volume": by_low_volume,
+    "volume": by_volume,
+    "smallest dimension": by_smallest_dimension,
+    "low volume": by_low_volume,
     "benchmark": by_benchmark,
-}  # fmt: skip
+}
 
 
 def window_of(pixels: int) -> int:

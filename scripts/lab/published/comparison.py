@@ -76,9 +76,12 @@ def summaries(verdicts: Iterable[RuleVerdict]) -> list[Summary]:
         by_rule.setdefault((verdict.rule, verdict.metric), []).append(verdict)
     return [
         {
-            "rule": rule, "metric": metric, "limit": cases[0].limit, "kept": sum(case.kept is True for case in cases),
+            "rule": rule,
+            "metric": metric,
+            "limit": cases[0].limit,
+            "kept": sum(case.kept is True for case in cases),
             "broken": sum(case.kept is False for case in cases),
             "unmeasured": sum(case.kept is None for case in cases),
         }
         for (rule, metric), cases in by_rule.items()
-    ]  # fmt: skip
+    ]

@@ -107,10 +107,11 @@ def _budget(entry: PublishedFigure) -> Budget:
 def within_intervals(found: Sequence[FigureVerdict], cases: Sequence[CaseResult]) -> list[FigureVerdict]:
     """Return the verdicts, undecided where the budget is within the 95 % interval of our time."""
     verdicts = [
-        BudgetVerdict(one.case, _budget(one.published), one.end_to_end, one.verdict or "unmeasured",
-                      one.published.source)
+        BudgetVerdict(
+            one.case, _budget(one.published), one.end_to_end, one.verdict or "unmeasured", one.published.source
+        )
         for one in found
-    ]  # fmt: skip
+    ]
     judged = within_errors(verdicts, cases)
     return [
         replace(one, verdict=other.verdict) if one.verdict else one for one, other in zip(found, judged, strict=True)

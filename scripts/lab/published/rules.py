@@ -97,12 +97,16 @@ def rules_for(promises: Promises) -> PublishedRules:
 def rules_from(table: TomlTable) -> PublishedRules:
     """Return the rules that the table gives in the guide's units."""
     found = PublishedRules(
-        metric=table.known_word("metric", MEASURED), label=table.known_word("label", LABELS),
-        slow=table.number("slow_mean_us") * 1e-6, high_variance=table.number("high_variance_cv"),
-        outlier=table.number("outlier_max_over_mean"), degraded=table.number("degraded_over_baseline", FACTOR),
-        target_mean=table.number("target_mean_us") * 1e-6, target_cv=table.number("target_cv"),
+        metric=table.known_word("metric", MEASURED),
+        label=table.known_word("label", LABELS),
+        slow=table.number("slow_mean_us") * 1e-6,
+        high_variance=table.number("high_variance_cv"),
+        outlier=table.number("outlier_max_over_mean"),
+        degraded=table.number("degraded_over_baseline", FACTOR),
+        target_mean=table.number("target_mean_us") * 1e-6,
+        target_cv=table.number("target_cv"),
         target_rate=table.number("target_calls_per_second"),
-    )  # fmt: skip
+    )
     table.finish()
     return found
 
@@ -127,10 +131,17 @@ def _samples(measurement: Measurement | None) -> Sequence[float]:
 def verdicts(reading: Reading, rules: PublishedRules) -> list[RuleVerdict]:
     """Return every rule on every case, the comparison with the baseline after those about samples."""
     against_baseline = [
-        RuleVerdict(slow.case, slow.metric, "degraded", "median over the baseline's", slow.ratio,
-                    slow.limit * slow.shared, slow.kept)
+        RuleVerdict(
+            slow.case,
+            slow.metric,
+            "degraded",
+            "median over the baseline's",
+            slow.ratio,
+            slow.limit * slow.shared,
+            slow.kept,
+        )
         for slow in reading.slowdowns
-    ]  # fmt: skip
+    ]
     return rule_verdicts(reading.record, rules) + against_baseline
 
 

@@ -115,9 +115,7 @@ class TestBadInput:
     def test_a_bucket_that_does_not_answer(self, shell, monkeypatch, tmp_path):
         memory = pytest.importorskip("fsspec.implementations.memory")
         monkeypatch.setattr(
-            memory.MemoryFileSystem,
-            "find",
-            lambda *_, **__: (_ for _ in ()).throw(OSError("no route")),
+            memory.MemoryFileSystem, "find", lambda *_, **__: (_ for _ in ()).throw(OSError("no route"))
         )
         self.refused(shell("history", "keep", "--to", "memory://x"), "no route", "check the address, the network")
 

@@ -170,10 +170,7 @@ CLOUD = (Input("u", "n d"), Input("z", "m"), Input("x", "n"), Input("y", "n"), I
         ),
         ([Map("b", x * x), Nearest("a", ("b",))], "every block reads all of 'b', so it must be in memory"),
         ([Nearest("a", ("x",)), RowDots("b", "w", "x")], "it goes over all pairs of points, 'b' over a matrix"),
-        (
-            [Nearest("b", ("x",)), Reduce("total", "sum", z), Map("a", total + 0)],
-            "'z' cannot be fused: it is along m",
-        ),
+        ([Nearest("b", ("x",)), Reduce("total", "sum", z), Map("a", total + 0)], "'z' cannot be fused: it is along m"),
         ([Nearest("b", ("x",)), Map("a", activation(b))], "parameters choose functions and reductions for RowDots and"),
         ([Reduce("total", "sum", x), Within("a", ("x",), "total")], "points of 'x' go along 'n', 'total' along ''"),
     ],

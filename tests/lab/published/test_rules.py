@@ -95,9 +95,7 @@ def test_edges_are_asked_nothing():
 
 
 def test_degraded_is_bad_what_the_guide_calls_odd_a_note_and_a_missed_aim_no_finding():
-    record = record_of(
-        case_result("k", times={"cold_time": 2e-5, "end_to_end_time": 6e-3}),
-    )
+    record = record_of(case_result("k", times={"cold_time": 2e-5, "end_to_end_time": 6e-3}))
     found = [*findings(record, (), slowdowns(record, RULES.degraded, baseline(1e-5)))]
     found += remarks(rule_verdicts(record, RULES))
     assert [("bad", "degraded"), ("note", "slow")] == [(one.gravity, one.kind) for one in found]

@@ -3,15 +3,7 @@
 import pytest
 
 from prism_bench.report.site.page import MENU
-from tests.report.site.browser import (
-    ALL_BUT_CONTRAST,
-    ALL_RULES,
-    COLOUR_RULES,
-    opened,
-    rules_of,
-    violations,
-    window,
-)
+from tests.report.site.browser import ALL_BUT_CONTRAST, ALL_RULES, COLOUR_RULES, opened, rules_of, violations, window
 
 pytest.importorskip("axe_playwright_python", reason="it brings axe-core")
 

@@ -72,18 +72,26 @@ def attribute(path: str, after: str | None = None) -> GlobalFlag:
     """Return the flag that is an attribute."""
     owner, _, name = path.rpartition(".")
     return GlobalFlag(
-        path, path.partition(".")[0], lambda: lookup(path), lambda value: setattr(lookup(owner), name, value),
-        after=after, paths=(path,),
-    )  # fmt: skip
+        path,
+        path.partition(".")[0],
+        lambda: lookup(path),
+        lambda value: setattr(lookup(owner), name, value),
+        after=after,
+        paths=(path,),
+    )
 
 
 def functions(getter: str, setter: str, *arguments: Any, after: str | None = None) -> GlobalFlag:
     """Return the flag that one function returns and another one sets, both after the same leading arguments."""
     inside = ", ".join(map(repr, arguments))
     return GlobalFlag(
-        f"{getter}({inside})", getter.partition(".")[0], lambda: lookup(getter)(*arguments),
-        lambda value: lookup(setter)(*arguments, value), after=after, paths=(getter, setter),
-    )  # fmt: skip
+        f"{getter}({inside})",
+        getter.partition(".")[0],
+        lambda: lookup(getter)(*arguments),
+        lambda value: lookup(setter)(*arguments, value),
+        after=after,
+        paths=(getter, setter),
+    )
 
 
 _TF32 = "torch.backends.cuda.matmul.allow_tf32"

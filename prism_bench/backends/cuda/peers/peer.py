@@ -36,9 +36,13 @@ class CallableTimers:
     """The cold and hot timers of any callable that works on the harness's stream."""
 
     def __init__(
-        self, harness: Harness, call: Callable[[], object], library: ArrayPackage,
-        least: Callable[[], object] | None = None, restore: Callable[[], object] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        harness: Harness,
+        call: Callable[[], object],
+        library: ArrayPackage,
+        least: Callable[[], object] | None = None,
+        restore: Callable[[], object] | None = None,
+    ) -> None:
         self._harness, self._call, self._library, self._least = harness, call, library, least
         self._restore = restore
         self._refusal = NO_GRAPH if library == "jax" else ""

@@ -36,10 +36,7 @@ def cache_variables(torch: ModuleType, form: Form) -> dict[str, str]:
     one would not accept the other's choice, and replace it by its own.
     """
     version = str(torch.__version__)
-    return {
-        _FORMS: str(_folder(torch) / form),
-        _TRITON: str(writable_cache(_CACHE) / version / "triton"),
-    }
+    return {_FORMS: str(_folder(torch) / form), _TRITON: str(writable_cache(_CACHE) / version / "triton")}
 
 
 @contextmanager

@@ -188,11 +188,14 @@ def _parameters(passed: Passed) -> list[CardParameter]:
         return [CardParameter(kinds.get(passed.dtype, passed.dtype), passed.name)]  # pyright: ignore[reportArgumentType]  # one of the kinds, or refused
     name, axes = passed.name, range(passed.dimensions)
     return [
-        CardParameter("pointer"), CardParameter("pointer"), CardParameter("int64", f"{name}.size"),
-        CardParameter("int64", f"{name}.itemsize"), CardParameter("pointer", name),
+        CardParameter("pointer"),
+        CardParameter("pointer"),
+        CardParameter("int64", f"{name}.size"),
+        CardParameter("int64", f"{name}.itemsize"),
+        CardParameter("pointer", name),
         *(CardParameter("int64", f"{name}.shape.{axis}") for axis in axes),
         *(CardParameter("int64", f"{name}.bytes.{axis}") for axis in axes),
-    ]  # fmt: skip
+    ]
 
 
 def _words(function: FunctionType, instance: Instance, error: Exception) -> str:

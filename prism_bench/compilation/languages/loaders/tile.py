@@ -102,10 +102,14 @@ def _constraint(passed: Passed, divisible: int) -> Any:
         return compilation.ScalarConstraint(dtype)
     before = [1] * (passed.dimensions - 1)
     facts: Mapping[str, Any] = {
-        "stride_lower_bound_incl": 0, "alias_groups": (), "may_alias_internally": False,
-        "stride_constant": (*(None for _ in before), 1), "base_addr_divisible_by": _ALIGNED,
-        "shape_divisible_by": (*before, divisible), "stride_divisible_by": (*(divisible for _ in before), 1),
-    }  # fmt: skip
+        "stride_lower_bound_incl": 0,
+        "alias_groups": (),
+        "may_alias_internally": False,
+        "stride_constant": (*(None for _ in before), 1),
+        "base_addr_divisible_by": _ALIGNED,
+        "shape_divisible_by": (*before, divisible),
+        "stride_divisible_by": (*(divisible for _ in before), 1),
+    }
     return compilation.ArrayConstraint(dtype, passed.dimensions, index_dtype=tile.int32, **facts)
 
 

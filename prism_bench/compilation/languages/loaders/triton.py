@@ -114,8 +114,9 @@ class Triton(Language):
             function = function.fn
         names = [name for name in function.arg_names if name not in instance.constants]
         if len(names) < len(launch.values):
-            raise SpecError(f"{instance.function} takes the arguments {', '.join(names)}; the launch passes "
-                            f"{len(launch.values)}")  # fmt: skip
+            raise SpecError(
+                f"{instance.function} takes the arguments {', '.join(names)}; the launch passes {len(launch.values)}"
+            )
         own = {name: value for name, value in instance.constants.items() if name in function.arg_names}
         tensors = [HostTensor(one) if isinstance(one, np.ndarray) else one for one in launch.values]
         try:

@@ -72,9 +72,13 @@ class Warp(Language):
             raise CompilationFailed(_words(found, instance, error)) from error
         entry = f"{instance.function}_cuda_kernel_forward"
         card = LaunchCard(
-            entry, architecture, (*_bounds(kernel.adj.kernel_dim, instance), *_of_arguments(instance)),
-            block=(_threads(instance), 1, 1), shared=shared.get(f"{entry}_smem_bytes", 0), linear=True,
-        )  # fmt: skip
+            entry,
+            architecture,
+            (*_bounds(kernel.adj.kernel_dim, instance), *_of_arguments(instance)),
+            block=(_threads(instance), 1, 1),
+            shared=shared.get(f"{entry}_smem_bytes", 0),
+            linear=True,
+        )
         return MachineCode(code, card, log)
 
     def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
@@ -84,10 +88,11 @@ class Warp(Language):
         device = warp.get_cuda_device()
         kernel.module.load(device, _threads(instance))  # counts the numbers of `wp.tid()`
         options = {
-            "dim": _extents(kernel.adj.kernel_dim, instance, launch.grid), "block_dim": _threads(instance),
+            "dim": _extents(kernel.adj.kernel_dim, instance, launch.grid),
+            "block_dim": _threads(instance),
             "inputs": [warp.from_torch(one) if hasattr(one, "data_ptr") else one for one in launch.values],
             "stream": warp.Stream(device, cuda_stream=launch.stream),
-        }  # fmt: skip
+        }
         return OwnLaunch(lambda: warp.launch(kernel, **options))
 
     def not_emulated(self) -> str | None:
@@ -145,12 +150,15 @@ def _refuse_other_arguments(warp: Any, kernel: Any, instance: Instance) -> None:
     takes = {one.label: _type_text(warp, one.type) for one in kernel.adj.args}
     given = {one.name: (one.dtype, one.dimensions if one.pointer else 0) for one in instance.passed}
     if len(takes) != len(given):
-        raise SpecError(f"{instance.function} takes the arguments {', '.join(takes) or 'none'}; the launch passes "
-                        f"{', '.join(given) or 'none'}")  # fmt: skip
+        raise SpecError(
+            f"{instance.function} takes the arguments {', '.join(takes) or 'none'}; the launch passes "
+            f"{', '.join(given) or 'none'}"
+        )
     for (name, wanted), (passed, got) in zip(takes.items(), given.items(), strict=True):
         if wanted != got:
-            raise SpecError(f"{instance.function}: '{name}' is {_named(*wanted)}; the launch passes '{passed}', "
-                            f"{_named(*got)}")  # fmt: skip
+            raise SpecError(
+                f"{instance.function}: '{name}' is {_named(*wanted)}; the launch passes '{passed}', {_named(*got)}"
+            )
 
 
 def _type_text(warp: Any, annotation: Any) -> tuple[str, int]:
@@ -179,9 +187,11 @@ def _bounds(numbers: int, instance: Instance) -> list[CardParameter]:
         shape, shared = _shape_of_threads(numbers, instance, ("launch.threads", "launch.blocks", "launch.block")), "1"
     first, *others = shape
     return [
-        CardParameter("uint32", first), *(CardParameter("uint32", one, joined=True) for one in others),
-        CardParameter("uint64", "launch.threads", joined=True), CardParameter("uint64", shared, joined=True),
-    ]  # fmt: skip
+        CardParameter("uint32", first),
+        *(CardParameter("uint32", one, joined=True) for one in others),
+        CardParameter("uint64", "launch.threads", joined=True),
+        CardParameter("uint64", shared, joined=True),
+    ]
 
 
 def _shape_of_threads(numbers: int, instance: Instance, extents: tuple[_Extent, _Extent, _Extent]) -> list[_Extent]:
@@ -216,10 +226,12 @@ def _parameters(passed: Passed) -> list[CardParameter]:
     lengths = [f"{name}.shape.{axis}" if axis < passed.dimensions else "" for axis in axes]
     strides = [f"{name}.bytes.{axis}" if axis < passed.dimensions else "" for axis in axes]
     return [
-        CardParameter("pointer", name), CardParameter("pointer", joined=True),
+        CardParameter("pointer", name),
+        CardParameter("pointer", joined=True),
         *(CardParameter("int32", one, joined=True) for one in (*lengths, *strides)),
-        CardParameter("uint16", f"{name}.axes", joined=True), CardParameter("uint16", joined=True),
-    ]  # fmt: skip
+        CardParameter("uint16", f"{name}.axes", joined=True),
+        CardParameter("uint16", joined=True),
+    ]
 
 
 def _on_host(warp: Any, value: Any) -> Any:

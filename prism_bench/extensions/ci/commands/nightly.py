@@ -67,9 +67,18 @@ def command(
     asked = parsed(given)
     kept = history_target(None).address if (keys.history if history is None else history) else None
     plan = NightlyPlan(
-        root(), given, gpus or keys.gpus, catalogue=catalogue, runs=runs, site=site, noise=noise, asv=keys.asv,
-        history=kept, processes=asked.processes, options=asked.options,
-    )  # fmt: skip
+        root(),
+        given,
+        gpus or keys.gpus,
+        catalogue=catalogue,
+        runs=runs,
+        site=site,
+        noise=noise,
+        asv=keys.asv,
+        history=kept,
+        processes=asked.processes,
+        options=asked.options,
+    )
     if dry_run:
         _show_plan(plan, json=json)
         return
@@ -161,10 +170,11 @@ def _output(catalogue: "Catalogue", *, json: bool) -> "NightlyOutput":
     if json:
         return NightlyOutput(options.remark, parts_progress, lambda _: None, lambda _: None)
     return NightlyOutput(
-        options.remark, parts_progress,
+        options.remark,
+        parts_progress,
         record=lambda record: options.out().print(summary_view(record, catalogue)),
         gate=lambda gate: options.out().print(terminal.view(gate), crop=False),
-    )  # fmt: skip
+    )
 
 
 def _finish(result: "NightlyResult", *, json: bool) -> None:

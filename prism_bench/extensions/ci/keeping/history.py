@@ -271,8 +271,11 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
             held = _held(checkout.runs)
         if (what := actions[name]) and name in loaded and not (name in (held or ()) and name not in local):
             written += _write_local(name, what, loaded[name], checkout, {*remote.digests, *local, *written})
-    common = {name: digest for name, digest in remote.digests.items()
-              if _digest(local_path(checkout.runs, name), target) == digest}  # fmt: skip
+    common = {
+        name: digest
+        for name, digest in remote.digests.items()
+        if _digest(local_path(checkout.runs, name), target) == digest
+    }
     checkout.base.write(common, {name: data for name, data in loaded.items() if is_merged(name)})
     files = sum(map(len, state.files.values())) if problems else len(remote.digests)
     return Fetched(tuple(written), files, tuple(problems))

@@ -51,14 +51,20 @@ def _folder(runs: Path, place: str) -> Path:
 
 def local_files(runs: Path) -> dict[str, Path]:
     """Return the files that are kept, by name, where the records are below `runs`."""
-    found = ((place, folder, path) for place in PLACES for folder in [_folder(runs, place)]
-             for path in sorted(folder.rglob("*")))  # fmt: skip
+    found = (
+        (place, folder, path)
+        for place in PLACES
+        for folder in [_folder(runs, place)]
+        for path in sorted(folder.rglob("*"))
+    )
     return {
         f"{place}/{path.relative_to(folder).as_posix()}": path
         for place, folder, path in found
-        if path.is_file() and not path.is_symlink() and not path.name.endswith(ENDING)
+        if path.is_file()
+        and not path.is_symlink()
+        and not path.name.endswith(ENDING)
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    }  # fmt: skip
+    }
 
 
 def local_path(runs: Path, name: str) -> Path:
@@ -391,8 +397,12 @@ class Bucket:
         wanted = {_place(file, digest): name for name, one in manifests.items() for file, digest in one.files.items()}
         live = {_place(file, digest) for file, own in live_versions(manifests).items() for digest in own}
         gone = [f"{place}: missing; {name} names it" for place, name in wanted.items() if place not in {*sizes, *live}]
-        lost = [f"{before}: missing; {name} had read it" for name, one in manifests.items()
-                for before in one.after if before not in manifests]  # fmt: skip
+        lost = [
+            f"{before}: missing; {name} had read it"
+            for name, one in manifests.items()
+            for before in one.after
+            if before not in manifests
+        ]
         return [*self._ignored, *gone, *lost]
 
 

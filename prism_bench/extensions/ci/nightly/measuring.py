@@ -317,9 +317,13 @@ Undecided = Callable[[Path], Collection[str]]  # names of the cases of a record 
 
 
 def measured_again(
-    plan: NightlyPlan, found: NightlyMeasurement, logs: Path, undecided: Undecided, report: Report,
+    plan: NightlyPlan,
+    found: NightlyMeasurement,
+    logs: Path,
+    undecided: Undecided,
+    report: Report,
     tell: Callable[[str], object],
-) -> NightlyMeasurement:  # fmt: skip
+) -> NightlyMeasurement:
     """Measure the undecided cases of the record in more processes until they are decided; return what came of it.
 
     The record is replaced, round by round. No round begins after MOST_SECONDS. A part that cannot measure is a problem
@@ -342,9 +346,11 @@ def measured_again(
         with files.held():
             round_ = _round(plan, path, logs / f"again-{number}", cases, more, report)
         found = replace(
-            found, code=max(found.code, round_.code), interrupted=round_.interrupted,
+            found,
+            code=max(found.code, round_.code),
+            interrupted=round_.interrupted,
             problems=(*found.problems, *round_.problems),
-        )  # fmt: skip
+        )
         if round_.interrupted or round_.problems:
             break
     return found

@@ -99,9 +99,13 @@ def _measured(plan: NightlyPlan, logs: Path, catalogue: Catalogue, output: Night
         found = measured(plan, logs, progress)
     with output.progress() as progress:
         found = measured_again(
-            plan, found, logs, lambda record: _undecided(record, plan, catalogue), progress,
+            plan,
+            found,
+            logs,
+            lambda record: _undecided(record, plan, catalogue),
+            progress,
             lambda words: output.tell(f"nightly: {words}"),
-        )  # fmt: skip
+        )
     for problem in found.problems:
         output.tell(f"nightly: {problem}")
     if found.record is None and not found.interrupted:

@@ -99,11 +99,16 @@ def answers(
     issued = {PERSISTENT: 0, GRAPH: 1}
     return tuple(
         ChainAnswer(
-            stage, row.form, issued.get(row.form, launches.get(stage, 0)), row.answer, row.each, row.error,
+            stage,
+            row.form,
+            issued.get(row.form, launches.get(stage, 0)),
+            row.answer,
+            row.each,
+            row.error,
             best / row.answer.median if best and stage != EMPTY else None,
         )
         for stage, row in every
-    )  # fmt: skip
+    )
 
 
 def _rows(stage: str, case: Case, record: "LatencyRecord") -> "list[ItemTimes]":
@@ -240,10 +245,14 @@ def figures(seen: Seen, least_time: Figure) -> dict[str, Figure]:
     """Return all figures of a stage; `least_time` is that of the chain's compulsory bytes."""
     times = {clock: seen.timed(clock).figure for clock in (*CLOCKS, "launch_time")}
     return {
-        **times, "gaps": _gaps(seen, times), **_emulated(seen),
+        **times,
+        "gaps": _gaps(seen, times),
+        **_emulated(seen),
         **{name: _counted(seen, name) for name in ("dram_bytes", "dram_share", "tensor_share")},
-        "energy": _energy(seen), "error": _error(seen), "floor": least_time,
-    }  # fmt: skip
+        "energy": _energy(seen),
+        "error": _error(seen),
+        "floor": least_time,
+    }
 
 
 def _gaps(seen: Seen, times: Mapping[str, Figure]) -> Figure:
@@ -503,8 +512,11 @@ def _ours(row: PublishedRow, mine: Sequence[ChainLedger]) -> Iterator[OurRow]:
         yield _launches(row, [one for one in mine if one.label == "S0"])
         return
     name = "cold_time" if row.quantity == "time" else row.quantity
-    found = [OurRow(f"{one.chain} {one.label}", stages, row.met(stages["full"].value))
-             for one in mine if (stages := {stage: _figure(one, stage, name) for stage in STAGES})]  # fmt: skip
+    found = [
+        OurRow(f"{one.chain} {one.label}", stages, row.met(stages["full"].value))
+        for one in mine
+        if (stages := {stage: _figure(one, stage, name) for stage in STAGES})
+    ]
     measured = [one for one in found if any(figure.value is not None for figure in one.stages.values())]
     yield from measured or [OurRow("none of them", found[0].stages, None)]
 

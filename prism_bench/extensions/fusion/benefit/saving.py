@@ -230,8 +230,10 @@ class PassRule:
 
     def verdict(self, error: float | None, speedup: float | None) -> bool | None:
         """Return True, False, or None where what was measured does not decide it."""
-        kept = (None if error is None else error < self.error_below,
-                None if speedup is None else speedup >= self.speedup_at_least)  # fmt: skip
+        kept = (
+            None if error is None else error < self.error_below,
+            None if speedup is None else speedup >= self.speedup_at_least,
+        )
         return False if False in kept else None if None in kept else True
 
 
@@ -259,5 +261,11 @@ def published_rows() -> tuple[PublishedRow, ...]:
 def _row(entry: Mapping[str, Any]) -> PublishedRow:
     scale = entry["scale"]
     stages = {stage: entry[stage] * scale for stage in STAGES}
-    return PublishedRow(entry["name"], entry["quantity"], tuple(entry["chains"]), stages, entry["target"] * scale,
-                        entry.get("at_least", False))  # fmt: skip
+    return PublishedRow(
+        entry["name"],
+        entry["quantity"],
+        tuple(entry["chains"]),
+        stages,
+        entry["target"] * scale,
+        entry.get("at_least", False),
+    )

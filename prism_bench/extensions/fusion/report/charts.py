@@ -116,8 +116,10 @@ class Times:
 class Moved:
     """Bytes of one evaluation, as far as all its stages know them: by counters, on the emulator, or by the plans."""
 
-    legend: ClassVar[Mapping[str, str]] = {"before": "bytes that separate launches move",
-              "after": "bytes that fused forms move; no times were measured"}  # fmt: skip
+    legend: ClassVar[Mapping[str, str]] = {
+        "before": "bytes that separate launches move",
+        "after": "bytes that fused forms move; no times were measured",
+    }
 
     def shows(self, ledger: ChainLedger) -> bool:
         """Return whether there is a baseline and a fused stage."""
@@ -127,8 +129,11 @@ class Moved:
         """Return the bars of a chain."""
         rows = launched(ledger)
         how, moved = self.moved(rows)
-        unit, scale = next((unit, scale) for unit, scale in (("GB", 1e-9), ("MB", 1e-6), ("kB", 1e-3), ("B", 1.0))
-                           if max(moved) * scale >= 1 or unit == "B")  # fmt: skip
+        unit, scale = next(
+            (unit, scale)
+            for unit, scale in (("GB", 1e-9), ("MB", 1e-6), ("kB", 1e-3), ("B", 1.0))
+            if max(moved) * scale >= 1 or unit == "B"
+        )
         bars = (self._bar(row, own, moved[0], scale) for row, own in zip(rows, moved, strict=True))
         return Panel(f"{unit} per evaluation, {how}", ledger.workload, tuple(bars))
 
@@ -326,10 +331,22 @@ def page(context: SiteContext) -> Page:
     kernels = {chain.name: f"{kernel_page(spec.name)}.html" for spec, chain in chains}
     falls = [waterfall(one) for one in found]
     known, savings = _known(found), saved(found)
-    shown = {"ledgers": found, "table": table, "waterfalls": falls, "kernels": kernels, "legend": LEGEND,
-             "verdict": verdict, "quantity_text": quantity_text, "timed": sources.record is not None,
-             "savings": savings, "answer": answer(savings), "prices": sources.prices(), "signed": signed,
-             "known": known, "absent": [words for name, words in _ASKED.items() if name not in known]}  # fmt: skip
+    shown = {
+        "ledgers": found,
+        "table": table,
+        "waterfalls": falls,
+        "kernels": kernels,
+        "legend": LEGEND,
+        "verdict": verdict,
+        "quantity_text": quantity_text,
+        "timed": sources.record is not None,
+        "savings": savings,
+        "answer": answer(savings),
+        "prices": sources.prices(),
+        "signed": signed,
+        "known": known,
+        "absent": [words for name, words in _ASKED.items() if name not in known],
+    }
     return Page("fusion", "Fusion", fusion_json(found, table, sources), shown, scripts=("plot.js", "pictures.js"))
 
 
@@ -359,10 +376,18 @@ def _saved(ledger: ChainLedger) -> ChainSaving | None:
         return None
     ratio = best.speedups.get("cold_time")
     known = saving.rest is not None and saving.seconds > 0
-    return {"chain": ledger.chain, "label": ledger.label, "stage": best.stage,
-            "ratio": ratio.ratio if ratio else None, "seconds": saving.seconds,
-            "launches": saving.launches, "traffic": saving.traffic, "rest": saving.rest, "cached": saving.cached,
-            "share": (saving.rest or 0.0) / saving.seconds if known else None}  # fmt: skip
+    return {
+        "chain": ledger.chain,
+        "label": ledger.label,
+        "stage": best.stage,
+        "ratio": ratio.ratio if ratio else None,
+        "seconds": saving.seconds,
+        "launches": saving.launches,
+        "traffic": saving.traffic,
+        "rest": saving.rest,
+        "cached": saving.cached,
+        "share": (saving.rest or 0.0) / saving.seconds if known else None,
+    }
 
 
 def _known(ledgers: Iterable[ChainLedger]) -> set[str]:
@@ -381,9 +406,13 @@ def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
     """Return the newest record of this machine that timed a chain."""
     measured = [one for one in context.cases.values() if one.case.kernel in kernels and one.case.measurements]
     newest = max(measured, key=lambda one: one.created, default=None)
-    return Sources(newest.reading.record if newest else None, missing="no record of this machine timed a chain",
-                   uncounted="'prism-bench fusion --emulate' counts it", latencies=_latencies(context),
-                   counters=counters(str(context.places.profiles), context.machine))  # fmt: skip
+    return Sources(
+        newest.reading.record if newest else None,
+        missing="no record of this machine timed a chain",
+        uncounted="'prism-bench fusion --emulate' counts it",
+        latencies=_latencies(context),
+        counters=counters(str(context.places.profiles), context.machine),
+    )
 
 
 def _latencies(context: SiteContext) -> "LatencyRecord | None":

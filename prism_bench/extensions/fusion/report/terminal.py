@@ -35,8 +35,10 @@ def heading(sources: Sources) -> str:
         return f"no times: {sources.missing}"
     launch, rate = time_text(prices.launch), rate_text(prices.bandwidth, "B/s")
     cut = "" if record.complete else "; the run was cut short"
-    return (f"{machine_name(record)}, {record.created}: one more launch costs {launch} at least, the copy ceiling is "
-            f"{rate}{cut}")  # fmt: skip
+    return (
+        f"{machine_name(record)}, {record.created}: one more launch costs {launch} at least, the copy ceiling is "
+        f"{rate}{cut}"
+    )
 
 
 class Footnotes:
@@ -124,8 +126,22 @@ def _table(*columns: str) -> Table:
 
 def _costs(ledger: ChainLedger, notes: Footnotes) -> Table:
     """Return what each stage costs."""
-    table = _table("  stage", "launches", "bytes", "emulated", "counted", "temporaries", "workspace", "cold", "hot",
-                   "host", "issued", "gaps", "energy", "error")  # fmt: skip
+    table = _table(
+        "  stage",
+        "launches",
+        "bytes",
+        "emulated",
+        "counted",
+        "temporaries",
+        "workspace",
+        "cold",
+        "hot",
+        "host",
+        "issued",
+        "gaps",
+        "energy",
+        "error",
+    )
     for row in ledger.rows:
         table.add_row(f"  {row.stage}", str(row.plan.launches), *_bytes(row, notes), *_measured(row, notes))
     return table
@@ -176,8 +192,17 @@ def _savings(rows: Sequence[StageRow], notes: Footnotes) -> Table:
 
 def _answers(answers: Sequence[ChainAnswer]) -> Table:
     """Return how long a host waits for one evaluation, and what one of many costs it."""
-    table = _table("  from request to answer", "form", "launches", "answer", "quartiles", "p99", "each of many",
-                   "against the graph", "error")  # fmt: skip
+    table = _table(
+        "  from request to answer",
+        "form",
+        "launches",
+        "answer",
+        "quartiles",
+        "p99",
+        "each of many",
+        "against the graph",
+        "error",
+    )
     for one in answers:
         ratio = times_text(one.against_graph) if one.against_graph else GAP
         error = GAP if one.error is None else f"{one.error:.1e}"
@@ -248,9 +273,12 @@ class FusionJson(TypedDict):
 def fusion_json(ledgers: Sequence[ChainLedger], table: Sequence[ComparedRow], sources: Sources) -> FusionJson:
     """Return the ledgers and the plan's table as plain values."""
     return {
-        "source": heading(sources), "prices": asdict(sources.prices()), "chains": [asdict(one) for one in ledgers],
-        "published": {"source": source(), "rows": [asdict(one) for one in table]}, "rule": asdict(pass_rule()),
-    }  # fmt: skip
+        "source": heading(sources),
+        "prices": asdict(sources.prices()),
+        "chains": [asdict(one) for one in ledgers],
+        "published": {"source": source(), "rows": [asdict(one) for one in table]},
+        "rule": asdict(pass_rule()),
+    }
 
 
 # The ledger of overlap: parts alone, then the whole work in each form, in a table and as JSON.
@@ -300,8 +328,14 @@ def _longest(overlap: OverlapLedger) -> str:
 
 def overlap_json(overlap: OverlapLedger) -> OverlapJson:
     """Return the ledger as plain values: seconds of every sample, and what follows from their medians."""
-    derived = {row.name: {"median": row.median, "faster": None if row.part else overlap.speedup(row),
-                          "hidden": None if row.part else overlap.hidden(row)} for row in overlap.rows}  # fmt: skip
+    derived = {
+        row.name: {
+            "median": row.median,
+            "faster": None if row.part else overlap.speedup(row),
+            "hidden": None if row.part else overlap.hidden(row),
+        }
+        for row in overlap.rows
+    }
     rows = [{**asdict(row), **derived[row.name]} for row in overlap.rows]
     return {"title": overlap.title, "floor": overlap.longest_part, "rows": rows}
 
@@ -329,9 +363,14 @@ def precision_table(selection: PrecisionChoice) -> RenderableType:
     for one in selection.tried:
         table.add_row(f"  {one.precision}", one.stage, *_figures(one), *_verdict(selection, one))
     title = Text.assemble((selection.program, "bold"), f"  {selection.workload}, error within {selection.within:g}")
-    return Group(title, table, Text(f"  {_sentence(selection)}"), Text(f"  sample: {selection.sample}", style="dim"),
-                 *(Text(f"  {one.precision}: {one.reason}", style="dim") for one in selection.tried if one.reason),
-                 Text())  # fmt: skip
+    return Group(
+        title,
+        table,
+        Text(f"  {_sentence(selection)}"),
+        Text(f"  sample: {selection.sample}", style="dim"),
+        *(Text(f"  {one.precision}: {one.reason}", style="dim") for one in selection.tried if one.reason),
+        Text(),
+    )
 
 
 def _figures(one: Tried) -> tuple[str, str, str]:
@@ -357,7 +396,11 @@ def precision_json(selection: PrecisionChoice) -> PrecisionJson:
     """Return the selection as plain values; `chosen` is a precision's name or None."""
     chosen = selection.chosen
     return {
-        "program": selection.program, "workload": selection.workload, "within": selection.within,
-        "sample": selection.sample, "basis": selection.basis, "tried": [asdict(one) for one in selection.tried],
+        "program": selection.program,
+        "workload": selection.workload,
+        "within": selection.within,
+        "sample": selection.sample,
+        "basis": selection.basis,
+        "tried": [asdict(one) for one in selection.tried],
         "chosen": chosen.precision if chosen else None,
-    }  # fmt: skip
+    }

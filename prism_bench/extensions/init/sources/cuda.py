@@ -96,9 +96,10 @@ class _BodyReader:
         found: list[tuple[str, ...]] = []
         for node in _summands(index):
             names = tuple(
-                self._tree.text(n) for n in nodes_of(node, "identifier", "field_expression")
+                self._tree.text(n)
+                for n in nodes_of(node, "identifier", "field_expression")
                 if self._tree.text(n) not in self._alias and n.parent.type != "field_expression"
-            )  # fmt: skip
+            )
             found += [names] if names else []
         return found
 
@@ -223,10 +224,16 @@ def _kernel(declared: DeclaredFunction, tree: Tree) -> FoundKernel | Unread:
     raw = [_parameter(one, tree) for one in parameters.children if "parameter_declaration" in one.type]
     use = buffer_use(body, tree, [one.name for one in raw if one.is_pointer], _sizes(raw))
     return FoundKernel(
-        "cuda", name, tree.path, line_of(node), tuple(_with_use(one, use) for one in raw),
-        namespace=declared.namespace, template_parameters=_template_parameters(declared.template, tree),
-        launch_bounds=_launch_bounds(node, tree), dynamic_shared=_has_dynamic_shared(body, tree),
-    )  # fmt: skip
+        "cuda",
+        name,
+        tree.path,
+        line_of(node),
+        tuple(_with_use(one, use) for one in raw),
+        namespace=declared.namespace,
+        template_parameters=_template_parameters(declared.template, tree),
+        launch_bounds=_launch_bounds(node, tree),
+        dynamic_shared=_has_dynamic_shared(body, tree),
+    )
 
 
 def _sizes(parameters: list[FoundParameter]) -> list[str]:
@@ -242,10 +249,15 @@ def _parameter(node: Node, tree: Tree) -> FoundParameter:
     is_pointer = "*" in head or "[" in head
     name, dtype = tree.text(named) if named else "", dtype_of(kind)
     return FoundParameter(
-        name, written, dtype, _role(written, dtype, is_pointer), is_pointer=is_pointer,
-        is_const="const" in kind.partition("*")[0].split(), is_restrict="restrict" in head,
+        name,
+        written,
+        dtype,
+        _role(written, dtype, is_pointer),
+        is_pointer=is_pointer,
+        is_const="const" in kind.partition("*")[0].split(),
+        is_restrict="restrict" in head,
         default=tree.text(default) if default else None,
-    )  # fmt: skip
+    )
 
 
 def _role(written: str, dtype: str | None, is_pointer: bool) -> Guess[Role]:
@@ -284,8 +296,9 @@ def _template_parameter(node: Node, tree: Tree) -> TemplateParameter:
     default = node.child_by_field_name("default_value") or node.child_by_field_name("default_type")
     words = tree.text(node).partition("=")[0].replace("...", " ").split()
     kind = " ".join(words[:-1])
-    return TemplateParameter(words[-1], "typename" if kind in ("typename", "class") else kind,
-                             tree.text(default) if default else None)  # fmt: skip
+    return TemplateParameter(
+        words[-1], "typename" if kind in ("typename", "class") else kind, tree.text(default) if default else None
+    )
 
 
 def _launch_bounds(node: Node, tree: Tree) -> tuple[str, ...]:
@@ -546,9 +559,10 @@ class WrittenLaunch:
 def written_launches(tree: Tree) -> tuple[list[WrittenLaunch], list[Unread]]:
     """Return the launches of a file in order, and the places that launch in a form that is not read."""
     launches = [
-        WrittenLaunch(tree, node) for node in nodes_of(tree.root, "call_expression")
+        WrittenLaunch(tree, node)
+        for node in nodes_of(tree.root, "call_expression")
         if any(one.type == "kernel_call_syntax" for one in node.children)
-    ]  # fmt: skip
+    ]
     unread = [Unread(tree.path, line, reason) for line, reason in _other_forms(tree)]
     return launches, unread
 
@@ -579,9 +593,15 @@ def read_launch(written: WrittenLaunch, parameters: Sequence[str]) -> FoundLaunc
     in_block = " ".join(block or ())
     free = [(name, _guess_of(name, written, in_block)) for name in names.free if _occurs(name, found)]
     return FoundLaunch(
-        written.tree.path, written.line, grid, block, shared[0] if shared else None, written.template_arguments,
-        tuple(free), tuple(unread),
-    )  # fmt: skip
+        written.tree.path,
+        written.line,
+        grid,
+        block,
+        shared[0] if shared else None,
+        written.template_arguments,
+        tuple(free),
+        tuple(unread),
+    )
 
 
 def _extents(what: str, node: Node | None, names: HostNames, unread: list[Unread]) -> tuple[str, ...] | None:

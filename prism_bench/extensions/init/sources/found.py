@@ -180,9 +180,7 @@ _DTYPES = {
     "complex64": "cuFloatComplex cuComplex float2|complex",
     "complex128": "cuDoubleComplex",
 }
-_BY_NAME = {
-    tuple(sorted(name.split("|"))): dtype for dtype, names in _DTYPES.items() for name in names.split()
-}  # fmt: skip
+_BY_NAME = {tuple(sorted(name.split("|"))): dtype for dtype, names in _DTYPES.items() for name in names.split()}
 _VECTORS = {
     f"{base}{lanes}": dtype
     for base, dtype in (("float", "float32"), ("double", "float64"), ("int", "int32"), ("uint", "uint32"),

@@ -151,16 +151,33 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     values = _values(kernel, launch)
     passed = [one for one in kernel.parameters if one.role.value != "constexpr"]
     arguments = [_argument(one, types) for one in passed]
-    missing += [f"{one.name} has type {one.type}: a spec passes buffers and numbers" for one in passed
-                if _dtype(one, types) is None]  # fmt: skip
+    missing += [
+        f"{one.name} has type {one.type}: a spec passes buffers and numbers"
+        for one in passed
+        if _dtype(one, types) is None
+    ]
     missing += _missing_launch(launch)
     axes = _axes(kernel, values)
-    text = environment().get_template("spec.py.jinja").render(
-        kernel=kernel, entry=entry, source=source, arguments=arguments, launch=_launch_text(launch, kernel),
-        outputs=_names(kernel, "output", "in_out"), inputs=_names(kernel, "input", "in_out"), axes=axes, values=values,
-        small=_workload(axes, SMALL), large=_workload(axes, LARGE), confirm=CONFIRM, missing=missing,
-        words=_imports(kernel, arguments),
-    )  # fmt: skip
+    text = (
+        environment()
+        .get_template("spec.py.jinja")
+        .render(
+            kernel=kernel,
+            entry=entry,
+            source=source,
+            arguments=arguments,
+            launch=_launch_text(launch, kernel),
+            outputs=_names(kernel, "output", "in_out"),
+            inputs=_names(kernel, "input", "in_out"),
+            axes=axes,
+            values=values,
+            small=_workload(axes, SMALL),
+            large=_workload(axes, LARGE),
+            confirm=CONFIRM,
+            missing=missing,
+            words=_imports(kernel, arguments),
+        )
+    )
     guessed = [f"{one.text} {one.note}" for one in arguments if one.note]
     return Skeleton(f"{module_name(kernel.name)}.py", text, not missing, (*missing, "the reference", *guessed))
 
@@ -176,9 +193,10 @@ def _with_python_names(kernel: FoundKernel) -> FoundKernel:
     for name in odd:
         renamed = partial(re.sub, rf"\b{re.escape(name)}\b", f"{name}_")
         kernel = replace(
-            kernel, parameters=tuple(_renamed_parameter(one, renamed) for one in kernel.parameters),
+            kernel,
+            parameters=tuple(_renamed_parameter(one, renamed) for one in kernel.parameters),
             launches=tuple(_renamed_launch(one, renamed) for one in kernel.launches),
-        )  # fmt: skip
+        )
     return kernel
 
 
@@ -326,9 +344,13 @@ def environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("prism_bench.extensions.init.sources", "templates"), trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True, undefined=StrictUndefined, autoescape=False,
-    )  # fmt: skip
+        loader=PackageLoader("prism_bench.extensions.init.sources", "templates"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        autoescape=False,
+    )
 
 
 # Spec skeletons for PyTorch operators that were found: kernels whose spec has a callable.
@@ -366,18 +388,37 @@ def operator_skeleton(operator: FoundOperator, source: str) -> Skeleton | None:
 
 
 def _rendered(
-    operator: FoundOperator, source: str, passed: Sequence[_Passed], *, tensors: Sequence[_Passed],
-    outputs: Sequence[str], module: str | None, missing: Sequence[str],
-) -> str:  # fmt: skip
+    operator: FoundOperator,
+    source: str,
+    passed: Sequence[_Passed],
+    *,
+    tensors: Sequence[_Passed],
+    outputs: Sequence[str],
+    module: str | None,
+    missing: Sequence[str],
+) -> str:
     numbers = {one.name: _operator_skeleton_number(one.argument) for one in passed if one.argument.kind in _NUMBERS}
     words = {"InOut" if one.argument.is_written else "In" for one in tensors} | ({"Out"} if outputs else set[str]())
-    return environment().get_template("operator.py.jinja").render(
-        operator=operator, source=source, module=module, missing=missing, tensors=tensors, outputs=outputs,
-        call=f"torch.ops.{operator.name.replace('::', '.')}({', '.join(one.text for one in passed)})",
-        asked=["torch", *(one.name for one in tensors), *numbers], numbers=numbers, confirm=CONFIRM,
-        results=[*(one.name for one in tensors if one.argument.is_written), *outputs],
-        words=sorted({*words, "KernelSpec", "Workload"}), small=SMALL[1], large=LARGE[1],
-    )  # fmt: skip
+    return (
+        environment()
+        .get_template("operator.py.jinja")
+        .render(
+            operator=operator,
+            source=source,
+            module=module,
+            missing=missing,
+            tensors=tensors,
+            outputs=outputs,
+            call=f"torch.ops.{operator.name.replace('::', '.')}({', '.join(one.text for one in passed)})",
+            asked=["torch", *(one.name for one in tensors), *numbers],
+            numbers=numbers,
+            confirm=CONFIRM,
+            results=[*(one.name for one in tensors if one.argument.is_written), *outputs],
+            words=sorted({*words, "KernelSpec", "Workload"}),
+            small=SMALL[1],
+            large=LARGE[1],
+        )
+    )
 
 
 def _passed(argument: OperatorArgument) -> _Passed | None:
@@ -417,8 +458,11 @@ def _missing(
     operator: FoundOperator, signature: OperatorSignature, passed: Sequence[_Passed], module: str | None
 ) -> list[str]:
     missing = [] if module else [f"the import that registers {operator.name}"]
-    missing += [f"the argument {one.name} has type {one.argument.type}: write what the call gives it"
-                for one in passed if one.argument.kind == "other"]  # fmt: skip
+    missing += [
+        f"the argument {one.name} has type {one.argument.type}: write what the call gives it"
+        for one in passed
+        if one.argument.kind == "other"
+    ]
     is_written = any(one.argument.is_written for one in passed if one.argument.kind == "tensor")
     if signature.returned is None or (signature.returned == 0 and not is_written):
         missing.append("the outputs: the operator returns no tensors")

@@ -47,10 +47,16 @@ def signature_of(operator: FoundOperator) -> OperatorSignature | None:
     if operator.language == "cpp" or not all(text for _, text in operator.arguments):
         return None
     arguments = (
-        OperatorArgument(name, text, _annotated(text), operator.defaults.get(name), name in operator.written,
-                         name in operator.keywords)
+        OperatorArgument(
+            name,
+            text,
+            _annotated(text),
+            operator.defaults.get(name),
+            name in operator.written,
+            name in operator.keywords,
+        )
         for name, text in operator.arguments
-    )  # fmt: skip
+    )
     return OperatorSignature(tuple(arguments), _returned(operator.returns.replace("torch.", "")))
 
 

@@ -37,8 +37,11 @@ def read_launch(path: Path, tree: ast.Module, call: ast.Call, parameters: Sequen
     constants = [one.name for one in parameters if one.role.value == "constexpr"]
     names = {name: _constant(name, passed.get(name), call) for name in constants}
     own = {one.name for one in parameters}
-    options = [f"{one.arg}={ast.unparse(one.value)}" for one in call.keywords
-               if one.arg and one.arg not in own and isinstance(one.value, ast.Constant)]  # fmt: skip
+    options = [
+        f"{one.arg}={ast.unparse(one.value)}"
+        for one in call.keywords
+        if one.arg and one.arg not in own and isinstance(one.value, ast.Constant)
+    ]
     written = _grid_of(call.func.slice, tree)
     meant = {ast.unparse(value): name for name, value in passed.items() if isinstance(value, ast.Name)}
     grid = _extents(written, meant)
@@ -64,8 +67,11 @@ def _constant(name: str, value: ast.expr | None, call: ast.Call) -> Guess[int]:
 def _grid_of(node: ast.expr, tree: ast.Module) -> ast.expr:
     """Return the grid's expression, through a variable, a function and the body of `lambda meta: ...`."""
     if isinstance(node, ast.Name):
-        values = [one.value for one in ast.walk(tree) if isinstance(one, ast.Assign)
-                  and [ast.unparse(target) for target in one.targets] == [node.id]]  # fmt: skip
+        values = [
+            one.value
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Assign) and [ast.unparse(target) for target in one.targets] == [node.id]
+        ]
         for one in ast.walk(tree):
             if isinstance(one, ast.FunctionDef) and one.name == node.id and isinstance(one.body[-1], ast.Return):
                 values += [one.body[-1].value] if one.body[-1].value else []
@@ -229,8 +235,10 @@ def _operator(path: Path, node: _Function, name: str, given: Mapping[str, ast.ex
 def _defaults(node: _Function) -> dict[str, str]:
     """Return the defaults of the arguments that have one, as written."""
     plain = [*node.args.posonlyargs, *node.args.args]
-    pairs = [*zip(plain[len(plain) - len(node.args.defaults) :], node.args.defaults, strict=True),
-             *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]  # fmt: skip
+    pairs = [
+        *zip(plain[len(plain) - len(node.args.defaults) :], node.args.defaults, strict=True),
+        *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
+    ]
     return {one.arg: ast.unparse(default) for one, default in pairs if default is not None}
 
 

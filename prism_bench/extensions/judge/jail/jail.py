@@ -21,9 +21,7 @@ import prism_bench
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.workers import environment
 
-_SYSTEM = (
-    "/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",
-)  # fmt: skip
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 _INSTALLED = ("site-packages", "dist-packages")
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 Maker = Literal["namespaces", "bubblewrap"]
@@ -82,10 +80,28 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         binds = [part for path in self.readable for part in ("--ro-bind", path, path)]
         binds += [part for name in DEVICES for part in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")]
         return [
-            "bwrap", "--unshare-user", "--unshare-all", "--uid", NOBODY, "--gid", NOBODY, "--die-with-parent",
-            "--new-session", "--proc", "/proc", "--size", str(self.scratch_bytes), "--tmpfs", "/tmp",
-            *binds, "--chdir", "/tmp", "--remount-ro", "/", "--",
-        ]  # fmt: skip
+            "bwrap",
+            "--unshare-user",
+            "--unshare-all",
+            "--uid",
+            NOBODY,
+            "--gid",
+            NOBODY,
+            "--die-with-parent",
+            "--new-session",
+            "--proc",
+            "/proc",
+            "--size",
+            str(self.scratch_bytes),
+            "--tmpfs",
+            "/tmp",
+            *binds,
+            "--chdir",
+            "/tmp",
+            "--remount-ro",
+            "/",
+            "--",
+        ]
 
 
 def be_killed_first() -> None:

@@ -87,15 +87,19 @@ class KernelBenchProblem:
         split = answer.inputs + answer.parameters
         given, results = answer.names[:split], answer.names[split:]
         return KernelSpec(
-            name=self.path.stem, entry="none", source=self.path, launch=lambda: Launch(1, 1),
+            name=self.path.stem,
+            entry="none",
+            source=self.path,
+            launch=lambda: Launch(1, 1),
             arguments=(
                 *(In(name, _shape(arrays[name]), str(arrays[name].dtype), self._fill(name)) for name in given),
                 *(Out(name, _shape(arrays[name]), str(arrays[name].dtype)) for name in results),
                 *(Size(name) for name in answer.sizes),
             ),
             reference=_Reference(partial(self._forward, [arrays[name] for name in given]), given),
-            tolerance=TOLERANCE, workloads={"S0": Workload(**answer.sizes)},
-        )  # fmt: skip
+            tolerance=TOLERANCE,
+            workloads={"S0": Workload(**answer.sizes)},
+        )
 
     def _fill(self, name: str) -> Fill:
         def drawn(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> np.ndarray:

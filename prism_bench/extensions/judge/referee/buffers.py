@@ -188,15 +188,17 @@ class Arena:
         """Return the digests of what launches write, by name."""
         return {
             name: self._device.digest(place.address, place.size)
-            for name, place in self._places.items() if place.plan.is_written
-        }  # fmt: skip
+            for name, place in self._places.items()
+            if place.plan.is_written
+        }
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Return what launches write, by name, on the host."""
         return {
             name: self._device.read(place.address, place.plan.dtype, place.plan.shape)
-            for name, place in self._places.items() if place.plan.is_written
-        }  # fmt: skip
+            for name, place in self._places.items()
+            if place.plan.is_written
+        }
 
     def shared(self) -> dict[str, str]:
         """Return handles of copies of what launches write, by name, in hexadecimal; none where one cannot be shared."""

@@ -274,9 +274,14 @@ def _step(case: Case, step: Launch | Zero, symbols: Mapping[str, str]) -> StepPl
     if entry not in symbols:
         raise SpecError(f"{case.name}: no machine code was made of '{entry}'")
     return StepPlan(
-        symbols[entry], _three(step.grid), _three(step.block), step.shared, step.cooperative,
-        tuple(_parameter(case, name, step.maps) for name in names), overlaps=step.overlaps,
-    )  # fmt: skip
+        symbols[entry],
+        _three(step.grid),
+        _three(step.block),
+        step.shared,
+        step.cooperative,
+        tuple(_parameter(case, name, step.maps) for name in names),
+        overlaps=step.overlaps,
+    )
 
 
 def _parameter(case: Case, name: str, maps: Sequence[TensorMap]) -> PlannedParameter:
@@ -345,9 +350,15 @@ class _CardedPlanner:
         if made.cubin not in self.cubins:
             self.cubins.append(made.cubin)
         return StepPlan(
-            card.entry, (prod(grid), 1, 1) if card.linear else grid, block, card.shared, step.cooperative, parameters,
-            module=self.cubins.index(made.cubin), cluster=card.cluster,
-        )  # fmt: skip
+            card.entry,
+            (prod(grid), 1, 1) if card.linear else grid,
+            block,
+            card.shared,
+            step.cooperative,
+            parameters,
+            module=self.cubins.index(made.cubin),
+            cluster=card.cluster,
+        )
 
     def _parameters(self, card: LaunchCard, grid: _Triple, block: _Triple) -> Iterator[PlannedParameter]:
         hidden, facts = self._hidden(scratch_bytes(card, grid)), launch_facts(grid, block)

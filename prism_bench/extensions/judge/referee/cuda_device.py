@@ -137,9 +137,17 @@ class CudaRefereeDevice(RefereeDevice):
         canary = self.digest(address, _CANARY_BYTES)
         self.free_all()
         return FactsAnswer(
-            device.name, device.uuid, device.sm_count, device.max_shared_bytes, device.compute_capability,
-            device.l2_bytes, samples[0], bounds.bus or 0.0, canary, bounds.operations(),
-        )  # fmt: skip
+            device.name,
+            device.uuid,
+            device.sm_count,
+            device.max_shared_bytes,
+            device.compute_capability,
+            device.l2_bytes,
+            samples[0],
+            bounds.bus or 0.0,
+            canary,
+            bounds.operations(),
+        )
 
     def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:
         sizes = {name: size for cubin in cubins for name, size in variable_symbols(cubin).items()}

@@ -205,6 +205,6 @@ Question = (
 )  # fmt: skip
 Answer = (
     FactsAnswer | LoadAnswer | InputsAnswer | RunnerLaunchAnswer | RepeatAnswer | FetchAnswer | ShareAnswer | Refusal
-)  # fmt: skip
+)
 QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)

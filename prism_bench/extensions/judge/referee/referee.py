@@ -338,9 +338,14 @@ class Referee:
                 found.seeds.append(seed)
 
     def _launched(
-        self, client: RunnerClient, case: RefereedCase, found: RefereedTimes, digests: dict[int, dict[str, int]], *,
+        self,
+        client: RunnerClient,
+        case: RefereedCase,
+        found: RefereedTimes,
+        digests: dict[int, dict[str, int]],
+        *,
         seed: int,
-    ) -> float:  # fmt: skip
+    ) -> float:
         """Launch on the inputs of a seed and note the digests; return the seconds by the device's clock."""
         inputs = case.inputs(seed)
         with self._turns.phase("inputs"):
@@ -385,9 +390,15 @@ class Referee:
             self._look_at(case, found, outputs, odd, seed=seed, digests=digests)
 
     def _look_at(
-        self, case: RefereedCase, found: RefereedTimes, outputs: Mapping[str, AnyArray], odd: list[str], *, seed: int,
+        self,
+        case: RefereedCase,
+        found: RefereedTimes,
+        outputs: Mapping[str, AnyArray],
+        odd: list[str],
+        *,
+        seed: int,
         digests: Mapping[str, int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         if odd:
             found.complaints.append(("outputs", f"{case.plan.name}: {odd[0]} changed after the launch had ended"))
             return
@@ -508,6 +519,7 @@ def repeated_inputs(case: Case) -> list[str]:
         return []
     fill_of = case.correctness.fill_of
     return [
-        one.name for one in case.spec.inputs
+        one.name
+        for one in case.spec.inputs
         if prod(one.extents(case.axes)) > BLOCK and fill_of(one).known_runs(case.axes) is None
-    ]  # fmt: skip
+    ]

@@ -91,13 +91,18 @@ class SanitizedRunner(RunnerProcess):
 
 TOOL = "compute-sanitizer"
 LOOKED_FOR: Mapping[str, str] = {
-    "memcheck": "accesses out of bounds", "racecheck": "races in shared memory",
-    "initcheck": "reads of memory that nothing wrote", "synccheck": "divergent barriers",
-}  # fmt: skip
+    "memcheck": "accesses out of bounds",
+    "racecheck": "races in shared memory",
+    "initcheck": "reads of memory that nothing wrote",
+    "synccheck": "divergent barriers",
+}
 # As the emulator names them.
 KINDS: Mapping[str, str] = {
-    "memcheck": "out of bounds", "racecheck": "race", "initcheck": "unwritten read", "synccheck": "divergent barrier",
-}  # fmt: skip
+    "memcheck": "out of bounds",
+    "racecheck": "race",
+    "initcheck": "unwritten read",
+    "synccheck": "divergent barrier",
+}
 MOST_FINDINGS = 3  # that are named of a case and check
 LONGEST = 300  # characters of a finding: names of kernels are the stranger's
 _NOTHING = CasePlan("", (), ())
@@ -164,9 +169,12 @@ class LaunchWatch:
     """Runs `checks` side by side, at sizes beyond S0 some of them by the rules of `larger`. `start` starts a runner."""
 
     def __init__(
-        self, start: Callable[[str], WatchedRunner], rules: WatchRules | None = None, checks: Sequence[str] = CHECKS,
+        self,
+        start: Callable[[str], WatchedRunner],
+        rules: WatchRules | None = None,
+        checks: Sequence[str] = CHECKS,
         larger: WatchRules = QUICK,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._start, self._checks = start, checks
         self._rules, self._larger = rules or WatchRules(), larger
         self._ready = dict[str, WatchedRunner]()
@@ -184,9 +192,14 @@ class LaunchWatch:
                 self._ready.popitem()[1].end()
 
     def watched(
-        self, cases: Sequence[RefereedCase], seed: int, turn: Turn = nullcontext, *, has_memory_barriers: bool = False,
+        self,
+        cases: Sequence[RefereedCase],
+        seed: int,
+        turn: Turn = nullcontext,
+        *,
+        has_memory_barriers: bool = False,
         larger: bool = False,
-    ) -> WatchFindings:  # fmt: skip
+    ) -> WatchFindings:
         """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
 
         Races in code that `has_memory_barriers` are in doubt. `larger` cases are of sizes beyond S0.
@@ -284,8 +297,9 @@ def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_memo
     clean = set(run.ended) - {one.case for one in doubtful} if checked.counted is not None else set[str]()
     found.checked += [
         CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
-        for name in names if name in unlike or name in clean
-    ]  # fmt: skip
+        for name in names
+        if name in unlike or name in clean
+    ]
     reason = _doubt(doubtful, has_memory_barriers=has_memory_barriers) or _incomplete(run, checked, names)
     if objections:
         return

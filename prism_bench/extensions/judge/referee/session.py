@@ -223,9 +223,13 @@ class RefereeSession:
     """
 
     def __init__(
-        self, start: Callable[[], Runner], reference: Callable[[], Backend], random: Random,
-        rules: RefereeRules | None = None, state: Callable[[FactsAnswer], MachineState] = machine_state,
-    ) -> None:  # fmt: skip
+        self,
+        start: Callable[[], Runner],
+        reference: Callable[[], Backend],
+        random: Random,
+        rules: RefereeRules | None = None,
+        state: Callable[[FactsAnswer], MachineState] = machine_state,
+    ) -> None:
         self._start, self._reference, self._random = start, reference, random
         self._rules, self._state = rules or RefereeRules(), state
         self.findings, self.clock = RefereeFindings(), PhaseClock()

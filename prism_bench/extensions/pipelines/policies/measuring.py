@@ -112,10 +112,13 @@ class PolicyMeasurement:
         """Return the rows of that part, with their machine and toolchain."""
         found: dict[str, Any] = {name: getattr(self, name)()}
         return Measured(
-            machine=identity.machine(self.facts)["id"], device=self.facts.get("device", ""),
-            backend=self._bench.backend, toolchain=toolchain_of(self.facts),
-            created=identity.timestamp(datetime.now(UTC)), **found,
-        )  # fmt: skip
+            machine=identity.machine(self.facts)["id"],
+            device=self.facts.get("device", ""),
+            backend=self._bench.backend,
+            toolchain=toolchain_of(self.facts),
+            created=identity.timestamp(datetime.now(UTC)),
+            **found,
+        )
 
     def matmul(self) -> tuple[CrossoverRow, ...]:
         """Return a row for every shape."""
@@ -134,8 +137,11 @@ class PolicyMeasurement:
     def windows(self) -> tuple[Window, ...]:
         """Return every image at every window; results are those of the float64 reference on a seeded scene."""
         images = IMAGES if self.on_device else SMALL_IMAGES
-        cases = {(rows, cols, w): self._case("pixel_entropy", rows=rows, cols=cols, window=w)
-                 for rows, cols in images for w in WINDOWS}  # fmt: skip
+        cases = {
+            (rows, cols, w): self._case("pixel_entropy", rows=rows, cols=cols, window=w)
+            for rows, cols in images
+            for w in WINDOWS
+        }
         _, seconds = self._measured(cases)
         found: list[Window] = []
         for rows, cols in images:
@@ -205,10 +211,12 @@ def _row(shape: Mapping[str, int], trials: Mapping[Any, Trial], seconds: Mapping
     by_casts = _error(trials["casts", *key])
     errors = {form: by_casts if form in HALVES else _error(trials[form, *key]) for form in FORMS}
     return CrossoverRow(
-        shape=shape, seconds={form: seconds[form, *key] for form in FORMS},
+        shape=shape,
+        seconds={form: seconds[form, *key] for form in FORMS},
         narrow=max(seconds["casts", *key] - seconds["f16", *key], 0.0),
-        widen=sum(seconds["widen", count] for count in _counts(shape)), errors=errors,
-    )  # fmt: skip
+        widen=sum(seconds["widen", count] for count in _counts(shape)),
+        errors=errors,
+    )
 
 
 def _error(trial: Trial) -> float:

@@ -21,25 +21,36 @@ def page(context: SiteContext) -> Page:
     counts = Counter(one["verdict"] for one in found)
     reading, labels = context.reading, {one.name: one.label for one in context.record.cases}
     view = {
-        "night": context.record.created, "answer": budgets_answer(reading.every_budget, labels),
+        "night": context.record.created,
+        "answer": budgets_answer(reading.every_budget, labels),
         "device_file": reading.promises.source or None,
-        "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
-    }  # fmt: skip
+        "counts": {word: counts[word] for word in VERDICTS if counts[word]},
+        "budgets": found,
+    }
     return Page("budgets", "Budgets", view)
 
 
 def _budget(context: SiteContext, one: BudgetVerdict, today: date) -> dict[str, Any]:
     budget, case = one.budget, context.cases.get(one.case)
     return {
-        "case": one.case, "label": case.case.label if case else "", "link": case_link(context, one.case),
-        "metric": budget.metric, "at_most": budget.at_most, "at_least": budget.at_least, "limit": budget.limit,
-        "value": one.value, "interval": one.interval, "verdict": one.verdict,
-        "ratio": one.ratio, "use": one.use,
+        "case": one.case,
+        "label": case.case.label if case else "",
+        "link": case_link(context, one.case),
+        "metric": budget.metric,
+        "at_most": budget.at_most,
+        "at_least": budget.at_least,
+        "limit": budget.limit,
+        "value": one.value,
+        "interval": one.interval,
+        "verdict": one.verdict,
+        "ratio": one.ratio,
+        "use": one.use,
         "source": one.source,
-        "owner": budget.owner, "reason": budget.reason,
+        "owner": budget.owner,
+        "reason": budget.reason,
         "expires": budget.expires.isoformat() if budget.expires else None,
         "near": bool(budget.expires and today <= budget.expires <= today + NEAR),
-    }  # fmt: skip
+    }
 
 
 def _rank(one: Mapping[str, Any]) -> tuple[int, float, str]:

@@ -22,9 +22,12 @@ def page(context: SiteContext) -> Page:
     rows = [row for kernel, cases in context.kernels() for row in _rows(context, kernel, cases)]
     rows.sort(key=_rank)
     labels = [label for label in LABELS if any(label in row["times"] for row in rows)]
-    shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": labels or LABELS,
-             "trends": any(row["trend"] and row["trend"]["line"] for row in rows),
-             "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
+    shown = {
+        "families": sorted({row["family"] for row in rows if row["family"]}),
+        "labels": labels or LABELS,
+        "trends": any(row["trend"] and row["trend"]["line"] for row in rows),
+        "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)],
+    }
     view = {
         "created": context.record.created,
         "answer": catalogue_answer(rows, context.record.stand_in),
@@ -59,13 +62,19 @@ def _row(
     rest = [label for label in own if label not in LABELS]
     largest = largest or next((own[label] for label in rest), None)
     return {
-        "kernel": kernel, "variant": variant, "family": family, "link": f"{kernel_page(kernel)}.html",
+        "kernel": kernel,
+        "variant": variant,
+        "family": family,
+        "link": f"{kernel_page(kernel)}.html",
         "languages": len(forms(context.catalogue, kernel)) if variant is None else 0,
         "operation": f"{operation_page(kernel)}.html",
         "times": {label: _cell(own[label]) for label in (*LABELS, *rest) if label in own},
-        "limit": _limit(largest), "peer": _peer(largest), "budget": _budget(list(own.values())),
-        "trend": _trend(context, largest), "state": _state(own),
-    }  # fmt: skip
+        "limit": _limit(largest),
+        "peer": _peer(largest),
+        "budget": _budget(list(own.values())),
+        "trend": _trend(context, largest),
+        "state": _state(own),
+    }
 
 
 def _time(shown: ShownCase) -> float | None:
@@ -75,8 +84,14 @@ def _time(shown: ShownCase) -> float | None:
 
 def _cell(shown: ShownCase) -> dict[str, Any]:
     reason = shown.case.reason if shown.case.status != "ok" else shown.row["invalid"]
-    return {"case": shown.case.name, "workload": shown.row["workload"], "seconds": _time(shown),
-            "status": shown.case.status, "reason": reason, "elsewhere": shown.elsewhere}  # fmt: skip
+    return {
+        "case": shown.case.name,
+        "workload": shown.row["workload"],
+        "seconds": _time(shown),
+        "status": shown.case.status,
+        "reason": reason,
+        "elsewhere": shown.elsewhere,
+    }
 
 
 def _limit(shown: ShownCase | None) -> dict[str, Any] | None:
@@ -121,6 +136,12 @@ def _trend(context: SiteContext, shown: ShownCase | None) -> dict[str, Any] | No
         return None
     values = recent(series[0], _NIGHTS)
     steps = [step for step in context.steps.get(shown.case.name, ()) if step.key == series[0].key]
-    return {"label": shown.case.label, "nights": len(values), "line": sparkline(values),
-            "low": min(values), "high": max(values),
-            "step": steps[0].ratio if steps else None, "since": steps[0].since if steps else None}  # fmt: skip
+    return {
+        "label": shown.case.label,
+        "nights": len(values),
+        "line": sparkline(values),
+        "low": min(values),
+        "high": max(values),
+        "step": steps[0].ratio if steps else None,
+        "since": steps[0].since if steps else None,
+    }

@@ -44,8 +44,13 @@ def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
     pairs = [_pair(context, facts, found) for facts, found in context.comparisons]
     newest = next(((name_of(facts), found) for facts, found in context.comparisons), None)
     cases = sum(not case.is_edge for case in context.record.cases)
-    view = {"night": context.record.created, "answer": compare_answer(newest, cases), "against": pairs,
-            "shelves": shelves, "rules": RULES_SHOWN}  # fmt: skip
+    view = {
+        "night": context.record.created,
+        "answer": compare_answer(newest, cases),
+        "against": pairs,
+        "shelves": shelves,
+        "rules": RULES_SHOWN,
+    }
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
     stand_ins = {backend: one.name for backend, one in STAND_INS.items()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages, "stand_ins": stand_ins}

@@ -45,13 +45,18 @@ def _order(shown: ShownCase) -> tuple[str, int, str]:
 
 
 def _page(
-    context: SiteContext, kernel: str, shown_cases: Sequence[ShownCase], compiled: Mapping[str, Any] | None,
+    context: SiteContext,
+    kernel: str,
+    shown_cases: Sequence[ShownCase],
+    compiled: Mapping[str, Any] | None,
     loads: Mapping[str, Sequence],
-) -> Page:  # fmt: skip
+) -> Page:
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
     seen = {one.case.name: counted_of(context, one) for one in shown_cases}
-    whys = {one.case.name: why(one.case, one.reading.limits, seen[one.case.name], _code(context, one))
-            for one in shown_cases}  # fmt: skip
+    whys = {
+        one.case.name: why(one.case, one.reading.limits, seen[one.case.name], _code(context, one))
+        for one in shown_cases
+    }
     _add_near(shown_cases, whys)
     cases = [case_values(context, one, seen[one.case.name], whys[one.case.name]) for one in shown_cases]
     opened = largest([one.case for one in shown_cases])
@@ -68,23 +73,48 @@ def _page(
         "cases": cases,
         "resources": compiled,
     }
-    shown = {"cases": shown_cases, "table": table_of([one.line for one in shown_cases]), "whys": whys, "spec": spec,
-             "earlier": partial(_earlier, context), "implementations": _implementations(context, opened),
-             "origins": ORIGINS, "largest": opened and opened.name, "before": _replaced(spec), "changes": changes_of,
-             "languages": len(forms(context.catalogue, kernel)), "operation": f"{operation_page(kernel)}.html",
-             "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
-             "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
-             "commands": {one.case.name: _command(one) for one in shown_cases}, "how": how_text,
-             "conditions": conditions,
-             "checks": {one.case.name: checks_of(one.case) for one in shown_cases}}  # fmt: skip
-    drawn = {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
-             "stand_in": context.record.stand_in and context.record.stand_in.name,
-             "peaks": _peaks(context, shown_cases), "floors": dict(context.reading.limits.floors),
-             "largest": shown["largest"], "noise": _noise(context, shown_cases),
-             "cases": [drawn_case(context, *both) for both in zip(shown_cases, cases, strict=True)]}  # fmt: skip
+    shown = {
+        "cases": shown_cases,
+        "table": table_of([one.line for one in shown_cases]),
+        "whys": whys,
+        "spec": spec,
+        "earlier": partial(_earlier, context),
+        "implementations": _implementations(context, opened),
+        "origins": ORIGINS,
+        "largest": opened and opened.name,
+        "before": _replaced(spec),
+        "changes": changes_of,
+        "languages": len(forms(context.catalogue, kernel)),
+        "operation": f"{operation_page(kernel)}.html",
+        "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
+        "sources": _sources(spec),
+        "steps": context.steps,
+        "edges": _edges(context, kernel),
+        "commands": {one.case.name: _command(one) for one in shown_cases},
+        "how": how_text,
+        "conditions": conditions,
+        "checks": {one.case.name: checks_of(one.case) for one in shown_cases},
+    }
+    drawn = {
+        **{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
+        "stand_in": context.record.stand_in and context.record.stand_in.name,
+        "peaks": _peaks(context, shown_cases),
+        "floors": dict(context.reading.limits.floors),
+        "largest": shown["largest"],
+        "noise": _noise(context, shown_cases),
+        "cases": [drawn_case(context, *both) for both in zip(shown_cases, cases, strict=True)],
+    }
     scripts = ("plot.js", "roofline.js", "kernel.js")
-    return Page(kernel_page(kernel), kernel, view, shown, "kernel", scripts, drawn=drawn if shown_cases else None,
-                words=_words(kernel, spec, view))  # fmt: skip
+    return Page(
+        kernel_page(kernel),
+        kernel,
+        view,
+        shown,
+        "kernel",
+        scripts,
+        drawn=drawn if shown_cases else None,
+        words=_words(kernel, spec, view),
+    )
 
 
 def _peaks(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, float]:

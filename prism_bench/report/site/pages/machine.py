@@ -22,22 +22,34 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     if noise:
         noise["floors"] = [{name: one[name] for name in _FLOOR} for one in noise["floors"]]
     view = {
-        "machine": machine_name(record), "answer": machine_answer(reading.limits),
-        "night": record.created, "backend": record.backend,
-        "floors": dict(reading.limits.floors), "ceilings": dict(reading.limits.ceilings),
-        "sources": dict(reading.limits.sources), "cold_doubt": reading.limits.cold_doubt,
+        "machine": machine_name(record),
+        "answer": machine_answer(reading.limits),
+        "night": record.created,
+        "backend": record.backend,
+        "floors": dict(reading.limits.floors),
+        "ceilings": dict(reading.limits.ceilings),
+        "sources": dict(reading.limits.sources),
+        "cold_doubt": reading.limits.cold_doubt,
         "facts": {title: dict(pairs) for title, pairs in facts(record)},
         "ceiling_cases": [_ceiling_case(context, shown) for shown in context.cases.values() if shown.case.ceiling],
-        "noise": noise, "monitor": list(record.monitor), "telemetry": telemetry(record),
+        "noise": noise,
+        "monitor": list(record.monitor),
+        "telemetry": telemetry(record),
         "passed_by": list(context.passed_by),
         "records": [asdict(one) for one in context.own[-30:]],
-    }  # fmt: skip
+    }
     return Page("machine", "Machine", view, scripts=("plot.js", "pictures.js"), drawn=view["telemetry"])
 
 
 def _ceiling_case(context: SiteContext, shown: ShownCase) -> dict[str, Any]:
     """Return the times and rates of a kernel that measures the machine."""
-    return {"case": shown.case.name, "ceiling": shown.case.ceiling, "label": shown.case.label,
-            "cold": number(shown.row["cold_time"]), "hot": number(shown.row["hot_time"]),
-            "bandwidth": number(shown.row["bandwidth"]), "flop_rate": number(shown.row["flop_rate"]),
-            "link": case_link(context, shown.case.name)}  # fmt: skip
+    return {
+        "case": shown.case.name,
+        "ceiling": shown.case.ceiling,
+        "label": shown.case.label,
+        "cold": number(shown.row["cold_time"]),
+        "hot": number(shown.row["hot_time"]),
+        "bandwidth": number(shown.row["bandwidth"]),
+        "flop_rate": number(shown.row["flop_rate"]),
+        "link": case_link(context, shown.case.name),
+    }

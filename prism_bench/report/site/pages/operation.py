@@ -42,10 +42,21 @@ def pages(context: SiteContext) -> Iterator[Page]:
             "workloads": tables,
         }
         meanings = {name: spec.variants[name].meaning for name in own if name}
-        shown = {"origins": ORIGINS, "kernel_link": f"{kernel_page(kernel)}.html", "meanings": meanings,
-                 "anything_timed": any(row["cold"] for table in tables for row in table["rows"])}  # fmt: skip
-        yield Page(operation_page(kernel), f"{kernel} in {count_text(len(own), 'language')}", view, shown, "operation",
-                   ("plot.js", "pictures.js"), words=" ".join([spec.family, *titles]))  # fmt: skip
+        shown = {
+            "origins": ORIGINS,
+            "kernel_link": f"{kernel_page(kernel)}.html",
+            "meanings": meanings,
+            "anything_timed": any(row["cold"] for table in tables for row in table["rows"]),
+        }
+        yield Page(
+            operation_page(kernel),
+            f"{kernel} in {count_text(len(own), 'language')}",
+            view,
+            shown,
+            "operation",
+            ("plot.js", "pictures.js"),
+            words=" ".join([spec.family, *titles]),
+        )
 
 
 def operation_lines(context: SiteContext) -> list[OperationLine]:

@@ -39,8 +39,14 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
         "left_out": list(context.passed_by),
     }
     against_peers = headline_text(context.reading.against_peers, brief=True)
-    shown = {"tone": _tone(context.gate), "pills": _pills(context, rows), "lede": lede(context),
-             "peers": against_peers, "peer_links": peer_links(context, against_peers.rows), "most": MOST}  # fmt: skip
+    shown = {
+        "tone": _tone(context.gate),
+        "pills": _pills(context, rows),
+        "lede": lede(context),
+        "peers": against_peers,
+        "peer_links": peer_links(context, against_peers.rows),
+        "most": MOST,
+    }
     return Page("index", "Overview", view, shown)
 
 
@@ -53,16 +59,25 @@ def _pills(context: SiteContext, rows: Mapping[str, Sequence[AttentionRow]]) -> 
     """Return words, tone and target of each count: the first row of its kind, None where no row has it."""
     targets = {
         kind: f"{section}-{place}"
-        for section in ("notes", "attention") for kind, place in anchors(rows[section]).items()
-    }  # fmt: skip
+        for section in ("notes", "attention")
+        for kind, place in anchors(rows[section]).items()
+    }
     return [(words, tone, targets.get(kind)) for words, tone, kind in chips(context.reading)]
 
 
 def _night(context: SiteContext) -> dict[str, Any]:
     record = context.record
-    return {"machine": machine_name(record), "backend": backend_name(record), "created": record.created,
-            "commit": record.commit, "dirty": record.dirty, "complete": record.complete, "record": context.path.name,
-            "records": len(context.own), "seconds": record.duration}  # fmt: skip
+    return {
+        "machine": machine_name(record),
+        "backend": backend_name(record),
+        "created": record.created,
+        "commit": record.commit,
+        "dirty": record.dirty,
+        "complete": record.complete,
+        "record": context.path.name,
+        "records": len(context.own),
+        "seconds": record.duration,
+    }
 
 
 def lede(context: SiteContext) -> list[str]:

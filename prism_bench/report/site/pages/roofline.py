@@ -32,14 +32,25 @@ def page(context: SiteContext) -> Page:
     rows = [_row(context, row) for row in plotted(reading.frame).to_dict("records")]
     rows.sort(key=lambda row: (row["bound_share"] is None, row["bound_share"] or 0))
     peaks = unmeasured_peaks(context.record.machine, reading.limits, {str(row["arithmetic"]) for row in rows})
-    view = {"night": context.record.created, "answer": roofline_answer(reading.busy_shares),
-            "ceilings": dict(reading.limits.ceilings),
-            "peaks": peaks, "floors": dict(reading.limits.floors), "cases": rows,
-            "left_out": len(reading.cases) - len(rows)}  # fmt: skip
+    view = {
+        "night": context.record.created,
+        "answer": roofline_answer(reading.busy_shares),
+        "ceilings": dict(reading.limits.ceilings),
+        "peaks": peaks,
+        "floors": dict(reading.limits.floors),
+        "cases": rows,
+        "left_out": len(reading.cases) - len(rows),
+    }
     bandwidth = {"bandwidth": reading.limits.ceilings.get("bandwidth")}
     drawn = {"points": _points(rows), "roofs": {**bandwidth, **roofs(reading.limits)}, "peaks": peaks}
-    return Page("roofline", "Roofline", view, {"unmeasured": _unmeasured(rows, reading.limits)},
-                scripts=("plot.js", "roofline.js", "pictures.js"), drawn=drawn)  # fmt: skip
+    return Page(
+        "roofline",
+        "Roofline",
+        view,
+        {"unmeasured": _unmeasured(rows, reading.limits)},
+        scripts=("plot.js", "roofline.js", "pictures.js"),
+        drawn=drawn,
+    )
 
 
 def _unmeasured(rows: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, int]:
@@ -63,8 +74,13 @@ def _short(value: Any) -> Any:
 
 def _row(context: SiteContext, row: Mapping[Hashable, Any]) -> dict[str, Any]:
     case = context.record.case(row["case"])
-    return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
-            "variant": row["variant"],
-            "arithmetic": case.arithmetic if case else None, "bound": row["bound"],
-            "link": case_link(context, row["case"]),
-            **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
+    return {
+        "case": row["case"],
+        "implementation": row["implementation"],
+        "label": row["label"],
+        "variant": row["variant"],
+        "arithmetic": case.arithmetic if case else None,
+        "bound": row["bound"],
+        "link": case_link(context, row["case"]),
+        **{name: number(row[name]) for name in _NUMBERS},
+    }

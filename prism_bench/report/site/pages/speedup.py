@@ -27,8 +27,14 @@ def page(context: SiteContext) -> Page:
     cases.sort(key=_order)
     peers = headline_text(context.reading.against_peers)
     answer = speedup_answer(context.reading.against_peers)
-    view = {"night": context.record.created, "answer": answer, "device": bool(rows["cold_time"].notna().any()),
-            "against_peers": context.reading.against_peers, "cpu": _against_cpu(cases), "cases": cases}  # fmt: skip
+    view = {
+        "night": context.record.created,
+        "answer": answer,
+        "device": bool(rows["cold_time"].notna().any()),
+        "against_peers": context.reading.against_peers,
+        "cpu": _against_cpu(cases),
+        "cases": cases,
+    }
     shown = {"most": PICTURED, "peers": peers, "peer_links": peer_links(context, peers.rows)}
     return Page(
         "speedup", "Speedup", view, shown, scripts=("plot.js", "pictures.js"), drawn={"cases": _pictured(cases)}
@@ -53,9 +59,16 @@ def _pictured(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _row(context: SiteContext, row: Mapping[Hashable, Any], case: CaseResult) -> dict[str, Any]:
     best = next(iter(rivals.peers(case)), None)
     words = ", ".join(filter(None, [best.name, best.unstable_text])) if best else None
-    return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
-            "workload": row["workload"], "best_peer": row["best_peer"], "peer_words": words,
-            "link": case_link(context, row["case"]), **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
+    return {
+        "case": row["case"],
+        "implementation": row["implementation"],
+        "label": row["label"],
+        "workload": row["workload"],
+        "best_peer": row["best_peer"],
+        "peer_words": words,
+        "link": case_link(context, row["case"]),
+        **{name: number(row[name]) for name in _NUMBERS},
+    }
 
 
 def _against_cpu(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -65,8 +78,14 @@ def _against_cpu(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own = [row for row in cases if row["label"] == label and row["cpu_ratio"]]
         copied = [row["cpu_ratio_end_to_end"] for row in own if row["cpu_ratio_end_to_end"]]
         if own:
-            rows.append({
-                "label": label, "cases": len(own), "cold": median(row["cpu_ratio"] for row in own),
-                "end_to_end": middle(copied), "copied": len(copied), "slower": sum(ratio < 1 for ratio in copied),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "label": label,
+                    "cases": len(own),
+                    "cold": median(row["cpu_ratio"] for row in own),
+                    "end_to_end": middle(copied),
+                    "copied": len(copied),
+                    "slower": sum(ratio < 1 for ratio in copied),
+                }
+            )
     return rows

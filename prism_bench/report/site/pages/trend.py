@@ -16,7 +16,9 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     """Return the page of the steps over all runs."""
     view = {
         "answer": trend_answer(context.shifts, len(context.own), ENOUGH),
-        "nights": len(context.own), "enough": ENOUGH, "series": context.trend.series,
+        "nights": len(context.own),
+        "enough": ENOUGH,
+        "series": context.trend.series,
         "first": context.own[0].when if context.own else None,
         "last": context.own[-1].when if context.own else None,
         "steps": [_shift(context, one) for one in context.shifts],
@@ -24,7 +26,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
         "aside": _aside(context.trend.aside),
         "order": context.history.unordered,
         "problems": [vars(problem) for problem in context.history.problems],
-    }  # fmt: skip
+    }
     return Page("trend", "Trend", view, scripts=("plot.js", "pictures.js"))
 
 
@@ -34,25 +36,41 @@ def _aside(counts: Mapping[str, int]) -> dict[str, int]:
     Of reasons that differ in numbers alone the most frequent one represents all.
     """
     ordered = sorted(counts, key=lambda reason: -counts[reason])
-    found = {group.text: sum(counts[reason] for reason in group.cases)
-             for group in alike(("aside", reason, reason) for reason in ordered)}  # fmt: skip
+    found = {
+        group.text: sum(counts[reason] for reason in group.cases)
+        for group in alike(("aside", reason, reason) for reason in ordered)
+    }
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:
     largest = shift.largest
     return {
-        "worse": shift.first.worse, "recovered": all(step.recovered for step in shift.steps),
-        "gravity": shift.gravity(RECENT), "cause": shift.first.cause.kind, "since": shift.first.since,
-        "record": shift.first.record, "cases": list(shift.cases), "metrics": list(shift.metrics), "ratio": shift.ratio,
-        "message": shift.message, "link": case_link(context, largest.key.case),
-        "case": largest.key.case, "picture": _picture(context, largest),
-    }  # fmt: skip
+        "worse": shift.first.worse,
+        "recovered": all(step.recovered for step in shift.steps),
+        "gravity": shift.gravity(RECENT),
+        "cause": shift.first.cause.kind,
+        "since": shift.first.since,
+        "record": shift.first.record,
+        "cases": list(shift.cases),
+        "metrics": list(shift.metrics),
+        "ratio": shift.ratio,
+        "message": shift.message,
+        "link": case_link(context, largest.key.case),
+        "case": largest.key.case,
+        "picture": _picture(context, largest),
+    }
 
 
 def _picture(context: SiteContext, step: Step) -> dict[str, Any]:
     """Return the runs around the step by number, and the two levels in seconds."""
     series, place = context.past.around(step)
     nights = [context.nights[one] for one in series.records.tolist()]
-    return {"metric": step.key.metric, "nights": nights, "values": series.values.tolist(),
-            "step": nights[place], "before": step.before, "after": step.after}  # fmt: skip
+    return {
+        "metric": step.key.metric,
+        "nights": nights,
+        "values": series.values.tolist(),
+        "step": nights[place],
+        "before": step.before,
+        "after": step.after,
+    }

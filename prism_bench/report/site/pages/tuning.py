@@ -30,12 +30,15 @@ def page(context: SiteContext) -> Page:
     adopted = [one["speedup"] for one in choices if one["adopted"]]
     gain = geometric_mean(adopted) if adopted else None
     view = {
-        "night": context.record.created, "answer": tuning_answer(choices, gain),
+        "night": context.record.created,
+        "answer": tuning_answer(choices, gain),
         "choices": sorted(choices, key=lambda one: -one["speedup"]),
-        "adopted": len(adopted), "gain": gain,
-        "tried": _sessions(folder, problems), "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
+        "adopted": len(adopted),
+        "gain": gain,
+        "tried": _sessions(folder, problems),
+        "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
         "problems": problems,
-    }  # fmt: skip
+    }
     return Page("tuning", "Tuning", view, {"forms": list(FORMS)})
 
 
@@ -53,8 +56,10 @@ def _sessions(folder: Path, problems: list[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("tune-*.json")):
         try:
-            found |= {one["case"]: {"searched": one["searched"], "refused": one["refused"]}
-                      for one in as_kind(json_of(path, "readable"), dict)["cases"]}  # fmt: skip
+            found |= {
+                one["case"]: {"searched": one["searched"], "refused": one["refused"]}
+                for one in as_kind(json_of(path, "readable"), dict)["cases"]
+            }
         except (OSError, ResultsError, ValueError, KeyError, TypeError) as error:
             problems.append(f"{path.name}: not what 'prism-bench tune --output' writes ({error})")
     return found
