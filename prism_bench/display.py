@@ -9,7 +9,7 @@ from html import escape
 from math import isfinite, log10
 
 WIDTH = 360  # pixels of a picture
-MOST_ROWS = 10  # of a table or of bars: a view is small
+_MOST_ROWS = 10  # of a table or of bars: a view is small
 _LABEL = 150  # pixels left of a bar
 _LINE = 18  # pixels between two rows of a picture
 _THIN = 'stroke="currentColor" stroke-dasharray="2" opacity="0.5"'
@@ -25,8 +25,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return an HTML table of at most `MOST_ROWS` rows, with the number of those left out; empty without rows."""
     if not rows:
         return ""
-    body = "".join(_row("td", row) for row in rows[:MOST_ROWS])
-    left = len(rows) - MOST_ROWS
+    body = "".join(_row("td", row) for row in rows[:_MOST_ROWS])
+    left = len(rows) - _MOST_ROWS
     more = f'<tr><td colspan="{len(head)}">and {left} more</td></tr>' if left > 0 else ""
     return f"<table><thead>{_row('th', head)}</thead><tbody>{body}{more}</tbody></table>"
 
@@ -37,7 +37,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 def bars(rows: Sequence[tuple[str, float, str]]) -> str:
     """Return horizontal bars of (label, value, text of the value), at most `MOST_ROWS`; empty where none is above 0."""
-    shown = [row for row in rows if row[1] > 0][:MOST_ROWS]
+    shown = [row for row in rows if row[1] > 0][:_MOST_ROWS]
     if not shown:
         return ""
     longest = max(value for _, value, _ in shown)
@@ -58,7 +58,7 @@ def dots(groups: Sequence[tuple[str, Sequence[float]]], ends: tuple[str, str] | 
     `ends` labels the smallest and the largest value. Empty where no group has a positive value.
     """
     filled = [(label, [value for value in values if value > 0]) for label, values in groups]
-    filled = [(label, values) for label, values in filled if values][:MOST_ROWS]
+    filled = [(label, values) for label, values in filled if values][:_MOST_ROWS]
     if not filled:
         return ""
     low = min(min(values) for _, values in filled)
@@ -96,7 +96,7 @@ def intervals(rows: Sequence[Interval]) -> str:
     All are on one logarithmic axis; an end beyond four times the farthest ratio is cut off there. At most `MOST_ROWS`
     are drawn. Empty where no ratio is positive and finite.
     """
-    shown = [row for row in rows if row.middle > 0 and isfinite(row.middle)][:MOST_ROWS]
+    shown = [row for row in rows if row.middle > 0 and isfinite(row.middle)][:_MOST_ROWS]
     if not shown:
         return ""
     farthest = max(4 * max(row.middle, 1 / row.middle) for row in shown)

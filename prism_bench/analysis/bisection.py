@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-NO_CHANGE, ONE_CHANGE = 0.5, 0.48  # prior probabilities; two changes have the rest
-SIZE = 0.10  # standard deviation of the prior of a change's log ratio
+_NO_CHANGE, _ONE_CHANGE = 0.5, 0.48  # prior probabilities; two changes have the rest
+_SIZE = 0.10  # standard deviation of the prior of a change's log ratio
 NAMED = 0.97  # the probability from which on a place is named
-LEFT = 0.1  # the expected number of further changes up to which a search ends
+_LEFT = 0.1  # the expected number of further changes up to which a search ends
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Posterior:
         """Whether nothing changed, or the places of the changes are named and hardly any other is left."""
         named = list(self.culprits)
         rest = float(self.at.sum() - self.at[named].sum())
-        return self.none >= NAMED or (bool(named) and rest <= LEFT)
+        return self.none >= NAMED or (bool(named) and rest <= _LEFT)
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,11 @@ def posterior(nodes: int, observations: list[Observation], skip: Collection[int]
     single, double = _one_change(*later), _two_changes(*later)
     places = max(nodes - 1, 1)
     pairs = max(places * (places - 1) / 2, 1)
-    logs = single.evidence + np.log(ONE_CHANGE / places), double.evidence + np.log((1 - NO_CHANGE - ONE_CHANGE) / pairs)
-    none = np.log(NO_CHANGE)
+    logs = (
+        single.evidence + np.log(_ONE_CHANGE / places),
+        double.evidence + np.log((1 - _NO_CHANGE - _ONE_CHANGE) / pairs),
+    )
+    none = np.log(_NO_CHANGE)
     top = max(none, logs[0].max(), logs[1].max())
     raw = np.exp(none - top), np.exp(logs[0] - top), np.exp(logs[1] - top)
     total = raw[0] + raw[1].sum() + raw[2].sum()
@@ -117,7 +120,7 @@ def _one_change(weight: Floats, moment: Floats) -> _Fits:
 
     With the prior precision p = 1/SIZE^2 the evidence is log sqrt(p / (p + w)) + m^2 / 2 (p + w), the size m / (p + w).
     """
-    prior = 1 / SIZE**2
+    prior = 1 / _SIZE**2
     evidence = 0.5 * np.log(prior / (prior + weight)) + moment**2 / (2 * (prior + weight))
     evidence[0] = -np.inf
     return _Fits(evidence, moment / (prior + weight), np.zeros_like(moment))
@@ -128,7 +131,7 @@ def _two_changes(weight: Floats, moment: Floats) -> _Fits:
 
     As for one, with the precision matrix [[p + w_i, w_j], [w_j, p + w_j]] and the moments (m_i, m_j).
     """
-    prior = 1 / SIZE**2
+    prior = 1 / _SIZE**2
     first, second = (prior + weight)[:, None], (prior + weight)[None, :]
     shared = np.broadcast_to(weight[None, :], (weight.size, weight.size))
     ordered = np.triu(np.ones_like(shared, dtype=bool), 1)

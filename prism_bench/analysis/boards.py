@@ -55,7 +55,7 @@ class Observations:
         return Observations(self.names, self.cases, self.records, units, sessions, boards, self.logs[chosen])
 
 
-def machines_of(history: History) -> list[tuple[str, str]]:
+def _machines_of(history: History) -> list[tuple[str, str]]:
     """Return machine and backend of the records, each pair once: a machine's name is that of its kind of GPU."""
     return list(dict.fromkeys((facts.machine, facts.backend) for facts in history.records))
 
@@ -166,13 +166,13 @@ class SessionSpread:
         return max(1.0, count * (1 - self.memory) / (1 + self.memory))
 
 
-def runs_of(seen: Observations) -> SessionSpread:
+def _runs_of(seen: Observations) -> SessionSpread:
     """Return what sessions of one board differ by, from all boards with several sessions of the same units."""
     squares = products = 0.0
     freedom, left, residuals, fitted = 0, 0, list[Floats](), list[Ints]()
     for board in range(len(seen.names)):
         own = seen.rows(seen.boards == board)
-        effects, rest, groups = two_way(own.units, own.sessions, own.logs)
+        effects, rest, groups = _two_way(own.units, own.sessions, own.logs)
         residuals.append(rest)
         fitted.append(own.units)
         left += len(rest) - len(set(own.units.tolist())) - len(effects) + groups
@@ -205,7 +205,7 @@ def _noise_by_unit(fitted: Sequence[Ints], residuals: Floats, usual: float) -> d
     return dict(zip(noisy.tolist(), numpy.sqrt(variances[noisy]).tolist(), strict=True))
 
 
-def two_way(units: Ints, sessions: Ints, logs: Floats) -> tuple[dict[int, float], Floats, int]:
+def _two_way(units: Ints, sessions: Ints, logs: Floats) -> tuple[dict[int, float], Floats, int]:
     """Return the effect of each session, the residuals, and how many groups of sessions share no unit.
 
     By Huber's weighted means of rows and columns in turn; the effects of a group have the mean 0.
@@ -262,11 +262,11 @@ def _groups(unit: Ints, session: Ints, count: int) -> Ints:
 # the first part accounts for how well the errors themselves are known. A case whose runs differ by more than those of
 # others do has the noise that it showed: launches of a few microseconds are an example.
 
-CHANCE = 0.0005  # on either side, that a factor is off by more than its reach
+_CHANCE = 0.0005  # on either side, that a factor is off by more than its reach
 # Boards of one kind differ by 8 % on average and by 22 % at most (P. Sinha et al., "Not all GPUs are created equal",
 # SC 2022): half of the latter as a standard error of what nobody measured.
-UNMEASURED = 0.11
-FEWEST = 3  # units that both boards measured
+_UNMEASURED = 0.11
+_FEWEST = 3  # units that both boards measured
 _OF_MEDIANS = 1.5708  # variance of a median over that of a mean of as many
 _OUTER, _SIGMAS = 0.95, 1.96
 _ONE_RUN = "no board was measured in two runs of one code, so what a board differs by from itself is not known"
@@ -282,7 +282,7 @@ class BoardFactor:
     """
 
     log: float = 0.0
-    error: float = UNMEASURED
+    error: float = _UNMEASURED
     freedom: float = inf
     scatter: float = 0.0
     between_runs: float = 0.0
@@ -303,12 +303,12 @@ class BoardFactor:
     @property
     def reach(self) -> float:
         """By how much its log may be off, but for CHANCE on either side."""
-        return _at(1 - CHANCE, self.freedom) * self.error
+        return _at(1 - _CHANCE, self.freedom) * self.error
 
     @property
     def sure_error(self) -> float:
         """The standard error of a normal variable with the same reach: for those that know no degrees of freedom."""
-        return self.reach / _at(1 - CHANCE, inf)
+        return self.reach / _at(1 - _CHANCE, inf)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the interval of the ratio."""
@@ -316,7 +316,7 @@ class BoardFactor:
         return exp(self.log - half), exp(self.log + half)
 
 
-SAME_BOARD = BoardFactor(error=0.0)
+_SAME_BOARD = BoardFactor(error=0.0)
 
 
 def _at(chance: float, freedom: float) -> float:
@@ -364,7 +364,7 @@ class BoardModel:
     """The boards of one machine, backend and metric."""
 
     def __init__(self, seen: Observations) -> None:
-        self.seen, self.runs = seen, runs_of(seen)
+        self.seen, self.runs = seen, _runs_of(seen)
         self._places = {name: place for place, name in enumerate(seen.names)}
         self._pairs: dict[tuple[int, int], BoardPair] = {}
         self._medians = [_medians(seen.rows(seen.boards == board)) for board in range(len(seen.names))]
@@ -376,7 +376,7 @@ class BoardModel:
 
     def factor(self, case: str, first: str, second: str) -> BoardFactor:
         """Return by how much the case takes longer on the second board than on the first."""
-        return SAME_BOARD if first == second else self.pair(first, second).of(case)
+        return _SAME_BOARD if first == second else self.pair(first, second).of(case)
 
     def median(self, board: str, unit: int) -> tuple[float, int] | None:
         """Return the median log of a unit on a board, and in how many sessions it was measured; None without one."""
@@ -397,8 +397,8 @@ class BoardModel:
         both = sorted(a.keys() & b.keys())
         counts = self._sessions(first, both), self._sessions(second, both)
         seen = BoardFactor(units=len(both), runs=(round(counts[0]), round(counts[1])))
-        if len(both) < FEWEST:
-            return BoardPair(replace(seen, reason=f"they share fewer than {FEWEST} cases of one machine code"))
+        if len(both) < _FEWEST:
+            return BoardPair(replace(seen, reason=f"they share fewer than {_FEWEST} cases of one machine code"))
         if not self.runs.freedom:
             return BoardPair(replace(seen, reason=_ONE_RUN))
         logs = numpy.array([b[unit][0] - a[unit][0] for unit in both])
@@ -463,7 +463,7 @@ def _usual(logs: Floats) -> tuple[float, float]:
 # Every session is judged once against each other board: the factor is learned anew without it, so that no time is
 # judged by what it was learned from.
 
-MOST_SESSIONS = 200  # the newest; each is one more fit
+_MOST_SESSIONS = 200  # the newest; each is one more fit
 
 
 @dataclass(frozen=True)
@@ -501,7 +501,7 @@ def agreement(seen: Observations) -> BoardAgreement:
     """Return the verdicts on every session of the newest against every other board."""
     found = BoardAgreement()
     sessions: list[int] = numpy.unique(seen.sessions).tolist()
-    newest = sorted(sessions, key=seen.records.__getitem__, reverse=True)[:MOST_SESSIONS]
+    newest = sorted(sessions, key=seen.records.__getitem__, reverse=True)[:_MOST_SESSIONS]
     for session in newest if len(seen.names) > 1 else ():
         held = seen.sessions == session
         model = BoardModel(seen.rows(~held))
@@ -579,7 +579,7 @@ class KnownBoards:
 # Kernels that every board measures in every run, by what limits them: the `ceiling` of their specs.
 ANCHORS = {"launch": "null", "bandwidth": "copy", "read_bandwidth": "read", "fp32": "FMA", "tensor": "tensor"}
 PROMISED = 0.005  # of verdicts on one machine code over two boards
-BY_CHANCE = 0.01
+_BY_CHANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -616,12 +616,12 @@ class BoardKind:
     def broken(self) -> bool:
         """Whether A/A over boards calls more changes than PROMISED, beyond chance."""
         found = self.agreement
-        return bool(found.false) and binomial_tail(found.false - 1, found.given, PROMISED) < BY_CHANCE
+        return bool(found.false) and binomial_tail(found.false - 1, found.given, PROMISED) < _BY_CHANCE
 
 
 def kinds(history: History, metric: str, anchors: Mapping[str, str]) -> Iterator[BoardKind]:
     """Yield the boards of each machine and backend; `anchors` has the ceiling of each kernel with one."""
-    for machine, backend in machines_of(history):
+    for machine, backend in _machines_of(history):
         known = KnownBoards(lambda: history, machine, backend)
         model = known.model(metric)
         if model.boards:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-TERMS = 5000  # of the continued fraction, which takes some sqrt(max(a, b)) of them
-PRECISION = 2e-15  # relative change by a term of the fraction that ends it
-TINY = 1e-300  # in place of a denominator of 0
-STEPS = 100  # of the search for a quantile, which needs about six
-CLOSE = 1e-11  # relative step that ends it
+_TERMS = 5000  # of the continued fraction, which takes some sqrt(max(a, b)) of them
+_PRECISION = 2e-15  # relative change by a term of the fraction that ends it
+_TINY = 1e-300  # in place of a denominator of 0
+_STEPS = 100  # of the search for a quantile, which needs about six
+_CLOSE = 1e-11  # relative step that ends it
 
 
 def incomplete_beta(a: float, b: float, x: Floats) -> Floats:
@@ -45,15 +45,15 @@ def _fraction(a: float, b: float, x: float) -> float:
     In plain numbers, not in arrays: a simulation asks for hundreds of thousands of them, one at a time.
     """
     numerator = 1.0
-    value = denominator = 1 / (1 - (a + b) * x / (a + 1) or TINY)
-    for m in range(1, TERMS):
+    value = denominator = 1 / (1 - (a + b) * x / (a + 1) or _TINY)
+    for m in range(1, _TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            denominator = 1 / (1 + term * denominator or TINY)
-            numerator = 1 + term / numerator or TINY
+            denominator = 1 / (1 + term * denominator or _TINY)
+            numerator = 1 + term / numerator or _TINY
             value *= denominator * numerator
-        if abs(denominator * numerator - 1) < PRECISION:
+        if abs(denominator * numerator - 1) < _PRECISION:
             break
     return value
 
@@ -96,10 +96,10 @@ def _where_tail_is(freedom: float, tail: float) -> float:
     t = 0.0
     while _upper_tail(freedom, 2 * t or 1.0) > tail:
         t = 2 * t or 1.0
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         step = (_upper_tail(freedom, t) - tail) / _density(freedom, t)
         t += step
-        if abs(step) <= CLOSE * t:
+        if abs(step) <= _CLOSE * t:
             break
     return t
 

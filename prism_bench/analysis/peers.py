@@ -21,7 +21,7 @@ UNSTABLE_MARK = "~"  # next to the figures of an unstable peer
 PeerClass = PeerKind | Literal["not recorded"]
 COMPILED: PeerKind = "compiled"
 NOT_RECORDED: PeerClass = "not recorded"
-CLASSES: tuple[PeerClass, ...] = (*get_args(PeerKind), NOT_RECORDED)
+_CLASSES: tuple[PeerClass, ...] = (*get_args(PeerKind), NOT_RECORDED)
 _SUBJECT = "peer:"
 
 
@@ -42,12 +42,12 @@ class Rival:
     @property
     def kind(self) -> PeerClass:
         """The class of the peer, one of `CLASSES`."""
-        return kind_of(self.name, self.facts)
+        return _kind_of(self.name, self.facts)
 
     @property
     def unstable(self) -> bool:
         """Whether its processes differ by more than `UNSTABLE`."""
-        return differ(self.fastest, self.slowest)
+        return _differ(self.fastest, self.slowest)
 
     @property
     def poor(self) -> str | None:
@@ -60,15 +60,15 @@ class Rival:
         return range_text(self.fastest, self.slowest) if self.unstable else None
 
 
-def kind_of(name: str, facts: PeerFacts) -> PeerClass:
+def _kind_of(name: str, facts: PeerFacts) -> PeerClass:
     """Return the class of a peer, one of `CLASSES`: the recorded one, else what its name makes certain."""
     recorded = facts.get("kind")
-    if recorded in CLASSES:
+    if recorded in _CLASSES:
         return recorded
     return COMPILED if name.endswith("_compiled") else NOT_RECORDED
 
 
-def differ(fastest: float, slowest: float) -> bool:
+def _differ(fastest: float, slowest: float) -> bool:
     """Return whether medians of processes that lie this far apart make a peer unstable."""
     return slowest > fastest * (1 + UNSTABLE)
 
@@ -103,14 +103,14 @@ def _rival(case: CaseResult, found: Measurement | None) -> Rival | None:
         return None
     name, medians = found.subject.removeprefix(_SUBJECT), [median(process) for process in found.processes if process]
     fastest, slowest = min(medians), max(medians)
-    seconds = fastest if differ(fastest, slowest) else found.median
+    seconds = fastest if _differ(fastest, slowest) else found.median
     return Rival(name, seconds, fastest, slowest, case.peers.get(name, PeerFacts()))
 
 
 def fastest_process(processes: Sequence[Sequence[float]]) -> Sequence[Sequence[float]]:
     """Return the fastest process alone where the processes make a peer unstable, else all of them."""
     filled = sorted((process for process in processes if process), key=median)
-    return filled[:1] if filled and differ(median(filled[0]), median(filled[-1])) else processes
+    return filled[:1] if filled and _differ(median(filled[0]), median(filled[-1])) else processes
 
 
 def unstable_stand_in(case: CaseResult) -> tuple[float, float] | None:
@@ -120,7 +120,7 @@ def unstable_stand_in(case: CaseResult) -> tuple[float, float] | None:
     """
     timed = valid(case, "wall_time")
     medians = [median(process) for process in timed.processes if process] if timed else []
-    return (min(medians), max(medians)) if medians and differ(min(medians), max(medians)) else None
+    return (min(medians), max(medians)) if medians and _differ(min(medians), max(medians)) else None
 
 
 def cpu_seconds(case: CaseResult) -> float | None:
@@ -178,7 +178,7 @@ def _row(case: CaseResult, name: str, rival: Rival | None, counts: bool) -> Peer
     facts = case.peers.get(name, PeerFacts())
     return {
         "peer": name,
-        "kind": kind_of(name, facts),
+        "kind": _kind_of(name, facts),
         "seconds": rival.seconds if rival else None,
         "ratio": rival.seconds / own if rival and own else None,
         "unstable": (rival.fastest, rival.slowest) if rival and rival.unstable else None,
@@ -275,7 +275,7 @@ def _race(case: CaseResult, peer: Rival, own: float) -> RacedCase:
 
 def _group(labels: Sequence[str], raced: Sequence[Sequence[RacedCase]]) -> list[HeadlineRow]:
     """Return a row for each class and one for the best of all; nothing where no case has a peer."""
-    by_class = {kind: [one for races in raced for one in races if one["kind"] == kind] for kind in CLASSES}
+    by_class = {kind: [one for races in raced for one in races if one["kind"] == kind] for kind in _CLASSES}
     rows = [_headline_row(labels, kind, found) for kind, found in by_class.items() if found]
     return [*rows, _headline_row(labels, BEST, [races[0] for races in raced])] if raced else []
 

@@ -201,7 +201,7 @@ def value_text(metric: str, value: float | None) -> str:
 # an unstable peer's time is that of its fastest process. The ceiling of a share is taken as it was measured. Energy has
 # the uncertainty of its counter. Counts are exact.
 
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 _MANY = float("inf")  # degrees of freedom of a normal distribution
 _WIDEST = 50.0  # in log time; its exponential is still a number
 _OVER_COLD = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "bound_share")
@@ -245,7 +245,7 @@ def _half(case: CaseResult, metric: str, subject: str) -> float:
         return 0.0
     freedom = len(known.logs) - 1
     variance = known.variance if freedom else known.within
-    return quantile((1 + CONFIDENCE) / 2, freedom or _MANY) * sqrt(variance) if isfinite(variance) else 0.0
+    return quantile((1 + _CONFIDENCE) / 2, freedom or _MANY) * sqrt(variance) if isfinite(variance) else 0.0
 
 
 def within_errors(verdicts: Sequence[BudgetVerdict], cases: Sequence[CaseResult]) -> list[BudgetVerdict]:

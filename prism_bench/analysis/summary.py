@@ -27,16 +27,16 @@ SummaryRow = dict[str, Any]  # by column of COLUMNS: text or None, or a number, 
 
 _FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "before", "status", "reason")
 IDENTITY = ("case", "implementation", "workload", *_FACTS)
-CODE = ("registers", "spill_bytes", "shared_bytes", "launches")
+_CODE = ("registers", "spill_bytes", "shared_bytes", "launches")
 DERIVED = (
     "bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time", "bound_share",
     "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio", "cpu_ratio_end_to_end",
     "error", "invalid", "throttled",
 )  # fmt: skip
-SPREADS = tuple(f"{metric}_spread" for metric in MEASURED)
-COUNTED = ("dram_share", "tensor_share", "fp32_share", "occupancy")
+_SPREADS = tuple(f"{metric}_spread" for metric in MEASURED)
+_COUNTED = ("dram_share", "tensor_share", "fp32_share", "occupancy")
 SPENT = ("dram_bytes", "energy")
-COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE, *SPENT, *COUNTED)
+COLUMNS = (*IDENTITY, *MEASURED, *_SPREADS, *DERIVED, *_CODE, *SPENT, *_COUNTED)
 TEXT = {*IDENTITY, "bound", "best_peer", "invalid"} - {"bytes", "flops"}
 _NUMBERS = set(COLUMNS) - TEXT
 
@@ -98,10 +98,10 @@ def row(case: CaseResult, limits: Limits) -> SummaryRow:
         **_rates(case, limits),
         **_comparisons(case),
         **_trust(case),
-        **{name: number(case.code.get(name)) for name in CODE},
+        **{name: number(case.code.get(name)) for name in _CODE},
         "dram_bytes": dram_bytes(case),
         "energy": _energy(case),
-        **{name: value(case, name) for name in COUNTED},
+        **{name: value(case, name) for name in _COUNTED},
     }
 
 
@@ -288,14 +288,14 @@ def _names(case: CaseResult) -> tuple[str, str, str]:
 
 # Where the time of a run went, by phase: from the seconds that its record keeps.
 
-COMPILATION, VERIFICATION, PREPARATION, KERNELS, CPU, WAITING = (
+_COMPILATION, _VERIFICATION, _PREPARATION, KERNELS, CPU, _WAITING = (
     "compilation ahead", "verification", "preparation", "kernels", "cpu", "starts and waiting",
 )  # fmt: skip
 _PHASES = {
-    "preparing": PREPARATION, "verifying": VERIFICATION, "kernel": KERNELS, "energy": "energy", "cpu": CPU,
+    "preparing": _PREPARATION, "verifying": _VERIFICATION, "kernel": KERNELS, "energy": "energy", "cpu": CPU,
     "peers importing": "imports of libraries", "peers forms": "forms of peers", "peers state": "state of libraries",
 }  # fmt: skip
-_STAGES = {"compiling": COMPILATION, "untimed": VERIFICATION}
+_STAGES = {"compiling": _COMPILATION, "untimed": _VERIFICATION}
 _PEER = "peer:"
 
 
@@ -316,7 +316,7 @@ def time_spent(record: RunRecord) -> dict[str, float]:
                 name = _PHASES.get(phase) or _of_peer(case, phase)
                 found[name] = found.get(name, 0.0) + seconds
     whole = sum(float(part.get("duration") or 0.0) for part in record.parts) or record.duration
-    found[WAITING] = max(0.0, whole - sum(found.values()))
+    found[_WAITING] = max(0.0, whole - sum(found.values()))
     return dict(sorted(((name, seconds) for name, seconds in found.items() if seconds), key=lambda one: -one[1]))
 
 

@@ -114,10 +114,10 @@ def _on_terminal(title: str) -> _Canvas:
 
 CRITERION = Criterion(precision=0.004, min_samples=24, max_samples=60, seconds=1.0)
 MORE = Criterion(precision=0.0, min_samples=60, max_samples=60, seconds=1.0)  # where one sample is odd
-CHECKED_SAMPLES = 5
-WARM_UP = 3  # calls in which libraries compile, choose and record; none of them is looked at
+_CHECKED_SAMPLES = 5
+_WARM_UP = 3  # calls in which libraries compile, choose and record; none of them is looked at
 STEPS = 4  # of a measurement: calls of the callable to warm up, its inspection, its times, the checks of these
-NEAR_OVERHEAD = 1.5  # times an empty kernel
+_NEAR_OVERHEAD = 1.5  # times an empty kernel
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def measured(backend: Any, library: str, subject: TimedCallable, step: Step = la
     """
     with backend.harness.ordinary_cache() as cache:
         step("warming up")
-        for _ in range(WARM_UP):
+        for _ in range(_WARM_UP):
             subject.function()
         found = _Checked(backend, library, subject).measurement(step)
         if cache.is_used:
@@ -169,7 +169,7 @@ class _Checked:
         _refuse(call_checks.at_overhead(cold, floors.nothing, floors.launch))
         _refuse(problem)
         self._refuse_rates(found)
-        if cold < NEAR_OVERHEAD * floors.launch:
+        if cold < _NEAR_OVERHEAD * floors.launch:
             notes.append(f"near launch overhead: an empty kernel takes {time_text(floors.launch)}")
         return replace(found, notes=(*found.notes, *notes))
 
@@ -188,7 +188,7 @@ class _Checked:
         warming = self._bounds.l2_bytes / self._bounds.bus if self._bounds.bus else 0.0
         if self._subject.metric == "cold_time":
             once = partial(self._harness.timed, self._subject.function, cold=False)
-            warm = median(once().seconds for _ in range(CHECKED_SAMPLES))
+            warm = median(once().seconds for _ in range(_CHECKED_SAMPLES))
             return seconds, call_checks.less_work_when_cold(seconds, warm, warming)
         alone = self._timed("cold_time")  # a graph holds many calls, and its time is their mean
         self._levels(alone.samples)
@@ -283,7 +283,7 @@ def benchmark(
 
 # `prism_bench.compare`: is one callable faster than another? Interleaved rounds, one verdict.
 
-LEAST_ROUNDS = 3
+_LEAST_ROUNDS = 3
 _Side = Callable[[], Measurement]
 
 
@@ -359,8 +359,8 @@ def compare(
             raise UsageError(f"compare takes two callables without arguments, not {type(one).__name__}")
     if mode not in MODES:
         raise UsageError(f"mode is '{mode}'; it is one of {', '.join(MODES)}")
-    if rounds < LEAST_ROUNDS:
-        raise UsageError(f"rounds is {rounds}; a spread between rounds needs at least {LEAST_ROUNDS}")
+    if rounds < _LEAST_ROUNDS:
+        raise UsageError(f"rounds is {rounds}; a spread between rounds needs at least {_LEAST_ROUNDS}")
     from prism_bench.backends.cuda.backend import borrowed_backend
 
     names = _names(first, second)

@@ -403,22 +403,22 @@ class Backend(ABC):
 # that were measured for it: it is handed from the process that made it alone on the device to the later processes of a
 # run.
 
-BUILDS, CHOICES = "peer_builds", "peer_choices"
+_BUILDS, _CHOICES = "peer_builds", "peer_choices"
 
 
 def kept_build(key: Iterable[object], build: Callable[[], bytes]) -> bytes:
     """Return the code kept under the key, which names all that decides about it; else build and keep it."""
-    return _kept(BUILDS, key, build)
+    return _kept(_BUILDS, key, build)
 
 
 def kept_choice(key: Iterable[object], choose: Callable[[], bytes]) -> bytes:
     """Return the choice that an earlier process of the run kept under the key on this GPU; else choose and keep it."""
-    return _kept(cache_of_gpu(CHOICES), key, choose)
+    return _kept(cache_of_gpu(_CHOICES), key, choose)
 
 
 def forget_kept_choices() -> int:
     """Remove the choices that were made on this GPU so far, and return how many: later processes choose anew."""
-    found = [file for file in cache_folder(cache_of_gpu(CHOICES)).glob("*") if file.is_file()]
+    found = [file for file in cache_folder(cache_of_gpu(_CHOICES)).glob("*") if file.is_file()]
     for file in found:
         file.unlink(missing_ok=True)
     return len(found)

@@ -38,7 +38,7 @@ from prism_bench.units import count_text
 # Words on single elements of a case's arrays: accesses that the emulator reports, and elements that nobody wrote.
 
 
-def finding_text(finding: LaunchFinding, case: Case, names: Sequence[str]) -> str:
+def _finding_text(finding: LaunchFinding, case: Case, names: Sequence[str]) -> str:
     """Return a finding with the names of the spec: of `names`, the launch's arguments, and of the element."""
     if finding.argument is None:
         return str(finding)
@@ -96,7 +96,7 @@ def _no_block(case: Case, device: Device) -> str:
 
 # The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked.
 
-MOST_FINDINGS = 4  # of one case, one a line
+_MOST_FINDINGS = 4  # of one case, one a line
 
 
 def open_backend() -> "EmulatorBackend":
@@ -136,7 +136,7 @@ class EmulatorRunnable(HostRunnable):
         found = self._complaints()
         if found:
             where = f"{self.case.name} on emulator ({self._backend.mode})"
-            raise VerificationFailed(f"{where}: " + "\n".join((self._with_lines() or found)[:MOST_FINDINGS]))
+            raise VerificationFailed(f"{where}: " + "\n".join((self._with_lines() or found)[:_MOST_FINDINGS]))
 
     def _complaints(self, *, placed: bool = False) -> list[str]:
         """Return the latest call's findings as text, one for each place; only those with a line if `placed`."""
@@ -146,7 +146,7 @@ class EmulatorRunnable(HostRunnable):
             for one in report.findings:
                 if one.accesses or not placed:
                     at = one.kind, one.argument, tuple(access.place for access in one.accesses) or one.message
-                    found.setdefault(at, finding_text(one, self.case, self.names_of(step)))
+                    found.setdefault(at, _finding_text(one, self.case, self.names_of(step)))
         return list(found.values())
 
     def _with_lines(self) -> list[str]:

@@ -14,7 +14,7 @@ from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.units import bytes_text
 
-REFERENCE_COPIES = 6  # a float32 array, its float64 copy, and the temporaries of a reference
+_REFERENCE_COPIES = 6  # a float32 array, its float64 copy, and the temporaries of a reference
 
 
 def open_backend() -> "NumpyBackend":
@@ -82,7 +82,7 @@ class NumpyBackend(Backend):
         return {"device": _processor(), "software": {"numpy": np.__version__}}
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> NumpyRunnable:
-        wanted, free = REFERENCE_COPIES * case.sizes.allocated_bytes, _free_bytes()
+        wanted, free = _REFERENCE_COPIES * case.sizes.allocated_bytes, _free_bytes()
         if free is not None and wanted > free:
             raise MemoryError(f"wants about {bytes_text(wanted)} of host memory, {bytes_text(free)} are free")
         return NumpyRunnable(case, inputs, self.special)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
-DISTINCT = 3  # values among which ties are drawn
-FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge ones
-MOST_COST = 1 << 18  # bytes and operations of an edge that regimes are laid out at
-ROTATED = 2  # regimes at every further path through the code
+_DISTINCT = 3  # values among which ties are drawn
+_FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge ones
+_MOST_COST = 1 << 18  # bytes and operations of an edge that regimes are laid out at
+_ROTATED = 2  # regimes at every further path through the code
 ALONE = ("zeros", "infinity", "nan")  # regimes that each argument also has by itself, the others as usual
 
 
@@ -78,7 +78,7 @@ def _one_nonzero(usual: Usual) -> Floats:
 
 
 def _ties(usual: Usual) -> Floats:
-    return usual.rng.choice(usual.values[:: -(-usual.values.size // DISTINCT)], usual.values.size)
+    return usual.rng.choice(usual.values[:: -(-usual.values.size // _DISTINCT)], usual.values.size)
 
 
 def _huge(usual: Usual) -> Floats:
@@ -148,7 +148,7 @@ def suited(array: Array, regime: Regime) -> bool:
     return domain is not None and not domain.fixed and regime.suits(domain, np.dtype(array.dtype))
 
 
-def regime_fill(array: FilledArray, regime: Regime) -> Fill:
+def _regime_fill(array: FilledArray, regime: Regime) -> Fill:
     """Return the fill of the regime for the argument."""
     return Fill(partial(_drawn, array, regime), f"{regime.name} of {array.fill.meaning}", array.values)
 
@@ -162,7 +162,7 @@ def _drawn(array: FilledArray, regime: Regime, rng: np.random.Generator, count: 
     low, high = (float(axes[bound] if isinstance(bound, str) else bound) for bound in (domain.low, domain.high))
     limits = np.finfo(dtype if dtype.kind == "f" else "float64")
     smallest, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
-    most = domain.most or FACTOR.get(dtype.name, 1.0)
+    most = domain.most or _FACTOR.get(dtype.name, 1.0)
     return regime.draw(Usual(values, low, high - domain.whole, most, smallest, normal, rng=rng))
 
 
@@ -178,13 +178,13 @@ def regime_edges(spec: KernelSpec) -> list[Edge]:
     edges = [_edge(regime.name, workloads[0], fills) for regime, fills in filled]
     edges += [_edge(f"{regime} in {name}", workloads[0], fills) for regime, name, fills in _alone(filled)]
     for number, workload in enumerate(workloads[1:]):
-        turn = [(number * ROTATED + k) % len(filled) for k in range(min(ROTATED, len(filled)))]
+        turn = [(number * _ROTATED + k) % len(filled) for k in range(min(_ROTATED, len(filled)))]
         edges += [_edge(filled[k][0].name, workload, filled[k][1]) for k in turn]
     return edges
 
 
 def _fills(arrays: tuple[FilledArray, ...], regime: Regime) -> dict[str, Fill]:
-    return {array.name: regime_fill(array, regime) for array in arrays if suited(array, regime)}
+    return {array.name: _regime_fill(array, regime) for array in arrays if suited(array, regime)}
 
 
 def _alone(filled: list[tuple[Regime, dict[str, Fill]]]) -> Iterator[tuple[str, str, dict[str, Fill]]]:
@@ -207,7 +207,7 @@ def _workloads(spec: KernelSpec) -> list[Workload]:
     cases = [Case(spec, workload, "edge") for workload in spec.edges if not isinstance(workload, Edge)]
     for case in sorted(cases, key=_cost):
         path = _path(case)
-        if path and (_cost(case) <= MOST_COST or path not in by_path):
+        if path and (_cost(case) <= _MOST_COST or path not in by_path):
             by_path[path] = case
     return [case.workload for case in sorted(by_path.values(), key=_rank)]
 
@@ -218,7 +218,7 @@ def _cost(case: Case) -> int:
 
 def _rank(case: Case) -> tuple[bool, bool, int]:
     """Return a key that sorts those for any device first, of these the cheap ones, of these the largest."""
-    expensive = _cost(case) > MOST_COST
+    expensive = _cost(case) > _MOST_COST
     return case.plan.requirement is not None, expensive, _cost(case) if expensive else -_cost(case)
 
 

@@ -28,9 +28,9 @@ from prism_bench.spec.workload import Edge, Workload
 # tuning space, and its own `more_edges`. It is read without importing its compiler.
 
 # What an implementation does not inherit from the spec, whose CUDA C++ it belongs to.
-OWN: Mapping[str, Any] = {"tune": None, "options": (), "requires": None, "budgets": (), "cards": (), "callable": None}
+_OWN: Mapping[str, Any] = {"tune": None, "options": (), "requires": None, "budgets": (), "cards": (), "callable": None}
 
-MORE_EDGES = "more_edges"  # of a form, which no spec has as a field
+_MORE_EDGES = "more_edges"  # of a form, which no spec has as a field
 
 
 def implementations(path: Path) -> Iterator[tuple[str, Path]]:
@@ -41,16 +41,16 @@ def implementations(path: Path) -> Iterator[tuple[str, Path]]:
             yield name, file
 
 
-def with_implementation(spec: KernelSpec, name: str, path: Path, module: str) -> KernelSpec:
+def _with_implementation(spec: KernelSpec, name: str, path: Path, module: str) -> KernelSpec:
     """Return the spec with a variant more, called as its language; raise a SpecError where the file declares none."""
     if name in spec.variants:
         raise SpecError(f"{spec.name} has a variant '{name}' already")
     declared = getattr(execute(path, module, reading_builtins(language(name), name)), "variant", None)
     if not isinstance(declared, Variant):
         raise SpecError("defines no 'variant = Variant(...)'")
-    own = OWN if "callable" not in declared.changes else {**OWN, "launch": no_launch, "entry": ""}
+    own = _OWN if "callable" not in declared.changes else {**_OWN, "launch": no_launch, "entry": ""}
     changes = {**own, **declared.changes, "source": path, "language": name}
-    changes["edges"] = (*changes.get("edges", _unpinned(spec)), *changes.pop(MORE_EDGES, ()))
+    changes["edges"] = (*changes.get("edges", _unpinned(spec)), *changes.pop(_MORE_EDGES, ()))
     _refuse_placeholders(changes)
     return replace(spec, variants={**spec.variants, name: Variant(declared.meaning, **changes)})
 
@@ -142,7 +142,7 @@ def _build(case: Case) -> None:
     case.plan.require_default()
 
 
-def problem_of(path: Path, error: BaseException) -> Problem:
+def _problem_of(path: Path, error: BaseException) -> Problem:
     """Return what a spec file's error means to its author, with the line for errors that are not ours."""
     if isinstance(error, PrismBenchError):
         return Problem(path, str(error))
@@ -179,12 +179,12 @@ class _Found:
             try:
                 if not self.is_built_in:
                     require_definition(file, "variant", "variant = Variant(...)")
-                spec = with_implementation(spec, name, file, module_of(file))
+                spec = _with_implementation(spec, name, file, module_of(file))
                 if not self.checked:
                     check_variant(spec, name)
                 self.kernels[spec.name] = spec
             except (Exception, SystemExit) as error:  # whatever a file raises must not stop the others
-                self.problems.append(problem_of(file, error))
+                self.problems.append(_problem_of(file, error))
                 spec = self.kernels[spec.name]
 
 
@@ -207,7 +207,7 @@ def discover(folder: Path | str | None = None) -> Catalogue:
             found.add(spec)
             found.add_forms(spec, path, partial(module_name, package, root))
         except (Exception, SystemExit) as error:  # whatever a spec raises must not stop the other kernels
-            found.problems.append(problem_of(path, error))
+            found.problems.append(_problem_of(path, error))
     found.problems += list(_forms_without_spec(root, found))
     found.problems += list(_sources_without_spec(root, found))
     aliases = _aliases(found)

@@ -275,12 +275,12 @@ def function_of(entry: str) -> str:
     return _without_signature(demangled(entry)) if entry.startswith("_Z") else entry
 
 
-def same_function(entry: str, symbol: str) -> bool:
+def _same_function(entry: str, symbol: str) -> bool:
     """Return whether a symbol is the function that an entry names."""
     return entry == symbol or _plain(function_of(entry)) == _plain(function_of(symbol))
 
 
-def without_template(function: str) -> str:
+def _without_template(function: str) -> str:
     """Return a function's name without template arguments."""
     return function.partition("<")[0].strip()
 
@@ -417,10 +417,10 @@ def symbol_of(entry: str, symbols: Sequence[str], source: str) -> str:
     """Return the symbol of the function that an entry names, by its symbol, its instance or its plain name."""
     if entry in symbols:
         return entry
-    found = [symbol for symbol in symbols if same_function(entry, symbol)]
+    found = [symbol for symbol in symbols if _same_function(entry, symbol)]
     if not found:  # a plain name of the only instance, or arguments that are written in another way
-        plain = without_template(function_of(entry))
-        found = [symbol for symbol in symbols if without_template(function_of(symbol)) == plain]
+        plain = _without_template(function_of(entry))
+        found = [symbol for symbol in symbols if _without_template(function_of(symbol)) == plain]
     if len(found) == 1:
         return found[0]
     if not found:

@@ -30,7 +30,7 @@ Kind = Literal[
     "global memory", "shared memory", "local memory", "constant memory", "fp32", "fp64", "half", "tensor", "integer",
     "conversion", "control", "barrier and async", "other",
 ]  # fmt: skip
-KINDS: tuple[Kind, ...] = get_args(Kind)
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _OPCODES: dict[Kind, str] = {
     "global memory": "LD LDG LDGMC ST STG RED REDG ATOM ATOMG CCTL CCTLT QSPC TEX TLD TLD4 TMML TXD TXQ SUATOM SULD "
@@ -55,7 +55,7 @@ _OPCODES: dict[Kind, str] = {
 _KIND_OF: dict[str, Kind] = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _PREFIXES: tuple[tuple[str, Kind], ...] = (("UTMA", "barrier and async"), ("UTC", "tensor"))
 MEMORY_BARRIER = "SYNCS"  # arrives at, or polls, a barrier in shared memory, which also shows the end of bulk copies
-PADDING = "NOP"  # behind the last instruction, up to the alignment of a function
+_PADDING = "NOP"  # behind the last instruction, up to the alignment of a function
 
 
 def opcode_of(instruction: str) -> str:
@@ -112,7 +112,7 @@ class FunctionListing:
     def kinds(self) -> Mapping[Kind, int]:
         """The number of instructions of each kind that occurs, in the order of `KINDS`."""
         counted = Counter(map(kind_of, self.instructions))
-        return {kind: counted[kind] for kind in KINDS if counted[kind]}
+        return {kind: counted[kind] for kind in _KINDS if counted[kind]}
 
 
 def read_listing(text: str) -> dict[str, FunctionListing]:
@@ -142,7 +142,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
     block: list[tuple[int, str]] = []
     for line in lines:
         found = _INSTRUCTION.match(line)
-        if found and opcode_of(found["text"]) != PADDING:
+        if found and opcode_of(found["text"]) != _PADDING:
             block.append((int(found["offset"], 16), found["text"]))
         ends = _LABEL.match(line) or (found and opcode_of(found["text"]).partition(".")[0] in _LEAVES)
         if ends and block:
@@ -232,7 +232,7 @@ def entry_difference(entry: str, before: CodeFacts | None, after: CodeFacts | No
         return EntryDifference(entry, *facts, {}, None)
     counts: list[Mapping[Kind, int]] = [listing.kinds if listing else {} for listing in (was, now)]
     kinds: dict[Kind, tuple[int, int]] = {}
-    for kind in KINDS:
+    for kind in _KINDS:
         if any(kind in one for one in counts):
             kinds[kind] = counts[0].get(kind, 0), counts[1].get(kind, 0)
     first = first_difference(was.blocks, now.blocks) if was and now else None

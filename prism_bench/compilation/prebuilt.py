@@ -69,7 +69,7 @@ def cubin_architecture(cubin: bytes) -> int | None:
     return (flags >> 8) & 0xFF if cubin[8] >= 8 else flags & 0xFF
 
 
-def containers_of(source: Path) -> list[bytes]:
+def _containers_of(source: Path) -> list[bytes]:
     """Return the fat binaries in a file; a CompilationFailed where it holds none."""
     data = source.read_bytes()
     if data[:4] == b"\x7fELF":
@@ -104,7 +104,7 @@ def _containers(data: bytes) -> Iterator[bytes]:
         at += header + size
 
 
-def parts_of(container: bytes, number: int) -> Iterator[FatPart]:
+def _parts_of(container: bytes, number: int) -> Iterator[FatPart]:
     """Yield the code in one fat binary."""
     at = _CONTAINER.unpack_from(container)[2]
     while at + _FLAGS_AT + 8 <= len(container):
@@ -205,8 +205,8 @@ def _codes(source: Path, wanted: int) -> Iterator[bytes]:
             )
         yield data
         return
-    containers = containers_of(source)
-    parts = [part for number, one in enumerate(containers) for part in parts_of(one, number)]
+    containers = _containers_of(source)
+    parts = [part for number, one in enumerate(containers) for part in _parts_of(one, number)]
     fitting = [part for part in parts if not part.is_ptx and _runs(part.architecture, wanted)]
     if not fitting:
         raise CompilationFailed(
@@ -253,7 +253,7 @@ def cubin_resources(cubin: bytes) -> dict[str, Resources]:
     return found
 
 
-def kernels_in_file(source: Path, architecture: str) -> tuple[str, ...]:
+def _kernels_in_file(source: Path, architecture: str) -> tuple[str, ...]:
     """Return the kernels for an architecture in a prebuilt file, as C++ writes them."""
     codes = _codes(source, int(architecture.rstrip("af")))
     return tuple(demangled(symbol) for code in codes for symbol in entry_symbols(code))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CompilerName = Literal["nvrtc", "nvcc"]
 _MARK = "--compiler="
-PREBUILT = (".cubin", ".fatbin", ".so", ".o", ".a", ".pyd", ".dll")  # machine code: there is nothing to compile
+_PREBUILT = (".cubin", ".fatbin", ".so", ".o", ".a", ".pyd", ".dll")  # machine code: there is nothing to compile
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def compilers() -> tuple[str, ...]:
 
 def is_prebuilt(source: Path) -> bool:
     """Return whether a source is machine code already."""
-    return source.suffix in PREBUILT or ".so." in source.name
+    return source.suffix in _PREBUILT or ".so." in source.name
 
 
 # What a compiler is given of a source: its own text, or the device side of one that holds host code.
@@ -88,16 +88,16 @@ def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()
     return device_side(source, toolchain_of(options).folders, entries, shared_with(source))
 
 
-def without_places(text: str) -> str:
+def _without_places(text: str) -> str:
     """Return the text of a device side without the folders of its files: where they are changes no machine code."""
     return _PLACE.sub(r'#line \1 "\2"', text)
 
 
 # One source file through its compiler, cached on disk by everything that can change the result.
 
-LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
-BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")
-OWN_FEATURES = {"90": "90a"}  # a cubin is for one device anyway: with it, the instructions that no other has
+_LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
+_BASE_OPTIONS = (*_LANGUAGE, "-lineinfo", "--ptxas-options=-v")
+_OWN_FEATURES = {"90": "90a"}  # a cubin is for one device anyway: with it, the instructions that no other has
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 
 
@@ -134,7 +134,7 @@ def compile_source(
     make = _by_nvcc if chosen.compiler == "nvcc" else _by_nvrtc
     job = make(source, tuple(entries), architecture, chosen)
     path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{job.key}.cubin"
-    kept = kept_program(path)
+    kept = _kept_program(path)
     if cache and kept:
         return kept
     started = time.perf_counter()
@@ -166,7 +166,7 @@ def _by_nvrtc(source: Path, entries: tuple[str, ...], architecture: str, chosen:
     text = cut.text if cut else source.read_text()
     flags = _flags(architecture, chosen, nvrtc.version())
     words = (entries, flags, include_folders(), nvrtc.version())
-    key = _key(words, without_places(text), _included(source, text, (*chosen.folders, C_HEADERS)))
+    key = _key(words, _without_places(text), _included(source, text, (*chosen.folders, C_HEADERS)))
     return _Job(key, text, lambda: _named(nvrtc, text, source, entries, (*flags, *_folders(source))))
 
 
@@ -186,7 +186,7 @@ def _named(
 def _by_nvcc(source: Path, entries: tuple[str, ...], architecture: str, chosen: Toolchain) -> _Job:
     version, text = nvcc_version(), source.read_text()
     standard = () if chosen.names_standard else ("-std=c++17",)
-    target = OWN_FEATURES.get(architecture, architecture)
+    target = _OWN_FEATURES.get(architecture, architecture)
     flags = (f"-arch=sm_{target}", *standard, "-lineinfo", *chosen.options)
     key = _key((entries, flags, version), text, _included(source, text, chosen.folders))
     folders = [f"-I{folder}" for folder in (source.parent, *shared_with(source))]
@@ -199,7 +199,7 @@ def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> s
     CompilationFailed and BackendUnavailable as for compile_source.
     """
     nvrtc = bindings.load()
-    flags = (f"-arch=compute_{OWN_FEATURES.get(architecture, architecture)}", *LANGUAGE, *_folders(source))
+    flags = (f"-arch=compute_{_OWN_FEATURES.get(architecture, architecture)}", *_LANGUAGE, *_folders(source))
     text, _, log = nvrtc.ptx(source.read_text(), source.name, entries, flags)
     if text is None:
         raise CompilationFailed(f"{source} for compute_{architecture}:\n{log.strip()}")
@@ -214,12 +214,12 @@ def source_hash(source: Path) -> str:
     if is_prebuilt(source):
         return hashlib.sha256(source.read_bytes()).hexdigest()
     digest = hashlib.sha256()
-    for text in cuda_texts(source):
+    for text in _cuda_texts(source):
         digest.update(without_comments(text).encode())
     return digest.hexdigest()
 
 
-def cuda_texts(source: Path) -> Iterator[str]:
+def _cuda_texts(source: Path) -> Iterator[str]:
     """Yield the text of a source, then those of the catalogue's own headers that it includes, directly or not."""
     text = source.read_text()
     yield text
@@ -245,8 +245,8 @@ def content_hash(source: Path) -> str:
 def _flags(architecture: str, chosen: Toolchain, version: tuple[int, ...]) -> tuple[str, ...]:
     """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
     own = ("-no-cache",) if version >= (12, 9) else ()
-    target = OWN_FEATURES.get(architecture, architecture)
-    base = BASE_OPTIONS[1:] if chosen.names_standard else BASE_OPTIONS
+    target = _OWN_FEATURES.get(architecture, architecture)
+    base = _BASE_OPTIONS[1:] if chosen.names_standard else _BASE_OPTIONS
     return (f"-arch=sm_{target}", *base, *own, *chosen.options)
 
 
@@ -290,7 +290,7 @@ def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) ->
             yield from _reached(header, body, folders, seen)
 
 
-def kept_program(path: Path) -> Compiled | None:
+def _kept_program(path: Path) -> Compiled | None:
     """Return the program that the cache holds at `path`; None where it holds none that can be read."""
     try:
         facts = json.loads(path.with_suffix(".json").read_text())
@@ -315,7 +315,7 @@ def kept_entries(source: str, architecture: str, sass: str) -> dict[str, Compile
     `source` is the name of the source file without its ending, `architecture` one like `sm_90`.
     """
     found = next((path for path in _cubins(source, architecture) if _hash(path) == sass), None)
-    program = kept_program(found) if found else None
+    program = _kept_program(found) if found else None
     if program is None:
         return {}
     return {
@@ -360,7 +360,7 @@ def source_lines(source: Path) -> tuple[int, int] | None:
     if is_prebuilt(source):
         return None
     is_python = source.suffix == ".py"
-    counts = list(map(_of_python if is_python else _of_cuda, (python_texts if is_python else cuda_texts)(source)))
+    counts = list(map(_of_python if is_python else _of_cuda, (python_texts if is_python else _cuda_texts)(source)))
     return counts[0], sum(counts[1:])
 
 

@@ -64,7 +64,7 @@ def broken(name: str, found: str, cause: str, cure: str) -> Check:
 
 NODES = Path("/dev/nvidiactl")
 # NVML by its release: 12.0, the oldest CUDA that is usable here, came with this driver.
-OLDEST_DRIVER = 525
+_OLDEST_DRIVER = 525
 _HOT = 80.0
 
 
@@ -102,8 +102,8 @@ def _no_nvml(said: str) -> Check:
 
 def _driver(version: str) -> Check:
     major = int(version.split(".")[0])
-    if major < OLDEST_DRIVER:
-        return broken("driver", version, f"CUDA 12 needs {OLDEST_DRIVER} or newer", "upgrade the driver")
+    if major < _OLDEST_DRIVER:
+        return broken("driver", version, f"CUDA 12 needs {_OLDEST_DRIVER} or newer", "upgrade the driver")
     return works("driver", version)
 
 

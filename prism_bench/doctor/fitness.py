@@ -103,7 +103,7 @@ class FitnessProblem:
 
 # Whether a neighbour works, and for what share of the time, shows between two looks this many seconds apart.
 APART = 1.2
-BOARD_LIMITS: Mapping[str, Callable[[ModuleType, object], float]] = {
+_BOARD_LIMITS: Mapping[str, Callable[[ModuleType, object], float]] = {
     "default_power_limit": lambda nvml, board: nvml.nvmlDeviceGetPowerManagementDefaultLimit(board) * 1e-3,
     "slowdown_temperature": lambda nvml, board: float(
         nvml.nvmlDeviceGetTemperatureThreshold(board, nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
@@ -115,7 +115,7 @@ BOARD_LIMITS: Mapping[str, Callable[[ModuleType, object], float]] = {
 }
 
 
-def read_gpu(pynvml: ModuleType, device: NvmlDevice, pause: Callable[[float], object] = time.sleep) -> GpuReading:
+def _read_gpu(pynvml: ModuleType, device: NvmlDevice, pause: Callable[[float], object] = time.sleep) -> GpuReading:
     """Return the device as it is before anything is launched on it; the reading is `lost` where it does not answer."""
     try:
         probe, now = Probe(pynvml, device, ours=family()), time.perf_counter()
@@ -135,7 +135,7 @@ def _limits(pynvml: ModuleType, board: object) -> tuple[dict[str, float], dict[s
     """Return the limits that the device reports, and why the others are missing."""
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
-    for name, read in BOARD_LIMITS.items():
+    for name, read in _BOARD_LIMITS.items():
         try:
             values[name] = read(pynvml, board)
         except pynvml.NVMLError as error:
@@ -147,12 +147,12 @@ def _limits(pynvml: ModuleType, board: object) -> tuple[dict[str, float], dict[s
 #
 # Each rule returns its problem, or None where nothing speaks against measuring.
 
-HOT = 80.0  # degrees Celsius, for devices that do not report where heat slows them down
-MARGIN, LAST_MARGIN = 10.0, 3.0  # degrees below that point
-BUSY_AT_REST = 0.05  # share of the driver's window in which somebody else's kernel ran
-FULL_CLOCK = 0.98  # share of the highest clock below which a device is set or held lower
-STEADY_CLOCK, STEADY_SHARE = 0.97, 0.95  # so many launches run within so much of the best clock
-CAPPED = 0.02  # share of the readings in which the power limit may hold the clock down
+_HOT = 80.0  # degrees Celsius, for devices that do not report where heat slows them down
+_MARGIN, _LAST_MARGIN = 10.0, 3.0  # degrees below that point
+_BUSY_AT_REST = 0.05  # share of the driver's window in which somebody else's kernel ran
+_FULL_CLOCK = 0.98  # share of the highest clock below which a device is set or held lower
+_STEADY_CLOCK, _STEADY_SHARE = 0.97, 0.95  # so many launches run within so much of the best clock
+_CAPPED = 0.02  # share of the readings in which the power limit may hold the clock down
 
 
 def lost(facts: FitnessFacts) -> FitnessProblem | None:
@@ -227,7 +227,7 @@ def power_capped(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge whether so light a load as the probe already meets the power limit."""
     evidence = facts.evidence
     share = evidence.reasons.get("sw power cap", 0.0) if evidence else 0.0
-    if share <= CAPPED:
+    if share <= _CAPPED:
         return None
     return FitnessProblem(
         "care",
@@ -253,7 +253,7 @@ def power_limit(facts: FitnessFacts) -> FitnessProblem | None:
 def clock_set_lower(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge clocks that an administrator set below the highest; locked ones at the highest are well."""
     highest, best = facts.value("max_sm_clock"), _best_clock(facts)
-    if not highest or not best or not _is_set(facts) or best >= FULL_CLOCK * highest:
+    if not highest or not best or not _is_set(facts) or best >= _FULL_CLOCK * highest:
         return None
     found = f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')}, set by an administrator"
     return FitnessProblem(
@@ -285,11 +285,11 @@ def clock_unsteady(facts: FitnessFacts) -> FitnessProblem | None:
     clocks = facts.clocks
     if not clocks:
         return None
-    steady = sum(clock >= STEADY_CLOCK * max(clocks) for clock in clocks) / len(clocks)
-    if steady >= STEADY_SHARE:
+    steady = sum(clock >= _STEADY_CLOCK * max(clocks) for clock in clocks) / len(clocks)
+    if steady >= _STEADY_SHARE:
         return None
     found = (
-        f"{share_text(1 - steady)} of the launches ran more than {share_text(1 - STEADY_CLOCK)} below the best clock"
+        f"{share_text(1 - steady)} of the launches ran more than {share_text(1 - _STEADY_CLOCK)} below the best clock"
     )
     return FitnessProblem(
         "care",
@@ -302,10 +302,10 @@ def clock_unsteady(facts: FitnessFacts) -> FitnessProblem | None:
 def hot(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge the temperature, at rest and during the probe."""
     heat = max((one for one in (facts.value("temperature"), _probed_heat(facts)) if one is not None), default=None)
-    limit = facts.value("slowdown_temperature") or HOT + MARGIN
-    if heat is None or heat < limit - MARGIN:
+    limit = facts.value("slowdown_temperature") or _HOT + _MARGIN
+    if heat is None or heat < limit - _MARGIN:
         return None
-    near = heat >= limit - LAST_MARGIN
+    near = heat >= limit - _LAST_MARGIN
     return FitnessProblem(
         "no" if near else "care",
         f"{heat:.0f} C, heat slows it down at {limit:.0f} C",
@@ -341,7 +341,7 @@ def neighbours(facts: FitnessFacts) -> FitnessProblem | None:
 def busy(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge a device that works although nobody is seen on it: a neighbour in another container."""
     share = facts.value("utilization")
-    if share is None or share <= BUSY_AT_REST or any(not one.ours for one in facts.reading.processes or ()):
+    if share is None or share <= _BUSY_AT_REST or any(not one.ours for one in facts.reading.processes or ()):
         return None
     return FitnessProblem(
         "no",
@@ -408,7 +408,7 @@ def mig(facts: FitnessFacts) -> FitnessProblem | None:
     )
 
 
-DEVICE_RULES = (
+_DEVICE_RULES = (
     lost, unread, mig, events, held_down, throttled, memory_errors, neighbours, busy, clock_too_low, hot,
     clock_set_lower, clock_unsteady, power_limit, power_capped, unseen_neighbours, little_memory, persistence,
 )  # fmt: skip
@@ -436,7 +436,7 @@ def _probed_heat(facts: FitnessFacts) -> float | None:
 # Processes that something disturbed are beyond: quartiles 10 % apart, in two levels.
 
 LEAST_SAMPLES = 50  # of a kernel: with fewer, its noise is unknown
-LEAST_BANDWIDTH = 0.6  # of what the memory bus carries; GPUs with ECC on GDDR reach three quarters
+_LEAST_BANDWIDTH = 0.6  # of what the memory bus carries; GPUs with ECC on GDDR reach three quarters
 _PARTS = 5  # of the probe: the first is compared with the last
 
 
@@ -462,7 +462,7 @@ class NoiseLimits:
     odd_share: NoiseLimit
 
 
-LIMITS: dict[Kind, NoiseLimits] = {
+_LIMITS: dict[Kind, NoiseLimits] = {
     "small": NoiseLimits(NoiseLimit(0.08, 0.3), NoiseLimit(0.04, 0.2), 1.5, NoiseLimit(0.02, 0.2)),
     "bandwidth": NoiseLimits(NoiseLimit(0.03, 0.15), NoiseLimit(0.02, 0.1), 1.1, NoiseLimit(0.02, 0.2)),
 }
@@ -499,7 +499,7 @@ def figures(kernel: ProbedKernel) -> ProbeFigures:
         middle,
         (quarter[2] - quarter[0]) / middle,
         median(seconds[-part:]) / median(seconds[:part]) - 1,
-        sum(one > LIMITS[kernel.kind].odd * middle for one in seconds) / len(seconds),
+        sum(one > _LIMITS[kernel.kind].odd * middle for one in seconds) / len(seconds),
         kernel.bytes / middle if kernel.kind == "bandwidth" and kernel.bytes else None,
         median(clocks) if clocks else None,
     )
@@ -547,7 +547,8 @@ def drift(facts: FitnessFacts) -> FitnessProblem | None:
         "drift",
         lambda one: abs(one.drift),
         lambda one: (
-            f"{one.case}: {share_text(abs(one.drift))} {'slower' if one.drift > 0 else 'faster'} at the end than at first",
+            f"{one.case}: {share_text(abs(one.drift))} "
+            f"{'slower' if one.drift > 0 else 'faster'} at the end than at first",
             "clock or temperature have not settled",
             "warm the device up, lock the clocks, and look again",
         ),
@@ -561,7 +562,7 @@ def odd_launches(facts: FitnessFacts) -> FitnessProblem | None:
         "odd_share",
         lambda one: one.odd,
         lambda one: (
-            f"{one.case}: {share_text(one.odd)} of the launches take more than {LIMITS[one.kind].odd:g} x the median",
+            f"{one.case}: {share_text(one.odd)} of the launches take more than {_LIMITS[one.kind].odd:g} x the median",
             "something else works on the device or on the memory from time to time",
             "end other work on the GPU; look for a display, a monitor or another container",
         ),
@@ -572,7 +573,7 @@ def bandwidth(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge whether memory is as quick as its bus allows."""
     for kernel in _judged(facts):
         rate = figures(kernel).bandwidth
-        if rate and kernel.peak and rate < LEAST_BANDWIDTH * kernel.peak:
+        if rate and kernel.peak and rate < _LEAST_BANDWIDTH * kernel.peak:
             found = f"{kernel.case}: {rate_text(rate, 'B/s')}, the bus carries {rate_text(kernel.peak, 'B/s')}"
             return FitnessProblem(
                 "care",
@@ -583,7 +584,7 @@ def bandwidth(facts: FitnessFacts) -> FitnessProblem | None:
     return None
 
 
-NOISE_RULES = (unprobed, spread, drift, odd_launches, bandwidth)
+_NOISE_RULES = (unprobed, spread, drift, odd_launches, bandwidth)
 
 
 def summary(kernel: ProbedKernel) -> str:
@@ -607,7 +608,7 @@ def _worst(
     words: Callable[[ProbeFigures], tuple[str, str, str]],
 ) -> FitnessProblem | None:
     """Return the gravest problem that one kind of noise makes; None where every kernel is within its limits."""
-    found = [(getattr(LIMITS[one.kind], limit).severity(share(one)), one) for one in map(figures, _judged(facts))]
+    found = [(getattr(_LIMITS[one.kind], limit).severity(share(one)), one) for one in map(figures, _judged(facts))]
     for severity in ("no", "care"):
         for grave, one in found:
             if grave == severity:
@@ -619,7 +620,7 @@ def _worst(
 
 FitnessAnswer = Literal["yes", "with care", "no", "unknown"]
 RULES: dict[str, Callable[[FitnessFacts], FitnessProblem | None]] = {
-    rule.__name__: rule for rule in (*DEVICE_RULES, *NOISE_RULES)
+    rule.__name__: rule for rule in (*_DEVICE_RULES, *_NOISE_RULES)
 }
 _ANSWERS: dict[Severity, FitnessAnswer] = {"no": "no", "unknown": "unknown", "care": "with care"}
 _EXIT_CODES: dict[FitnessAnswer, int] = {"yes": 0, "with care": 0, "no": 1, "unknown": 3}
@@ -764,7 +765,7 @@ def _read() -> GpuReading | str:
     try:
         with opened() as pynvml:
             found = visible(devices(pynvml))
-            return read_gpu(pynvml, found[0]) if found else "NVML lists no visible GPU"
+            return _read_gpu(pynvml, found[0]) if found else "NVML lists no visible GPU"
     except BackendUnavailable as error:
         return str(error)
 

@@ -19,9 +19,9 @@ from prism_bench.io.files import first_in, lock
 
 # The host C++ compiler, and its options in each mode.
 
-HERE = Path(__file__).parent
-INCLUDE = HERE / "include"
-RUNTIME = HERE / "runtime"
+_HERE = Path(__file__).parent
+INCLUDE = _HERE / "include"
+RUNTIME = _HERE / "runtime"
 
 # CUDA sources pun types, count on wrapping integers, and contract nothing that the author did not write.
 _COMMON = (
@@ -100,12 +100,12 @@ def sanitizer_library() -> str:
     return os.path.realpath(asked)
 
 
-def runtime_options(compiler: Compiler) -> list[str]:
+def _runtime_options(compiler: Compiler) -> list[str]:
     """Return the options that the runtime is compiled with in every mode."""
     return [*_common(compiler), "-O2", "-g1"]
 
 
-def compile_options(compiler: Compiler, mode: str) -> list[str]:
+def _compile_options(compiler: Compiler, mode: str) -> list[str]:
     """Return the options that a kernel's source is compiled with in a mode, without the include folders."""
     race = _RACE_CLANG if compiler.is_clang else _RACE_GCC
     return [*_common(compiler), *_KERNEL[mode], *(race if mode == "race" else ())]
@@ -115,7 +115,7 @@ def _common(compiler: Compiler) -> list[str]:
     return [*_COMMON, *(() if compiler.is_clang else _GCC)]
 
 
-def link_options(compiler: Compiler, mode: str) -> list[str]:
+def _link_options(compiler: Compiler, mode: str) -> list[str]:
     """Return the options that link a kernel's object and the runtime's into a library."""
     shared = ["-shared-libasan"] if compiler.is_clang and mode == "address" else []
     return ["-shared", f"-Wl,-T,{RUNTIME / 'places.ld'}", *_LINK[mode], *shared]
@@ -159,7 +159,7 @@ def build(text: str, mode: str, defines: tuple[str, ...] = (), *, only_kernels: 
     `only_kernels` has no constructors and the like: RunsWhenLoaded names them, and no library is made.
     """
     compiler = find_compiler()
-    options = [*compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
+    options = [*_compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
     parts = (text, *options, compiler.version, _own_content(), *(["only kernels"] if only_kernels else []))
     library = cache_folder() / f"{_digest(*parts)}.so"
     return _once(library, lambda unit: _build(compiler, text, options, mode, unit, only_kernels))
@@ -195,7 +195,16 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
     runtime = _runtime(compiler, mode)
     source, code = library.with_suffix(".cpp"), library.with_suffix(".o")
     source.write_text(text, encoding="utf-8")
-    link = [compiler.command, *link_options(compiler, mode), str(code), str(runtime), "-lm", "-lrt", "-o", str(library)]
+    link = [
+        compiler.command,
+        *_link_options(compiler, mode),
+        str(code),
+        str(runtime),
+        "-lm",
+        "-lrt",
+        "-o",
+        str(library),
+    ]
     try:
         words = _compile(compiler, mode, options, source, code)
         if only_kernels and not words:
@@ -252,7 +261,7 @@ def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
     """Return the option that makes g++ find the precompiled header, which halves the time of a small kernel."""
     if compiler.is_clang:
         return ()
-    options = compile_options(compiler, mode)
+    options = _compile_options(compiler, mode)
     folder = cache_folder() / f"prelude-{mode}-{_digest(compiler.version, *options, _own_content())}"
     folder.mkdir(exist_ok=True)
     command = [compiler.command, *options, f"-I{INCLUDE}", "-x", "c++-header", str(INCLUDE / _PRELUDE), "-o"]
@@ -262,7 +271,7 @@ def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
 
 def _runtime(compiler: Compiler, mode: str) -> Path:
     """Return the runtime's object file, built once per mode and compiler."""
-    options = runtime_options(compiler)
+    options = _runtime_options(compiler)
     built = cache_folder() / f"{mode}-{_digest(compiler.version, *options, _own_content())}.runtime.o"
     command = [compiler.command, *options, "-c", str(RUNTIME / f"{mode}.cpp"), "-o"]
     return _once(built, lambda unit: _or_unavailable(compiler, [*command, str(unit)]))
@@ -294,7 +303,7 @@ def _own_content() -> str:
     installation would look like a kernel author's files.
     """
     sources = sorted(path for folder in (INCLUDE, RUNTIME) for path in folder.rglob("*") if path.is_file())
-    return _digest(str(HERE), *(f"{path.relative_to(HERE)}\n{path.read_text(encoding='utf-8')}" for path in sources))
+    return _digest(str(_HERE), *(f"{path.relative_to(_HERE)}\n{path.read_text(encoding='utf-8')}" for path in sources))
 
 
 # Host C++ sources from CUDA sources, with their file names and line numbers.
@@ -340,7 +349,7 @@ def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entrie
 def flat_code(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> str:
     """Return the source with its project includes in place, its system includes at the end, without comments."""
     flat = _flat(path_or_text, include_dirs)
-    return without_comments(flat.text + "".join(f"\n#include <{name}>" for name in flat.system))
+    return _without_comments(flat.text + "".join(f"\n#include <{name}>" for name in flat.system))
 
 
 @dataclass(frozen=True)
@@ -387,7 +396,7 @@ def _body(flat: _Flat) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 
 
 @lru_cache(maxsize=256)
-def without_comments(code: str) -> str:
+def _without_comments(code: str) -> str:
     """Return the code without the contents of string literals, and a blank or newlines for each comment."""
 
     def blank(match: re.Match[str]) -> str:
@@ -472,7 +481,7 @@ def _declare_shared(text: str) -> str:
     end = depth = 0
     for match in _DYNAMIC_SHARED.finditer(text):
         between = text[end : match.start()]
-        code = without_comments(between)
+        code = _without_comments(between)
         depth += code.count("{") - code.count("}")
         again = depth == 0 and match["name"] in seen
         seen |= {match["name"]} if depth == 0 else set()
@@ -494,7 +503,7 @@ def _dynamic_shared(match: re.Match[str]) -> str:
 
 def _symbols(text: str) -> Iterator[str]:
     """Yield the names of `__constant__` and `__device__` variables at the outermost level."""
-    code = _DIRECTIVE.sub("", without_comments(text))
+    code = _DIRECTIVE.sub("", _without_comments(text))
     seen: set[str] = set()
     for match in _SYMBOL.finditer(code):
         before = code[: match.start()]

@@ -38,7 +38,7 @@ _CRASH = re.compile(r"^crashed-at (\d+) 0x([0-9a-f]+) (\d+) (\d+) (\d+) (\d+) (\
 _EMULATED = re.compile(rf"^{EMULATED}(.+)$", re.MULTILINE)
 
 
-def read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[LaunchFinding, ...]:
+def _read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[LaunchFinding, ...]:
     """Return the findings in `text`; a death that the text does not explain is one too."""
     found = [*_undefined(text), *_address(text), *_crash(library, text)]
     if died and not any(finding.kind != "undefined behaviour" for finding in found):
@@ -190,7 +190,7 @@ def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ..
     indexes: dict[int, int] = {}
     places = []
     for argument in arguments:
-        content = content_of(argument)
+        content = _content_of(argument)
         if content is None:
             places.append(ArgumentPlace(None, description=describe(argument)))
             continue
@@ -201,7 +201,7 @@ def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ..
     return tuple(places), arrays
 
 
-def content_of(argument: object) -> np.ndarray | None:
+def _content_of(argument: object) -> np.ndarray | None:
     """Return the array of a buffer or scalar, without a copy where it has one; None where it cannot be sent."""
     if isinstance(argument, DeviceBuffer):
         return argument.array
@@ -324,7 +324,7 @@ class Child:
             return ()
         status = home.ended(now=bool(reason)) if died else None
         words = home.worker.stderr_text() + (f"\n{reason}" if reason else "")
-        findings = read_last_words(self._path, words, died, status)
+        findings = _read_last_words(self._path, words, died, status)
         if findings or died:
             home.end()
         return findings

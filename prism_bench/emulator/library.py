@@ -26,9 +26,9 @@ from prism_bench.errors import BackendUnavailable, SpecError
 
 ORDERS = ("forward", "reverse", "shuffled")
 # A launch that makes no progress for this long (CPU time) ends with a finding.
-PATIENCE_SECONDS = 10.0
-MOST_THREADS = 1024
-MOST_SHARED_BYTES = 227 * 1024
+_PATIENCE_SECONDS = 10.0
+_MOST_THREADS = 1024
+_MOST_SHARED_BYTES = 227 * 1024
 
 
 Extent = int | tuple[int, ...] | list[int]
@@ -55,7 +55,7 @@ class LaunchRequest:
     cooperative: bool = False
     order: str = "forward"
     seed: int = 0
-    patience: float = PATIENCE_SECONDS
+    patience: float = _PATIENCE_SECONDS
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -65,14 +65,14 @@ class LaunchRequest:
                 f"{self.entry}: grid {self.grid} and block {self.block} must be at least 1 in each dimension"
             )
         threads = self.block[0] * self.block[1] * self.block[2]
-        if threads > MOST_THREADS:
+        if threads > _MOST_THREADS:
             raise SpecError(
-                f"{self.entry}: block {self.block} has {threads} threads; a block has at most {MOST_THREADS}"
+                f"{self.entry}: block {self.block} has {threads} threads; a block has at most {_MOST_THREADS}"
             )
-        if not 0 <= self.shared_bytes <= MOST_SHARED_BYTES:
+        if not 0 <= self.shared_bytes <= _MOST_SHARED_BYTES:
             raise SpecError(
                 f"{self.entry}: {self.shared_bytes} bytes of dynamic shared memory; "
-                f"a block has at most {MOST_SHARED_BYTES}"
+                f"a block has at most {_MOST_SHARED_BYTES}"
             )
 
 
@@ -156,7 +156,7 @@ class RawAccess(ctypes.Structure):
     ]
 
 
-NO_OFFSET = -(1 << 63)
+_NO_OFFSET = -(1 << 63)
 
 
 class RawFinding(ctypes.Structure):
@@ -319,10 +319,10 @@ class BuiltSource:
 
 # Device buffers: exactly sized, 256-byte aligned copies of arrays, with margins that show an overrun.
 
-ALIGNMENT = 256
+_ALIGNMENT = 256
 # An overrun by less than this lands in the margin: found afterwards, and harmless to others.
-MARGIN_BYTES = 4096
-MARGIN_FILL = 0xA5
+_MARGIN_BYTES = 4096
+_MARGIN_FILL = 0xA5
 
 
 class DeviceBuffer:
@@ -331,9 +331,9 @@ class DeviceBuffer:
     def __init__(self, array: np.ndarray) -> None:
         source = np.ascontiguousarray(array)
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
-        self._memory = np.full(self.bytes + 2 * MARGIN_BYTES + ALIGNMENT, MARGIN_FILL, np.uint8)
-        start = self._memory.ctypes.data + MARGIN_BYTES
-        self._first = MARGIN_BYTES + -start % ALIGNMENT
+        self._memory = np.full(self.bytes + 2 * _MARGIN_BYTES + _ALIGNMENT, _MARGIN_FILL, np.uint8)
+        start = self._memory.ctypes.data + _MARGIN_BYTES
+        self._first = _MARGIN_BYTES + -start % _ALIGNMENT
         self._content[:] = source.reshape(-1).view(np.uint8)
 
     @property
@@ -359,13 +359,13 @@ class DeviceBuffer:
 
         The margins are clean again afterwards, so that each overrun is reported once.
         """
-        before = self._memory[self._first - MARGIN_BYTES : self._first]
-        after = self._memory[self._first + self.bytes : self._first + self.bytes + MARGIN_BYTES]
-        past, early = np.flatnonzero(after != MARGIN_FILL), np.flatnonzero(before != MARGIN_FILL)
-        before[:], after[:] = MARGIN_FILL, MARGIN_FILL
+        before = self._memory[self._first - _MARGIN_BYTES : self._first]
+        after = self._memory[self._first + self.bytes : self._first + self.bytes + _MARGIN_BYTES]
+        past, early = np.flatnonzero(after != _MARGIN_FILL), np.flatnonzero(before != _MARGIN_FILL)
+        before[:], after[:] = _MARGIN_FILL, _MARGIN_FILL
         if past.size:
             return int(past[0]) + 1
-        return int(early[-1]) - MARGIN_BYTES if early.size else 0
+        return int(early[-1]) - _MARGIN_BYTES if early.size else 0
 
 
 class HostBuffer(DeviceBuffer):
@@ -395,7 +395,7 @@ class GuardedBuffer(DeviceBuffer):
         source = np.ascontiguousarray(array)
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
         self._library, place = ctypes.CDLL(None), ctypes.c_void_p()
-        if self._library.posix_memalign(ctypes.byref(place), ctypes.c_size_t(ALIGNMENT), ctypes.c_size_t(self.bytes)):
+        if self._library.posix_memalign(ctypes.byref(place), ctypes.c_size_t(_ALIGNMENT), ctypes.c_size_t(self.bytes)):
             raise BackendUnavailable(f"no memory for a buffer of {self.bytes} bytes on the emulator")
         self._place = place
         self._content[:] = source.reshape(-1).view(np.uint8)
@@ -622,7 +622,7 @@ def _findings(library: BuiltSource, raw: list[RawFinding]) -> Iterator[LaunchFin
     for finding in raw:
         accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])
         argument = finding.argument if finding.argument >= 0 else None
-        offset = None if finding.offset == NO_OFFSET else finding.offset
+        offset = None if finding.offset == _NO_OFFSET else finding.offset
         yield LaunchFinding(finding.kind.decode(), finding.message.decode(), accesses, argument, offset)
 
 

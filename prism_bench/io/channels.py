@@ -27,9 +27,9 @@ from prism_bench.units import count_text
 # FrameError for whatever is not a frame of the expected type.
 
 MAGIC = b"PBF1"
-LARGEST_HEADER = 16 << 20
-LARGEST_PAYLOAD = 1 << 40  # of a sender that is trusted
-MOST_ARRAYS, MOST_AXES = 4096, 32
+_LARGEST_HEADER = 16 << 20
+_LARGEST_PAYLOAD = 1 << 40  # of a sender that is trusted
+_MOST_ARRAYS, _MOST_AXES = 4096, 32
 _PREFIX = struct.Struct("<4sIQ")
 _DTYPE = re.compile(r"[<>|][biufcV][1-9][0-9]{0,4}")
 
@@ -80,13 +80,13 @@ def frame_parts(message: object, arrays: Sequence[np.ndarray] = ()) -> Iterator[
     headers = tuple(map(_array_header, arrays))
     encoded = _ENCODER.encode(FrameHeader(msgspec.Raw(_ENCODER.encode(message)), headers))
     payload = sum(header.bytes for header in headers)
-    if len(encoded) > LARGEST_HEADER:
-        raise ValueError(f"the header of a message has {len(encoded)} bytes; the limit is {LARGEST_HEADER}")
+    if len(encoded) > _LARGEST_HEADER:
+        raise ValueError(f"the header of a message has {len(encoded)} bytes; the limit is {_LARGEST_HEADER}")
     yield memoryview(_PREFIX.pack(MAGIC, len(encoded), payload) + encoded)
     yield from (content.view(np.uint8).data for content in contents if content.size)
 
 
-def read_frame(fill: Fill, decoder: msgspec.json.Decoder[Message], largest: int = LARGEST_PAYLOAD) -> Frame[Message]:
+def read_frame(fill: Fill, decoder: msgspec.json.Decoder[Message], largest: int = _LARGEST_PAYLOAD) -> Frame[Message]:
     """Return the next frame that `fill` reads; its arrays together have at most `largest` bytes.
 
     FrameError where it is not a frame with a message of the decoder's type; EOFError where the data ends before its
@@ -116,8 +116,8 @@ def _checked_prefix(prefix: bytearray, largest: int) -> tuple[int, int]:
     magic, header_bytes, payload = _PREFIX.unpack(prefix)
     if magic != MAGIC:
         raise FrameError(f"a frame begins with {MAGIC!r}, not with {magic!r}")
-    if header_bytes > LARGEST_HEADER:
-        raise FrameError(f"the header has {header_bytes} bytes; the limit is {LARGEST_HEADER}")
+    if header_bytes > _LARGEST_HEADER:
+        raise FrameError(f"the header has {header_bytes} bytes; the limit is {_LARGEST_HEADER}")
     if payload > largest:
         raise FrameError(f"the arrays have {payload} bytes; the limit is {largest}")
     return header_bytes, payload
@@ -125,8 +125,8 @@ def _checked_prefix(prefix: bytearray, largest: int) -> tuple[int, int]:
 
 def _allocated(headers: Sequence[ArrayHeader], payload: int) -> tuple[np.ndarray, ...]:
     """Return an array for each header, not yet filled, once all sizes together are those of the payload."""
-    if len(headers) > MOST_ARRAYS:
-        raise FrameError(f"the frame has {count_text(len(headers), 'array')}; the limit is {MOST_ARRAYS}")
+    if len(headers) > _MOST_ARRAYS:
+        raise FrameError(f"the frame has {count_text(len(headers), 'array')}; the limit is {_MOST_ARRAYS}")
     dtypes = [_checked_dtype(header, payload) for header in headers]
     total = sum(header.bytes for header in headers)
     if total != payload:
@@ -145,7 +145,7 @@ def _checked_dtype(header: ArrayHeader, payload: int) -> np.dtype:
         dtype = np.dtype(header.dtype)
     except TypeError as error:
         raise FrameError(str(error)) from error
-    if len(header.shape) > MOST_AXES or not all(0 <= extent <= LARGEST_PAYLOAD for extent in header.shape):
+    if len(header.shape) > _MOST_AXES or not all(0 <= extent <= _LARGEST_PAYLOAD for extent in header.shape):
         raise FrameError("the shape of an array is out of range")
     if not 0 <= header.bytes <= payload:
         raise FrameError("an array is larger than all arrays together")
@@ -177,8 +177,8 @@ _HEADERS = msgspec.json.Decoder(FrameHeader)
 # One end of a connection between two processes that exchange frames over a Unix socket.
 
 STALL_SECONDS = 60.0  # within a frame that has begun
-MOST_PARTS = 64  # of a frame in one call; the system takes 1024
-BUFFER_BYTES = 1 << 20  # the system's default of some 200 kB makes large arrays five times as slow
+_MOST_PARTS = 64  # of a frame in one call; the system takes 1024
+_BUFFER_BYTES = 1 << 20  # the system's default of some 200 kB makes large arrays five times as slow
 
 
 class FrameChannel:
@@ -188,7 +188,7 @@ class FrameChannel:
         self._socket = connected
         self._socket.setblocking(False)
         with suppress(OSError):  # the default is slower, not wrong
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
 
     @classmethod
     def inherited(cls, descriptor: int) -> "FrameChannel":
@@ -199,10 +199,10 @@ class FrameChannel:
         """Send a frame; BrokenPipeError or ConnectionResetError where nobody receives it."""
         parts = list(frame_parts(message, arrays))
         while parts:
-            parts = _without(parts, self._sent(parts[:MOST_PARTS]))
+            parts = _without(parts, self._sent(parts[:_MOST_PARTS]))
 
     def receive(
-        self, decoder: msgspec.json.Decoder[Message], timeout: float | None = None, largest: int = LARGEST_PAYLOAD
+        self, decoder: msgspec.json.Decoder[Message], timeout: float | None = None, largest: int = _LARGEST_PAYLOAD
     ) -> Frame[Message]:
         """Return the next frame, whose arrays together have at most `largest` bytes.
 

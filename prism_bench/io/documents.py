@@ -25,10 +25,10 @@ import msgspec
 from prism_bench.errors import ResultsError
 
 # Of text after decompression; PRISM_BENCH_LARGEST_JSON (in MB) is for those who keep more in one file.
-LARGEST_JSON = 256_000_000
+_LARGEST_JSON = 256_000_000
 # Parsing may take this much memory, or this many bytes for each byte of the file where that is more: a large file may
 # cost much, a small one may not. The committed records are estimated at 22 to 86 for each byte.
-LEAST_MEMORY, MEMORY_PER_BYTE = 100_000_000, 150
+_LEAST_MEMORY, _MEMORY_PER_BYTE = 100_000_000, 150
 _Kind = TypeVar("_Kind")
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
@@ -95,10 +95,10 @@ def text_of(path: Path, what: str) -> str:
         raise ResultsError(f"{path}: not {what} ({error})") from error
 
 
-def largest_json() -> int:
+def _largest_json() -> int:
     """Return the limit in bytes: PRISM_BENCH_LARGEST_JSON in MB, else LARGEST_JSON."""
     asked = os.environ.get("PRISM_BENCH_LARGEST_JSON", "")
-    return int(asked) * 1_000_000 if asked.isdecimal() and len(asked) < 10 else LARGEST_JSON
+    return int(asked) * 1_000_000 if asked.isdecimal() and len(asked) < 10 else _LARGEST_JSON
 
 
 class _ReadingLimits:
@@ -106,7 +106,7 @@ class _ReadingLimits:
 
     def __init__(self, path: Path, size: int) -> None:
         self._path, self.size = path, size
-        self._text, self._memory = largest_json(), max(LEAST_MEMORY, MEMORY_PER_BYTE * size)
+        self._text, self._memory = _largest_json(), max(_LEAST_MEMORY, _MEMORY_PER_BYTE * size)
         self._require_text(size)
 
     def survey(self, parts: Iterable[bytes | bytearray]) -> int:
@@ -159,11 +159,11 @@ def _chunks(data: bytes) -> Iterator[bytes]:
         raise gzip.BadGzipFile("something follows its end")
 
 
-LARGEST_FOREIGN = 256_000_000  # bytes; a file of a thousand profiled launches with all metrics has some 50 million
+_LARGEST_FOREIGN = 256_000_000  # bytes; a file of a thousand profiled launches with all metrics has some 50 million
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
 
-def bytes_of(path: Path, what: str, largest: int = LARGEST_FOREIGN) -> bytes:
+def bytes_of(path: Path, what: str, largest: int = _LARGEST_FOREIGN) -> bytes:
     """Return the content of the file; a ResultsError where it cannot be read as `what` or exceeds the limit."""
     try:
         with path.open("rb") as file:

@@ -32,7 +32,7 @@ from prism_bench.io.documents import as_kind, json_of
 # Python drops an exception that a signal raises in a finalizer or in a callback of the garbage collector, which Dask
 # has: the signal is sent again, then.
 
-EXIT_CODE = 2  # of every command that a signal ended
+_EXIT_CODE = 2  # of every command that a signal ended
 AGAIN_SECONDS = 0.05  # after which a signal is sent again that was lost
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _P = ParamSpec("_P")
@@ -58,7 +58,7 @@ class _Guard:
             return
         if self.starting:  # nothing was begun: there is nothing to keep
             _say(f"interrupted by {signal.Signals(number).name}")
-            os._exit(EXIT_CODE)
+            os._exit(_EXIT_CODE)
         if self.first is not None:
             _say("is ending already, and keeps what it has; only SIGKILL ends it at once")
             return
@@ -96,12 +96,12 @@ def guarded(command: Callable[_P, _R]) -> Callable[_P, _R]:
                 return command(*words, **named)
             except KeyboardInterrupt:
                 _say(f"interrupted by {guard.first or 'SIGINT'}")
-                raise SystemExit(EXIT_CODE) from None
+                raise SystemExit(_EXIT_CODE) from None
             except SystemExit as end:
                 if not guard.raised or end.code in (0, None):
                     raise
                 _say(f"interrupted by {guard.first}")
-                raise SystemExit(EXIT_CODE) from None
+                raise SystemExit(_EXIT_CODE) from None
 
     return run
 
@@ -623,7 +623,7 @@ def _lock_first_byte(descriptor: int) -> None:
 
 INTERVAL = "PRISM_BENCH_SAVE_SECONDS"
 SECONDS = 60.0
-NOT_KEPT = 2  # the exit code of a job whose results could not be kept
+_NOT_KEPT = 2  # the exit code of a job whose results could not be kept
 _Value = TypeVar("_Value")
 _Kept = TypeVar("_Kept")
 
@@ -695,7 +695,7 @@ class Saver(Generic[_Value, _Kept]):
             return code
         older = f", but {self.kept} has an earlier version" if self.kept else ""
         self._report(f"{self.problem}; the results above are not kept{older}")
-        return NOT_KEPT
+        return _NOT_KEPT
 
     def _failure(self, value: _Value) -> str | None:
         try:

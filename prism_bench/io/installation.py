@@ -24,7 +24,7 @@ import prism_bench
 from prism_bench.errors import ExtraMissing
 
 DISTRIBUTION = "prism-gpu-bench"
-TAKEN = "prism-bench"  # the distribution of another project, which installs the folder prism_bench, too
+_TAKEN = "prism-bench"  # the distribution of another project, which installs the folder prism_bench, too
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def strangers() -> list[str]:
     """Return the installed distributions that put files into our package's folder, or have its old name."""
     names = {name.lower().replace("_", "-") for name in metadata.packages_distributions().get("prism_bench", ())}
     with suppress(metadata.PackageNotFoundError):
-        names.add(metadata.distribution(TAKEN).name.lower().replace("_", "-"))
+        names.add(metadata.distribution(_TAKEN).name.lower().replace("_", "-"))
     return sorted(f"{name} {metadata.version(name)}" for name in names - {DISTRIBUTION})
 
 

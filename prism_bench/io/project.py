@@ -28,7 +28,7 @@ from prism_bench.spec.workload import LABELS
 
 OWN_FILE, SHARED_FILE, TABLE = "prism-bench.toml", "pyproject.toml", "prism-bench"
 # Tables of commands: `Project.section` reads one as the type that its command defines.
-SECTIONS = ("nightly", "history", "pull-request", "pytest")
+_SECTIONS = ("nightly", "history", "pull-request", "pytest")
 STORAGE = "reports"  # where records go without a configuration: options default to folders below it
 
 _Kind = TypeVar("_Kind")
@@ -100,7 +100,7 @@ class Project:
         A key is written with dashes where a field has underscores. Raise a UsageError for an unknown key, one of
         another type, or one that is missing.
         """
-        if name not in SECTIONS:
+        if name not in _SECTIONS:
             raise ValueError(f"'{name}' is not in project.SECTIONS")
         return _as_keys(self.tables.get(name, {}), kind, f"{self.where}: {name}")
 
@@ -180,9 +180,9 @@ def _mentions(path: Path) -> bool:
 def _project(path: Path, table: Mapping[str, Any]) -> Project:
     name = relative(path)
     where = f"{name}: [tool.{TABLE}]" if path.name == SHARED_FILE else str(name)
-    tables = {key: value for key, value in table.items() if key in SECTIONS}
-    rest = {key: value for key, value in table.items() if key not in SECTIONS}
-    return Project(path, where, _as_keys(rest, ProjectKeys, where, more=SECTIONS), tables)
+    tables = {key: value for key, value in table.items() if key in _SECTIONS}
+    rest = {key: value for key, value in table.items() if key not in _SECTIONS}
+    return Project(path, where, _as_keys(rest, ProjectKeys, where, more=_SECTIONS), tables)
 
 
 def _as_keys(table: object, kind: type[_Kind], where: str, more: tuple[str, ...] = ()) -> _Kind:

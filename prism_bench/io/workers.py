@@ -31,9 +31,9 @@ from prism_bench.record.run_record import Status
 # A child is started with `process_group=0`: a terminal's Ctrl-C reaches only the parent, which decides what to do with
 # its children. A child calls `end_with`, so that it ends with its parent however that ends, also by SIGKILL.
 
-ORPHANED = 2  # the exit status of a child whose parent is gone
+_ORPHANED = 2  # the exit status of a child whose parent is gone
 MOST_WORDS = 1 << 20  # bytes of standard error that are read, the last: a stranger's code may write any number
-GRACE_SECONDS = 1.0  # for a child that notices by itself, and ends in order
+_GRACE_SECONDS = 1.0  # for a child that notices by itself, and ends in order
 
 
 def environment(root: Path | None = None) -> dict[str, str]:
@@ -82,8 +82,8 @@ def end_with(descriptor: int) -> None:
 
     def wait() -> None:
         end.poll()
-        time.sleep(GRACE_SECONDS)
-        os._exit(ORPHANED)
+        time.sleep(_GRACE_SECONDS)
+        os._exit(_ORPHANED)
 
     Thread(target=wait, daemon=True).start()
 

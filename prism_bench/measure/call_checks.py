@@ -12,11 +12,11 @@ from prism_bench.units import bytes_text, count_text, rate_text, time_text
 #
 # Floats in, sentences out.
 
-LEVELS_APART = 1.3  # ratio between neighbours in order of time that makes two levels of them
-LEVELS_SECONDS = 1.5e-6  # and their distance: below it a timer's step and a late block are enough
-OTHER_WORK = 2.0  # ratio from which two levels are two kinds of work
-COLD_OVER_HOT = 10.0  # memory is less than that slower than caches, launches taken off
-RATE_ALLOWANCE = 0.01
+_LEVELS_APART = 1.3  # ratio between neighbours in order of time that makes two levels of them
+_LEVELS_SECONDS = 1.5e-6  # and their distance: below it a timer's step and a late block are enough
+_OTHER_WORK = 2.0  # ratio from which two levels are two kinds of work
+_COLD_OVER_HOT = 10.0  # memory is less than that slower than caches, launches taken off
+_RATE_ALLOWANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SampleLevels:
     @property
     def is_other_work(self) -> bool:
         """Whether the levels are too far apart for the same work."""
-        return self.high > OTHER_WORK * self.low
+        return self.high > _OTHER_WORK * self.low
 
     def __str__(self) -> str:
         return (
@@ -48,7 +48,7 @@ def levels(samples: Sequence[float]) -> SampleLevels | None:
     if not gaps:
         return None
     cut = max(gaps, key=gaps.__getitem__)
-    if gaps[cut] < LEVELS_APART or ordered[cut] - ordered[cut - 1] < LEVELS_SECONDS:
+    if gaps[cut] < _LEVELS_APART or ordered[cut] - ordered[cut - 1] < _LEVELS_SECONDS:
         return None
     return SampleLevels(cut, len(ordered) - cut, median(ordered[:cut]), median(ordered[cut:]))
 
@@ -59,7 +59,7 @@ def has_odd_sample(samples: Sequence[float]) -> bool:
     if len(ordered) < 3:
         return False
     ends = ((ordered[0], ordered[1]), (ordered[-2], ordered[-1]))
-    return any(high > LEVELS_APART * low and high - low >= LEVELS_SECONDS for low, high in ends)
+    return any(high > _LEVELS_APART * low and high - low >= _LEVELS_SECONDS for low, high in ends)
 
 
 def at_overhead(seconds: float, nothing: float, launch: float) -> str | None:
@@ -81,7 +81,7 @@ def less_work_when_hot(cold: float, hot: float, launch: float, warming: float) -
     `warming` is the time in which memory fills the cache: clearing that costs a call no less, and seldom much more.
     """
     work = max(hot, launch / 2)
-    if cold - launch <= COLD_OVER_HOT * work or cold - hot <= 4 * warming + launch:
+    if cold - launch <= _COLD_OVER_HOT * work or cold - hot <= 4 * warming + launch:
         return None
     return f"{time_text(hot)} hot and {time_text(cold)} cold: the replayed graph does not do the work of the call"
 
@@ -91,7 +91,7 @@ def less_work_when_cold(cold: float, warm: float, warming: float) -> str | None:
 
     Lines that are dirty in the cache go to memory while a warm call runs, which takes up to `warming`.
     """
-    if warm <= OTHER_WORK * cold or warm - cold <= 10e-6 + 2 * warming:
+    if warm <= _OTHER_WORK * cold or warm - cold <= 10e-6 + 2 * warming:
         return None
     return f"{time_text(cold)} after clearing the caches and {time_text(warm)} without: the call does less when timed"
 
@@ -104,7 +104,7 @@ def too_many_bytes(moved: int | None, seconds: float, bus: float | None, cache: 
     if not moved or seconds <= 0:
         return None
     rate = f"{bytes_text(moved)} in {time_text(seconds)} is {rate_text(moved / seconds, 'B/s')}"
-    if bus and (moved - cache) / seconds > bus * (1 + RATE_ALLOWANCE):
+    if bus and (moved - cache) / seconds > bus * (1 + _RATE_ALLOWANCE):
         held = f" in addition to the {bytes_text(cache)} that L2 holds" if cache else ""
         return f"{rate}; this device's memory moves {rate_text(bus, 'B/s')} at most{held}"
     if moved / seconds > cache_rate:

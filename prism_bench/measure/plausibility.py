@@ -13,7 +13,7 @@ from prism_bench.units import bytes_text, rate_text, time_text
 # warm only where it reads much faster from the cache than memory delivers: a slower one may wait for something else.
 
 COLD_PROOF_BYTES = 8 << 20  # below this a cold read is mostly latency and proves nothing
-COLD_GAIN = 1.15  # cold over hot of a read from cache; an H200 shows 1.3
+_COLD_GAIN = 1.15  # cold over hot of a read from cache; an H200 shows 1.3
 _WARM, _UNPROVEN = "the caches were warm", "no proof that the caches were cold"
 
 
@@ -57,9 +57,9 @@ def cold_doubt(
     found = [_cached_read(case, floors) for case in reads]
     measured = [one for one in found if isinstance(one, _CachedRead)]
     failed = [one for one in found if isinstance(one, str)]
-    flat = [one for one in measured if one.gain < COLD_GAIN]
+    flat = [one for one in measured if one.gain < _COLD_GAIN]
     for one in flat:
-        if bandwidth and one.rate >= COLD_GAIN * bandwidth:
+        if bandwidth and one.rate >= _COLD_GAIN * bandwidth:
             return f"{_WARM}: {_times(one)}"
     if not reads or len(measured) > len(flat):
         return None
@@ -105,7 +105,7 @@ def _too_slow(one: _CachedRead, bandwidth: float) -> str:
 
 # Limits of the machine as one run measured them: launch overhead and the ceilings of traffic and arithmetic.
 
-PEAK_ALLOWANCE = 0.01  # what the clock that times a launch may be wrong by
+_PEAK_ALLOWANCE = 0.01  # what the clock that times a launch may be wrong by
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def measured_limits(
             _lower(case, floors, spreads, sources)
     for case in cases:
         rate = _rate(case, cache_bytes)
-        if case.ceiling and rate and ceilings.get(case.ceiling, 0.0) < rate <= peak_of_ceiling(case.ceiling, peaks):
+        if case.ceiling and rate and ceilings.get(case.ceiling, 0.0) < rate <= _peak_of_ceiling(case.ceiling, peaks):
             ceilings[case.ceiling] = rate
             sources[case.ceiling] = case.name
     bandwidth = max((rate for name, rate in ceilings.items() if is_bandwidth(name)), default=0.0)
@@ -178,10 +178,10 @@ def measured_limits(
     return Limits(floors, spreads, ceilings, sources, doubt, peaks, cache_bytes)
 
 
-def peak_of_ceiling(ceiling: str, peaks: Mapping[str, float]) -> float:
+def _peak_of_ceiling(ceiling: str, peaks: Mapping[str, float]) -> float:
     """Return the rate that nothing exceeds, with the clock's own error; infinite where the facts do not bound it."""
     peak = peaks.get("bandwidth" if is_bandwidth(ceiling) else ceiling)
-    return peak * (1 + PEAK_ALLOWANCE) if peak else float("inf")
+    return peak * (1 + _PEAK_ALLOWANCE) if peak else float("inf")
 
 
 def _lower(case: CaseResult, floors: dict[str, float], spreads: dict[str, float], sources: dict[str, str]) -> None:
@@ -229,8 +229,8 @@ def valid(case: CaseResult, metric: str, subject: str = "kernel") -> Measurement
 # and noted. Where a record has no peaks, the ceilings are the bound.
 
 # How far above a ceiling a rate may be before it is reported: the ceilings are medians of noisy times themselves.
-BANDWIDTH_ALLOWANCE = 0.03
-FLOP_ALLOWANCE = 0.05
+_BANDWIDTH_ALLOWANCE = 0.03
+_FLOP_ALLOWANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ def _bandwidth(metric: str, seconds: float, work: LaunchWork, limits: Limits) ->
     """Only cold times are held against ceilings: hot ones may live in the cache."""
     peak, moved = limits.peaks.get("bandwidth"), work.bytes or 0
     carried = work.carried(metric, limits.cache_bytes)
-    if peak and carried / seconds > peak_of_ceiling("bandwidth", limits.peaks):
+    if peak and carried / seconds > _peak_of_ceiling("bandwidth", limits.peaks):
         what = bytes_text(moved) if carried == moved else f"{bytes_text(carried)} of {bytes_text(moved)}"
         return Plausibility(
             f"{what} in {time_text(seconds)} are {rate_text(carried / seconds, 'B/s')}; the memory bus carries "
@@ -294,10 +294,10 @@ def _bandwidth(metric: str, seconds: float, work: LaunchWork, limits: Limits) ->
         )
     best = max((rate for name, rate in limits.ceilings.items() if is_bandwidth(name)), default=None)
     rate = moved / seconds
-    if metric != "cold_time" or not best or rate <= best * (1 + BANDWIDTH_ALLOWANCE):
+    if metric != "cold_time" or not best or rate <= best * (1 + _BANDWIDTH_ALLOWANCE):
         return Plausibility()
     which = "the read ceiling" if best != limits.ceilings.get("bandwidth") else "the copy ceiling"
-    beyond = f"{rate_text(rate, 'B/s')} is more than {BANDWIDTH_ALLOWANCE * 100:.0f} % above {which} of "
+    beyond = f"{rate_text(rate, 'B/s')} is more than {_BANDWIDTH_ALLOWANCE * 100:.0f} % above {which} of "
     beyond += f"this run, {rate_text(best, 'B/s')}"
     return (
         Plausibility(remark=f"{beyond}; the memory bus carries {rate_text(peak, 'B/s')}")
@@ -309,13 +309,13 @@ def _bandwidth(metric: str, seconds: float, work: LaunchWork, limits: Limits) ->
 def _arithmetic(seconds: float, work: LaunchWork, limits: Limits) -> Plausibility:
     ceiling, peak = limits.ceilings.get("fp32"), limits.peaks.get("fp32")
     rate = (work.flops or 0) / seconds
-    if peak and rate > peak_of_ceiling("fp32", limits.peaks):
+    if peak and rate > _peak_of_ceiling("fp32", limits.peaks):
         most = rate_text(peak, "FLOP/s")
         return Plausibility(f"{rate_text(rate, 'FLOP/s')}; the device's FP32 lanes do {most} at most")
-    if not ceiling or rate <= ceiling * (1 + FLOP_ALLOWANCE):
+    if not ceiling or rate <= ceiling * (1 + _FLOP_ALLOWANCE):
         return Plausibility()
     beyond = (
-        f"{rate_text(rate, 'FLOP/s')} is more than {FLOP_ALLOWANCE * 100:.0f} % above the FP32 ceiling of this run, "
+        f"{rate_text(rate, 'FLOP/s')} is more than {_FLOP_ALLOWANCE * 100:.0f} % above the FP32 ceiling of this run, "
     )
     beyond += rate_text(ceiling, "FLOP/s")
     return (

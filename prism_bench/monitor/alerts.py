@@ -9,7 +9,7 @@ from typing import Any
 
 from prism_bench.errors import UsageError, unknown
 
-SEVERITIES = ("warning", "critical")
+_SEVERITIES = ("warning", "critical")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class AlertWatch:
     def active(self) -> list[ActiveAlert]:
         """Return the current alerts, the gravest first, then the oldest."""
         standing = [state.active for state in self._states.values() if state.active]
-        return sorted(standing, key=lambda one: (-SEVERITIES.index(one.rule.severity), one.since))
+        return sorted(standing, key=lambda one: (-_SEVERITIES.index(one.rule.severity), one.since))
 
     def raised_today(self) -> int:
         """How many were raised in the last 24 hours."""
@@ -172,8 +172,8 @@ def _changed(rule: AlertRule, table: Mapping[str, Any], path: Path) -> AlertRule
         if not fits:
             raise UsageError(f"{path}: [{rule.name}] {key} is {value!r}; it is a {'number' if number else 'word'}")
     changed = replace(rule, **{key: value for key, value in table.items() if key != "enabled"})
-    if changed.severity not in SEVERITIES:
-        raise unknown(f"severity of alert rule {rule.name}", changed.severity, SEVERITIES)
+    if changed.severity not in _SEVERITIES:
+        raise unknown(f"severity of alert rule {rule.name}", changed.severity, _SEVERITIES)
     if changed.clear > changed.above:
         raise UsageError(f"{path}: [{rule.name}] clear is {changed.clear:g}, above the limit {changed.above:g}")
     return changed

@@ -20,7 +20,7 @@ from prism_bench.record.run_record import CaseResult
 
 RING = 10_000
 _LARGEST_NUMBER = 1e18  # of seconds or bytes
-LARGEST_JOURNAL = 4 << 20
+_LARGEST_JOURNAL = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _statistics(kernel: str, ones: Sequence[Execution]) -> KernelStatistics:
 class ExecutionJournal:
     """Executions on disk, one JSON object a line, for a reader in another process."""
 
-    def __init__(self, path: Path | None = None, largest: int = LARGEST_JOURNAL) -> None:
+    def __init__(self, path: Path | None = None, largest: int = _LARGEST_JOURNAL) -> None:
         self.path = path or cache_folder("monitor") / "executions.jsonl"
         self._largest = largest
 

@@ -17,7 +17,7 @@ from prism_bench.record.identity import BoardTable, host_digest
 
 # NVML opened and closed, and its errors in words: what a device does not offer, and when it is gone.
 
-WITHOUT = "runs go on without it, their measurements then carry no evidence"
+_WITHOUT = "runs go on without it, their measurements then carry no evidence"
 
 
 class DeviceLost(Exception):
@@ -29,11 +29,11 @@ def library() -> ModuleType:
     try:
         import pynvml
     except ImportError as error:
-        raise BackendUnavailable(f"nvidia-ml-py is not installed ({error}); {WITHOUT}") from None
+        raise BackendUnavailable(f"nvidia-ml-py is not installed ({error}); {_WITHOUT}") from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise BackendUnavailable(f"NVML does not answer: {_said(error)}; {WITHOUT}") from None
+        raise BackendUnavailable(f"NVML does not answer: {_said(error)}; {_WITHOUT}") from None
     return pynvml
 
 
@@ -66,7 +66,7 @@ def why_missing(pynvml: ModuleType, error: Any) -> str:
     }.get(error.value, _said(error))
 
 
-def is_permanent(pynvml: ModuleType, error: Any) -> bool:
+def _is_permanent(pynvml: ModuleType, error: Any) -> bool:
     """Whether asking again will give the same answer."""
     return error.value in (
         pynvml.NVML_ERROR_NOT_SUPPORTED,
@@ -156,7 +156,7 @@ class Call:
             found = self.read()
         except pynvml.NVMLError as error:
             self.values, self.missing = {}, dict.fromkeys(self.names, why_missing(pynvml, error))
-            return is_permanent(pynvml, error)
+            return _is_permanent(pynvml, error)
         self.values = {name: value for name, value in found.items() if not isinstance(value, str)}
         self.missing = {name: value for name, value in found.items() if isinstance(value, str)}
         return False
@@ -241,7 +241,7 @@ def visible(found: list[NvmlDevice], environment: Mapping[str, str] = os.environ
     """
     words = environment.get(VISIBLE)
     if words is None:
-        return usable(found)
+        return _usable(found)
     chosen = []
     for word in words.split(","):
         one = _named(found, word.strip())
@@ -251,7 +251,7 @@ def visible(found: list[NvmlDevice], environment: Mapping[str, str] = os.environ
     return chosen
 
 
-def usable(found: list[NvmlDevice]) -> list[NvmlDevice]:
+def _usable(found: list[NvmlDevice]) -> list[NvmlDevice]:
     """GPUs, and the slices of those that are cut into slices, on which nothing else runs."""
     cut = {one.index for one in found if one.is_slice}
     return [one for one in found if one.is_slice or one.index not in cut]
@@ -268,7 +268,7 @@ def chosen(found: list[NvmlDevice], words: list[str] | None) -> list[NvmlDevice]
     for word in words:
         one = _named(found, word)
         if one is None:
-            raise unknown("device", word, [*(str(one.index) for one in usable(found)), *(one.uuid for one in found)])
+            raise unknown("device", word, [*(str(one.index) for one in _usable(found)), *(one.uuid for one in found)])
         picked.append(one)
     return list(dict.fromkeys(picked))
 

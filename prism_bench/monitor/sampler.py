@@ -20,11 +20,11 @@ from prism_bench.units import rate_text, share_text
 
 # From the readings that fell into a window to its evidence.
 
-SPANS = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
+_SPANS = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 _THROTTLED = {"power_throttled": "power", "thermal_throttled": "thermal", "board_throttled": "board"}
 _ERRORS = {"ecc_uncorrected": "uncorrected memory error", "ecc_corrected": "corrected memory error"}
 # What a window compares with the state ahead of it, and therefore wants read when it opens.
-COMPARED = (*_THROTTLED, *_ERRORS, "processes")
+_COMPARED = (*_THROTTLED, *_ERRORS, "processes")
 
 
 def evidence_in(
@@ -39,7 +39,7 @@ def evidence_in(
 
     `xids` are the Xids that fell into it; `lost` has the time since which the device does not answer.
     """
-    spans = {name: span for name in SPANS if (span := _span(readings, name))}
+    spans = {name: span for name in _SPANS if (span := _span(readings, name))}
     if "power" in spans:
         spans.pop("power_average", None)
     neighbours, busy = _neighbours(readings)
@@ -93,7 +93,7 @@ def _missing(readings: Sequence[DeviceReading], spans: Mapping[str, object]) -> 
         return {"readings": "none fell into the window"}
     found = {}
     for reading in readings:
-        found |= {name: reason for name, reason in reading.missing.items() if name in (*SPANS, "clock_reasons")}
+        found |= {name: reason for name, reason in reading.missing.items() if name in (*_SPANS, "clock_reasons")}
         found |= {"neighbours": reading.missing["processes"]} if "processes" in reading.missing else {}
     known = {*spans, *(["power_average"] if "power" in spans else [])}
     return {name: reason for name, reason in found.items() if name not in known}
@@ -102,9 +102,9 @@ def _missing(readings: Sequence[DeviceReading], spans: Mapping[str, object]) -> 
 # Sampler of devices: a thread that reads them regularly, keeps the last readings, and measures its own cost.
 
 HERTZ = 20.0
-KEPT_SECONDS = 120.0
+_KEPT_SECONDS = 120.0
 PATIENCE = 2.0  # seconds for a call that hangs in the driver; its thread is left behind then
-BUDGET = 0.01  # of one core: what would cost more comes less often
+_BUDGET = 0.01  # of one core: what would cost more comes less often
 _RETRY_SECONDS = 1.0
 _FRESH = 0.2  # seconds: what is no older when a window opens is its beginning
 _PACED_SECONDS = 2.0  # of beats, over which their cost is averaged
@@ -190,7 +190,7 @@ class Sampler:
         prepare: Callable[[], Sequence[Probe]],
         *,
         hertz: float = HERTZ,
-        kept_seconds: float = KEPT_SECONDS,
+        kept_seconds: float = _KEPT_SECONDS,
         xids: XidWatch | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
@@ -283,7 +283,7 @@ class Sampler:
         What it compares with the state ahead of it is read when it opens, what no beat in it read when it closes.
         """
         device = self._devices[place]
-        device.take(lambda probe, now: probe.completed(now, now - _FRESH, COMPARED))
+        device.take(lambda probe, now: probe.completed(now, now - _FRESH, _COMPARED))
         watch, begin, lost_before = Watch(), self._clock(), device.lost
         try:
             yield watch
@@ -326,7 +326,7 @@ def pace(costs: deque[float], period: float) -> float:
     """
     if len(costs) < (costs.maxlen or 1):
         return period
-    return max(period, sum(costs) / len(costs) / BUDGET)
+    return max(period, sum(costs) / len(costs) / _BUDGET)
 
 
 # A sampler for a device, or its substitute where there is nothing to watch.
@@ -384,7 +384,7 @@ def sampling(
     pynvml = library()
     try:
         xids = XidWatch(pynvml, list(choose(listing.devices(pynvml)))) if threaded else None
-        prepare = _Preparing(pynvml, choose, full=full, budget=BUDGET if threaded and hertz > _UNHURRIED else None)
+        prepare = _Preparing(pynvml, choose, full=full, budget=_BUDGET if threaded and hertz > _UNHURRIED else None)
         sampler = Sampler(prepare, hertz=hertz, xids=xids)
         with sampler if threaded else nullcontext():
             yield sampler
@@ -491,7 +491,7 @@ def remarks(evidence: Evidence) -> Iterator[str]:
 # uncertainty is that of the counter. The sensor behind it is another matter: on some boards it looks only a quarter of
 # the time (Z. Yang, K. Adamek, W. Armour, "Part-time power measurements", SC 2024).
 
-RESOLUTION = 1e-3  # joules: the counter is in millijoules
+_RESOLUTION = 1e-3  # joules: the counter is in millijoules
 
 
 @dataclass(frozen=True)
@@ -566,7 +566,7 @@ def _between(edges: Sequence[_Edge], steps: int) -> Energy | None:
     if window <= 0 or launches <= 0:
         return None
     gaps = (first.at - first.before + last.at - last.before) / 2
-    share = gaps / window + RESOLUTION / joules
+    share = gaps / window + _RESOLUTION / joules
     each = joules / launches
     return Energy(joules=each, uncertainty=each * share, window=window, launches=round(launches))
 

@@ -238,7 +238,7 @@ def _words(value: float | None, scale: float, unit: str) -> str:
 
 # Where somebody watches: devices, executions of runs elsewhere, and alerts, looked at together moment by moment.
 
-EARLIER = 3600.0  # seconds of executions before the start that are shown too
+_EARLIER = 3600.0  # seconds of executions before the start that are shown too
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Station:
 
     def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: KernelQuery | None = None) -> None:
         self.sampler, self.executions, self.alerts, self._query = sampler, Executions(), AlertWatch(rules), query
-        self._followed = ExecutionJournal().follow(time.time() - EARLIER)
+        self._followed = ExecutionJournal().follow(time.time() - _EARLIER)
         self._before: list[dict] = [{} for _ in sampler.probes]
 
     def look(self) -> Moment:
@@ -348,7 +348,7 @@ def _alert(one: ActiveAlert, machine: str) -> Alert:
 
 # Readings as a CSV file that stays below a size: there is one older part, then the oldest lines are removed.
 
-LARGEST = 16 << 20
+_LARGEST = 16 << 20
 COLUMNS = ("timestamp", "index", "uuid", "name", "lost", "reasons", "processes", *QUANTITIES)
 
 
@@ -358,7 +358,7 @@ class CsvFile:
     With more than `largest` bytes the file becomes `<name>.1` and begins anew, so both together stay below twice that.
     """
 
-    def __init__(self, path: Path, largest: int = LARGEST) -> None:
+    def __init__(self, path: Path, largest: int = _LARGEST) -> None:
         self._path, self._largest = path, largest
         self._header = not (path.is_file() and path.stat().st_size)
         self._write("")

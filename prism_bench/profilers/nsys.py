@@ -240,7 +240,7 @@ def _operation(name: str) -> str:
 # Tables exist only where they have rows, and columns come and go, so both are looked up first. `globalPid` is the upper
 # part of `globalTid`: the lower 24 bits are the thread's. Columns take the smallest type that holds them.
 
-OLDEST, NEWEST = (3, 20), (3, 25)
+_OLDEST, _NEWEST = (3, 20), (3, 25)
 _PIECE = 1 << 14
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
 _WORK = {f"{_ACTIVITY}KERNEL": KERNEL, f"{_ACTIVITY}MEMCPY": COPY, f"{_ACTIVITY}MEMSET": SET,
@@ -541,7 +541,7 @@ def _sort(found: dict[str, np.ndarray]) -> np.ndarray | None:
 
 def _untried(version: str) -> tuple[str, ...]:
     number = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", version)[:2])
-    if OLDEST <= number <= NEWEST:
+    if _OLDEST <= number <= _NEWEST:
         return ()
-    tried = " to ".join(".".join(map(str, one)) for one in (OLDEST, NEWEST))
+    tried = " to ".join(".".join(map(str, one)) for one in (_OLDEST, _NEWEST))
     return (f"schema {version} is none of those this reader was tried on, {tried}",)

@@ -188,7 +188,7 @@ def timeline_of(
 
 # Checks of the rows of an SQLite export of nsys before they are read: SQLite puts any value into any column.
 
-LATEST = (1 << 62) - 1  # so that differences of times fit into eight bytes; nanoseconds since 1970 are below 2^61
+_LATEST = (1 << 62) - 1  # so that differences of times fit into eight bytes; nanoseconds since 1970 are below 2^61
 LONGEST = 30 * 86_400 * 10**9  # of one piece of work or call, so that sums of them fit as well
 _MOST_BYTES = 1 << 50
 MOST_DEVICES, MOST_THREADS = 128, 1 << 15
@@ -214,14 +214,14 @@ def _or_null(rule: ColumnRule) -> ColumnRule:
 
 _NUMBER = "a whole number"
 _SPAN = (
-    _integer("start", -LATEST, LATEST, "a time in nanoseconds"),
-    _integer("end", -LATEST, LATEST, "a time in nanoseconds"),
+    _integer("start", -_LATEST, _LATEST, "a time in nanoseconds"),
+    _integer("end", -_LATEST, _LATEST, "a time in nanoseconds"),
     ColumnRule("end", '"end" >= start', "no time before its start"),
     ColumnRule("end", f'"end" - start <= {LONGEST}', "a time at most 30 days after its start"),
 )
 _IDS = tuple(_integer(name, -(1 << 63), (1 << 63) - 1, _NUMBER) for name in ("correlationId", "globalPid", "globalTid"))
 _NAME_IDS = ("shortName", "demangledName", "nameId", "textId")
-_NAMES = tuple(_or_null(_integer(name, 0, LATEST, "the id of a name")) for name in _NAME_IDS)
+_NAMES = tuple(_or_null(_integer(name, 0, _LATEST, "the id of a name")) for name in _NAME_IDS)
 _RULES = (
     *_SPAN,
     *_IDS,
@@ -231,7 +231,7 @@ _RULES = (
     ColumnRule("text", "typeof(text) IN ('text', 'null')", "text, or NULL"),
 )
 _EVENT = (_integer("eventType", 0, 1 << 31, "a kind of event"),)
-_STRINGS = (_integer("id", 0, LATEST, "a number from 0 on"), ColumnRule("value", "typeof(value) = 'text'", "text"))
+_STRINGS = (_integer("id", 0, _LATEST, "a number from 0 on"), ColumnRule("value", "typeof(value) = 'text'", "text"))
 
 
 class Checks:
@@ -299,7 +299,7 @@ class Checks:
 
 # A timeline in one file (NumPy's .npz), so that one process may record it and another read it.
 
-LARGEST = 256_000_000  # bytes of arrays, unpacked: some five million kernels with their calls
+_LARGEST = 256_000_000  # bytes of arrays, unpacked: some five million kernels with their calls
 _PARTS = {"work": Work, "calls": Calls, "ranges": Ranges}
 
 
@@ -331,8 +331,8 @@ def _require_size(path: Path) -> None:
     """Require that the unpacked file fits: each member declares its size, and NumPy reads no more than that."""
     with zipfile.ZipFile(path) as packed:
         size = sum(member.file_size for member in packed.infolist())
-    if size > LARGEST:
-        raise ValueError(f"{size / 1e6:.0f} MB of data; the limit is {LARGEST / 1e6:.0f} MB")
+    if size > _LARGEST:
+        raise ValueError(f"{size / 1e6:.0f} MB of data; the limit is {_LARGEST / 1e6:.0f} MB")
 
 
 def _columns(found: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray]:
@@ -347,7 +347,7 @@ def _refuse_broken(timeline: Timeline) -> None:
     names, calls = len(timeline.names), len(timeline.calls)
     for part in (timeline.work, timeline.calls, timeline.ranges):
         _within(part.name, -1, names - 1, "a name")
-        _within(part.start, -LATEST, LATEST, "a start")
+        _within(part.start, -_LATEST, _LATEST, "a start")
     for part in (timeline.work, timeline.calls):
         _within(part.length, 0, LONGEST, "a length")
     _within(timeline.ranges.end - timeline.ranges.start, 0, LONGEST, "a range's length")

@@ -21,7 +21,7 @@ from prism_bench.run.settings import PROTOCOL, RecordBuilder, RunClock
 
 # Settings of the plugin: flags of the command line, else `[tool.prism-bench.pytest]` of the project.
 
-NOISE = 0.01  # the relative excess below which nothing is called missed
+_NOISE = 0.01  # the relative excess below which nothing is called missed
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PytestKeys:
     off: bool = False
     backend: str | None = None
     records: str | None = None
-    noise: float = NOISE
+    noise: float = _NOISE
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise < 1:
@@ -50,7 +50,7 @@ class PluginSettings:
     records: Path
     backend: str = "cuda"
     off: bool = False
-    noise: float = NOISE
+    noise: float = _NOISE
     catalogue: Path | None = None
 
 

@@ -147,7 +147,7 @@ def _alone() -> Generator[None]:
 # One function measured for a test: verified, timed in rounds until its limits are decided, verified again.
 
 LABEL = "test"
-START, MORE, MOST = 5, 5, 15  # rounds
+_START, MORE, MOST = 5, 5, 15  # rounds
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Measuring:
         """Return the times, after more rounds where a limit is in the interval."""
         subjects = _subjects(name, test)
         ceiling = self.ceiling_for(test)
-        found = self.clock.rounds(subjects, START)
+        found = self.clock.rounds(subjects, _START)
         while True:
             times = _times(_case(name, test, verified), found, test.metric, ceiling)
             promises = judged(test, times, self.noise)
@@ -244,7 +244,7 @@ def _case(
 # Kernels of a catalogue in a test: verified and timed in fresh processes as `prism-bench run` does; the ceiling.
 
 PROCESSES = 3
-COPY_CEILING = "bandwidth"
+_COPY_CEILING = "bandwidth"
 
 
 def kernel_tested(name: str, test: TimedTest, catalogue: Catalogue, measuring: "Measuring") -> TestedTime:
@@ -273,13 +273,13 @@ def copy_ceiling(backend: str) -> tuple[float | None, tuple[CaseResult, ...]]:
     found = tuple(session.case(case) for case in _copies(catalogue, backend))
     facts = opened.facts()
     limits = measured_limits(found, facts.get("l2_bytes", 0), peaks_of(facts))
-    return limits.ceilings.get(COPY_CEILING), found
+    return limits.ceilings.get(_COPY_CEILING), found
 
 
 def _copies(catalogue: Catalogue, backend: str) -> Iterable["Case"]:
     """Return the workloads of the copy kernels: large ones, which leave the caches, on a device."""
     labels = ("S1", "S2") if backend == "cuda" else ("S0",)
-    return [case for case in catalogue.cases((), labels) if case.spec.ceiling == COPY_CEILING]
+    return [case for case in catalogue.cases((), labels) if case.spec.ceiling == _COPY_CEILING]
 
 
 def _case_of(test: TimedTest, catalogue: Catalogue) -> "Case":

@@ -81,12 +81,12 @@ class TimedTest(_Options):
     @property
     def longest(self) -> float | None:
         """The longest time in seconds that `at_most` allows."""
-        return None if self.at_most is None else seconds_of(self.at_most)
+        return None if self.at_most is None else _seconds_of(self.at_most)
 
     @property
     def share(self) -> float | None:
         """The least share of the copy ceiling, from 0 to 1."""
-        return None if self.at_least is None else share_of(self.at_least)
+        return None if self.at_least is None else _share_of(self.at_least)
 
     @property
     def least_speedup(self) -> float:
@@ -106,7 +106,7 @@ class TimedTest(_Options):
         return tuple(cast("Sequence[Any]", self.out)) if isinstance(self.out, list | tuple) else (self.out,)
 
 
-def seconds_of(limit: float | str) -> float:
+def _seconds_of(limit: float | str) -> float:
     """Return a time in seconds from a number or a text such as `5 us`; a UsageError where it is none."""
     if isinstance(limit, str):
         found = _TIME.fullmatch(limit.strip())
@@ -118,7 +118,7 @@ def seconds_of(limit: float | str) -> float:
     return seconds
 
 
-def share_of(limit: float | str) -> float:
+def _share_of(limit: float | str) -> float:
     """Return a share above 0 and at most 1 from a number or a text such as `80 %`; a UsageError where it is none."""
     if isinstance(limit, str):
         found = _SHARE.fullmatch(limit.strip())
@@ -222,7 +222,7 @@ def _excess(times: TestedTimes, limit: float) -> str:
 
 # What a test found, and the words in which a failure reports it.
 
-NOT_VERIFIED = "nothing was verified: give reference= or peer="
+_NOT_VERIFIED = "nothing was verified: give reference= or peer="
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class TestedTime:
 
     case: CaseResult
     device: str
-    verified: str = NOT_VERIFIED
+    verified: str = _NOT_VERIFIED
     times: TestedTimes | None = None
     promises: tuple[JudgedPromise, ...] = ()
     problem: str | None = None
@@ -263,7 +263,7 @@ class TestedTime:
         """One line for the summary of a session."""
         words = [self._measured() if self.times else self.problem or "", *self._peer()]
         words += [f"{one.limit}: {one.verdict}" for one in self.promises]
-        words += [NOT_VERIFIED] if self.verified == NOT_VERIFIED else []
+        words += [_NOT_VERIFIED] if self.verified == _NOT_VERIFIED else []
         return f"{self.case.name}: {'; '.join(filter(None, words))}"
 
     def __str__(self) -> str:
@@ -303,7 +303,7 @@ class TestedTime:
 # Results of a tested function, compared with a reference or with the peer's: before its timing and after it.
 
 # Relative and absolute error by type of the result, those of torch.testing.assert_close.
-ALLOWED = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+_ALLOWED = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 _EXACT = (0.0, 0.0)
 _UNWRITTEN = 91  # fills integers, which have no NaN
 
@@ -320,7 +320,7 @@ class HostArray:
 class Verification:
     """What was compared, in words and as a record keeps it; `problem` is why it is wrong, None where it is right."""
 
-    words: str = NOT_VERIFIED
+    words: str = _NOT_VERIFIED
     entries: tuple[JsonTable, ...] = ()
     problem: str | None = None
 
@@ -392,7 +392,7 @@ def _entry(number: int, actual: HostArray, expected: HostArray, test: TimedTest)
     if actual.values.shape != expected.values.shape:
         shapes = f"shape {list(actual.values.shape)}, not {list(expected.values.shape)}"
         return {**name, "passed": False, "error": f"{name['output']} has {shapes}"}
-    relative, floor = ALLOWED.get(actual.dtype, _EXACT)
+    relative, floor = _ALLOWED.get(actual.dtype, _EXACT)
     relative = relative if test.rtol is None else test.rtol
     floor = floor if test.atol is None else test.atol
     found = compare(actual.values, expected.values, Tolerance("close", relative=relative, floor=floor), np)

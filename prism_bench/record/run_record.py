@@ -91,8 +91,8 @@ JsonTable = dict[str, Any]
 IMPORTED = "imported"  # family and label of a case that another tool measured
 TESTED = "pytest"  # family of a case that a test timed: its name is the test's node id
 STATUSES = get_args(Status)
-EDGES = ("edge", "golden")  # labels of cases that are verified alone
-PLOTTED = 30  # cases of one plot at most: more rows cannot be read
+_EDGES = ("edge", "golden")  # labels of cases that are verified alone
+_PLOTTED = 30  # cases of one plot at most: more rows cannot be read
 _PEER = "peer:"
 
 
@@ -133,7 +133,7 @@ class CaseResult:
 
         A golden case may share its workload with a timed one: a case with times is no edge.
         """
-        return self.label in EDGES and not self.measurements
+        return self.label in _EDGES and not self.measurements
 
     @property
     def main_metric(self) -> str:
@@ -337,7 +337,7 @@ def decode_measurement(plain: object) -> Measurement:
 
 
 def _record(file: RecordFile, tables: OpenRecord, *, edges: bool) -> RunRecord:
-    kept = [edges or case.measurements or case.label not in EDGES for case in file.cases]
+    kept = [edges or case.measurements or case.label not in _EDGES for case in file.cases]
     return RunRecord(
         created=file.created,
         backend=file.backend,
@@ -399,7 +399,7 @@ def _figure(cases: Sequence[CaseResult]) -> Any:
     with extras_named():
         from matplotlib.figure import Figure
 
-    shown = cases[:PLOTTED]
+    shown = cases[:_PLOTTED]
     figure = Figure(figsize=(9, 1.2 + 0.28 * len(shown)), layout="constrained")
     axes: Any = figure.add_subplot()
     for row, case in enumerate(shown):

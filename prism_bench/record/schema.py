@@ -400,8 +400,8 @@ def _is_time(text: str) -> bool:
 
 
 SHORTEST, LONGEST = 1e-12, 1e7  # seconds: light crosses a third of a millimetre; four months
-FASTEST_CLOCK = 1e5  # MHz
-MOST_BYTES, MOST_FLOPS = 10**18, 10**24
+_FASTEST_CLOCK = 1e5  # MHz
+_MOST_BYTES, _MOST_FLOPS = 10**18, 10**24
 # By quantity of `Evidence.spans`, in the units given there; none of the others is below zero either.
 _SPANS = {
     "sm_clock": 1e11, "memory_clock": 1e11, "power": 1e5, "power_average": 1e5, "temperature": 1e3, "utilization": 1.01,
@@ -431,12 +431,12 @@ def impossible_times(least: float, most: float) -> str | None:
 def impossible_beside_times(case: CaseFile, one: MeasurementFile) -> str | None:
     """Return why a value other than the times cannot be believed; None where all can."""
     for clocks in one.clocks:
-        if clocks and not 0 <= min(clocks) <= max(clocks) <= FASTEST_CLOCK:
-            return f"a clock from {min(clocks):g} to {max(clocks):g} MHz; possible is 0 to {FASTEST_CLOCK:g}"
-    if not 0 <= case.bytes <= MOST_BYTES:
-        return f"{case.bytes} bytes; possible is 0 to {MOST_BYTES:g}"
-    if case.flops is not None and not 0 <= case.flops <= MOST_FLOPS:
-        return f"{count_text(case.flops, 'operation')}; possible is 0 to {MOST_FLOPS:g}"
+        if clocks and not 0 <= min(clocks) <= max(clocks) <= _FASTEST_CLOCK:
+            return f"a clock from {min(clocks):g} to {max(clocks):g} MHz; possible is 0 to {_FASTEST_CLOCK:g}"
+    if not 0 <= case.bytes <= _MOST_BYTES:
+        return f"{case.bytes} bytes; possible is 0 to {_MOST_BYTES:g}"
+    if case.flops is not None and not 0 <= case.flops <= _MOST_FLOPS:
+        return f"{count_text(case.flops, 'operation')}; possible is 0 to {_MOST_FLOPS:g}"
     for evidence in one.evidence:
         reason = _impossible_evidence(evidence)
         if reason:

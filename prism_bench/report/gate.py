@@ -33,7 +33,7 @@ PARTS = {
 _COMPARED = ("the last run", "an earlier run", "the baseline")
 _THAN = {"last": "when last measured", "baseline": "in the baseline"}  # a case's last run may be an earlier one
 _AGAINST = {"last": "the last measurement", "baseline": "the baseline"}
-UNDECIDED = "Undecided"  # leads the sentence of a gate that passes and of which most is open
+_UNDECIDED = "Undecided"  # leads the sentence of a gate that passes and of which most is open
 _SLOWER, _FASTER = ("slower", "degraded"), ("faster",)
 _Piece = tuple[str, str]  # the word that leads a sentence which begins with it, and the piece
 
@@ -56,7 +56,7 @@ def headline(gate: Gate) -> str:
 
 def is_undecided(gate: Gate) -> bool:
     """Return whether the gate passes while a comparison leaves most of its cases open: that is no good news."""
-    return headline(gate).startswith(f"{UNDECIDED}:")
+    return headline(gate).startswith(f"{_UNDECIDED}:")
 
 
 def _untrusted(gate: Gate) -> list[_Piece]:
@@ -115,7 +115,7 @@ def _well(gate: Gate) -> list[_Piece]:
         check.answer == "level" and check.answered for part in _words_parts(gate, "trend") for check in part.checks
     )
     pieces += [("No change", "no step in the trend")] if level else []
-    return sorted(pieces, key=lambda piece: piece[0] != UNDECIDED)
+    return sorted(pieces, key=lambda piece: piece[0] != _UNDECIDED)
 
 
 def _same(gate: Gate, name: str) -> _Piece | None:
@@ -128,7 +128,7 @@ def _same(gate: Gate, name: str) -> _Piece | None:
     same = len(_answered(gate, name, ("same", "steady")) - undecided)
     if len(undecided) > same:
         settled = f", {same} as fast" if same else ""
-        return UNDECIDED, f"{count_text(len(undecided), 'case')} compared with {_AGAINST[name]}{settled}"
+        return _UNDECIDED, f"{count_text(len(undecided), 'case')} compared with {_AGAINST[name]}{settled}"
     if not same:
         return None
     open_words = f", {len(undecided)} undecided" if undecided else ""

@@ -166,11 +166,11 @@ COLUMNS = (
 
 # Words for peers and for the headline by class, shared by the terminal, the site and the README.
 
-MEANING = (
+_MEANING = (
     "Time of the best peer of each class over the kernel's, cold: above 1.00 the kernel is faster. Means are geometric."
 )
 LAUNCHES = "At S0 launch overhead is compared."
-UNKNOWN = f"Class {NOT_RECORDED}: the record does not name the class of these peers, so they have no mean."
+_UNKNOWN = f"Class {NOT_RECORDED}: the record does not name the class of these peers, so they have no mean."
 UNSTABLE_MEANING = (
     f"{UNSTABLE_MARK} marks an unstable peer: the medians of its processes differ by more than {UNSTABLE * 100:.0f} %, "
     "and its fastest process counts"
@@ -200,7 +200,7 @@ def peer_text(raced: RacedCase) -> str:
     return f"{raced['peer']}{UNSTABLE_MARK if raced['unstable'] else ''}{' (poor way)' if raced['poor'] else ''}"
 
 
-def has_unstable(rows: Sequence[HeadlineRow]) -> bool:
+def _has_unstable(rows: Sequence[HeadlineRow]) -> bool:
     """Return whether a text about these rows has the mark of an unstable peer."""
     return any(one["unstable"] for row in rows for one in (row["worst"], *row["large"]))
 
@@ -228,10 +228,10 @@ def headline_text(rows: Sequence[HeadlineRow], *, brief: bool = False) -> Headli
         together = {label for row in shown if len(row["labels"]) > 1 for label in row["labels"]}
         shown = [row for row in shown if len(row["labels"]) > 1 or not together.intersection(row["labels"])]
     notes = {
-        MEANING: True,
+        _MEANING: True,
         LAUNCHES: any(row["labels"] == ["S0"] for row in shown),
-        UNKNOWN: any(row["peers"] == NOT_RECORDED for row in shown),
-        f"{UNSTABLE_MEANING}.": has_unstable(shown),
+        _UNKNOWN: any(row["peers"] == NOT_RECORDED for row in shown),
+        f"{UNSTABLE_MEANING}.": _has_unstable(shown),
     }
     return HeadlineText(tuple(shown), tuple(note for note, needed in notes.items() if needed), _large(shown))
 
@@ -265,7 +265,7 @@ def _count(count: int | None, one: str, several: str | None = None) -> str | Non
 
 def _limits(row: PeerRow) -> Iterator[str | None]:
     """Yield why the time is missing, or what a reader has to know about it."""
-    yield f"not timed: {row['reason']}" if row["seconds"] is None else unstable_text(row)
+    yield f"not timed: {row['reason']}" if row["seconds"] is None else _unstable_text(row)
     left_out = row["seconds"] is not None and not row["counts"]
     yield f"poor way: {row['poor']}" + (" (not counted)" if left_out else "") if row["poor"] else None
     yield f"enqueued as a {row['enqueued']}" if row["enqueued"] else None
@@ -273,7 +273,7 @@ def _limits(row: PeerRow) -> Iterator[str | None]:
     yield f"precision: {row['precision']}" if row["precision"] else None
 
 
-def unstable_text(row: PeerRow) -> str | None:
+def _unstable_text(row: PeerRow) -> str | None:
     """Return `unstable: 9.90 us to 93.2 us`; None where the peer is stable."""
     return "unstable: {} to {}".format(*map(time_text, row["unstable"])) if row["unstable"] else None
 

@@ -52,7 +52,7 @@ def quantity(text: str) -> Markup:
     return Markup('<span class="q">{}<span class="u">{}</span></span>').format(number, unit)
 
 
-def verbatim(text: str) -> Markup:
+def _verbatim(text: str) -> Markup:
     """Return text as the content of an element, without escaped quotes: a source has thousands of them."""
     return Markup(escape(text, quote=False))
 
@@ -116,7 +116,7 @@ def environment() -> Environment:
         q=quantity,
         micro=micro,
         moment=moment,
-        verbatim=verbatim,
+        verbatim=_verbatim,
         day=lambda created: created[:10],
         ratio_path=ratio_path,
     )

@@ -268,7 +268,7 @@ _KEPT = {".prism-bench", "__pycache__"}  # folders of files that programs make, 
 
 def repository_of(folder: Path) -> Path:
     """Return the top folder of the repository that `folder` is in; a UsageError where it is in none."""
-    require_history(folder)
+    _require_history(folder)
     done = _git(folder, "rev-parse", "--show-toplevel")
     if done.returncode:
         raise UsageError(f"{folder} is in no git repository; records and folders can be compared without one")
@@ -283,7 +283,7 @@ def in_repository(folder: Path) -> str:
         return str(folder)
 
 
-def require_history(catalogue: Path) -> None:
+def _require_history(catalogue: Path) -> None:
     """Raise a UsageError for the catalogue inside an installed package: the repository around it does not know it."""
     if is_bundled(catalogue):
         raise UsageError("the bundled catalogue has no history: run 'prism-bench init', or give --catalogue FOLDER")
@@ -491,7 +491,7 @@ def opened(words: tuple[str, str], choice: Choice) -> Iterator[Sides]:
         yield _variants(words, choice) if kernels else _builds(words, choice, stack)
 
 
-def same_cases(
+def _same_cases(
     a: Sequence[Case], b: Sequence[Case], key: Callable[[Case], str]
 ) -> tuple[list[Case], list[Case], list[str]]:
     """Return the cases of each side that the other one has too, in the order of A, and the keys of the rest."""
@@ -517,7 +517,7 @@ def _variants(words: tuple[str, str], choice: Choice) -> Sides:
         [case for case in choice.catalogue.cases([word], choice.labels) if case.kernel == _full_name(word, choice)]
         for word in words
     )
-    *shared, alone = same_cases(a, b, lambda case: f"{case.spec.name}[{case.workload}]")
+    *shared, alone = _same_cases(a, b, lambda case: f"{case.spec.name}[{case.workload}]")
     sources = [_Source(choice.catalogue)] * 2
     return Sides(_named(words, sources, shared, choice), "variants", tuple(_alone(alone)))
 
@@ -570,7 +570,7 @@ def _source(word: str, choice: Choice, stack: ExitStack) -> _Source:
         is_checkout = _is_checkout(path)
         return _Source(discover(path / "kernels"), path.resolve()) if is_checkout else _Source(discover(path))
     folder = choice.catalogue.folder.resolve()
-    require_history(folder)
+    _require_history(folder)
     commit = "" if word == WORKING_TREE else full_hash(word, folder)
     repository = repository_of(folder)
     if not commit:
@@ -598,7 +598,7 @@ def _builds(words: tuple[str, str], choice: Choice, stack: ExitStack) -> Sides:
     """Return two catalogues against each other, case by case."""
     sources = [_source(word, choice, stack) for word in words]
     a, b = (_cases(word, source, choice) for word, source in zip(words, sources, strict=True))
-    *shared, alone = same_cases(a, b, lambda case: case.name)
+    *shared, alone = _same_cases(a, b, lambda case: case.name)
     broken = {
         case.name: sources[1].words(problem) for case in a if case.name in alone and (problem := sources[1].of(case))
     }

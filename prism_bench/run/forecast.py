@@ -14,7 +14,7 @@ from prism_bench.spec.case import Case
 
 # Most series are precise before their time is over: a run of 745 cases on an H200 (2026-11-22) took, all in all, this
 # share of the limits of its cold and hot times.
-LIMIT_SHARE = 0.6
+_LIMIT_SHARE = 0.6
 _PEER = "peer:"
 
 
@@ -92,14 +92,14 @@ def _times(record: RunRecord, case: CaseResult) -> int:
     return max(1, len(record.parts)) if case.ceiling and case.board is None else 1
 
 
-def rough_costs(cases: Sequence[Case], settings: Settings, backend: str) -> CaseCosts:
+def _rough_costs(cases: Sequence[Case], settings: Settings, backend: str) -> CaseCosts:
     """Return a rough estimate: a share of the criteria's limits for every metric of the kernels and their peers."""
     metrics = ("cold_time", "hot_time") if backend == "cuda" else ("wall_time",)
     timed: dict[str, float] = {}
     for case in cases:
         peers = [f"{_PEER}{name}" for name in case.spec.peers] if settings.peers and backend == "cuda" else []
         limits = [settings.criterion(metric, subject).seconds for metric in metrics for subject in ("kernel", *peers)]
-        timed[case.name] = LIMIT_SHARE * sum(limits)
+        timed[case.name] = _LIMIT_SHARE * sum(limits)
     return CaseCosts({}, {}, timed, {case.name: case.label for case in cases})
 
 
@@ -171,9 +171,9 @@ def _mean(values: Iterable[float]) -> float:
 
 # Forecast of a run: how long it will take, from what an earlier run of the same cases on such a machine took.
 
-ENOUGH = 0.5  # of the cases must be in a record that a forecast is made from
+_ENOUGH = 0.5  # of the cases must be in a record that a forecast is made from
 MOST_READ = 5  # records that are looked at, the newest first
-MOST_READ_FOR_CODE = 2  # a record of many cases takes a second to read
+_MOST_READ_FOR_CODE = 2  # a record of many cases takes a second to read
 ROUGH = "rough: no complete record of this machine has enough of these cases"
 
 
@@ -234,9 +234,9 @@ def costs_of(
     for record in islice(records, MOST_READ):
         if record.backend == backend and record.complete and record.duration > 0:
             costs = recorded_costs(record, settings.peers)
-            if len(names & costs.timed.keys()) >= ENOUGH * len(names):
+            if len(names & costs.timed.keys()) >= _ENOUGH * len(names):
                 return costs, f"from the record of {record.created[:10]}"
-    return rough_costs(cases, settings, backend), ROUGH
+    return _rough_costs(cases, settings, backend), ROUGH
 
 
 def known_code(records: Iterable[RunRecord], facts: Mapping[str, Any]) -> dict[str, str]:
@@ -245,7 +245,7 @@ def known_code(records: Iterable[RunRecord], facts: Mapping[str, Any]) -> dict[s
     `records` are those of such a machine, the newest first; `facts` are the backend's.
     """
     known: dict[str, str] = {}
-    for record in islice(records, MOST_READ_FOR_CODE):
+    for record in islice(records, _MOST_READ_FOR_CODE):
         if record.software.get("nvrtc") == facts.get("software", {}).get("nvrtc"):
             for case in record.cases:
                 first = case.measurement("first_call_time")

@@ -28,8 +28,8 @@ from prism_bench.units import share_text, time_text
 # forms` (the names of all forms), `peers state` (global state and memory before and after a peer), and `cpu`. A process
 # that times nothing spends all of it `untimed`.
 
-PREPARING, VERIFYING, KERNEL, CPU, UNTIMED = "preparing", "verifying", "kernel", "cpu", "untimed"
-ENERGY, IMPORTING, FORMS, STATE = "energy", "peers importing", "peers forms", "peers state"
+_PREPARING, VERIFYING, KERNEL, CPU, UNTIMED = "preparing", "verifying", "kernel", "cpu", "untimed"
+_ENERGY, IMPORTING, FORMS, STATE = "energy", "peers importing", "peers forms", "peers state"
 COMPILING, TIMED = "compiling", "timed"  # stages of a run, as `untimed` is
 _DIGITS = 4  # a tenth of a millisecond
 
@@ -40,7 +40,7 @@ class Stopwatch:
     def __init__(self, timed: bool, clock: Callable[[], float] = perf_counter) -> None:
         """Without `timed`, every phase counts as `untimed`."""
         self._timed, self._clock = timed, clock
-        self._open, self._since = [PREPARING], clock()
+        self._open, self._since = [_PREPARING], clock()
         self._seconds: dict[str, float] = {}
 
     def begin(self, name: str) -> None:
@@ -95,7 +95,7 @@ def phase(name: str) -> Generator[None]:
 
 # Device watcher: samples clocks, power and other processes during a measurement and repeats disturbed ones.
 
-LONGEST_REPLAY = 0.05  # seconds; three of them are enqueued when the counter is first read
+_LONGEST_REPLAY = 0.05  # seconds; three of them are enqueued when the counter is first read
 # What the host spends does not depend on the device's clock.
 _OF_THE_HOST = ("launch_time",)
 
@@ -138,7 +138,7 @@ class DeviceWatcher:
         probe = self._sampler.probes[0]
         if probe.device.is_slice:
             return Energy(reason="the energy counter is the whole GPU's, and this is a slice of it")
-        if once.replay_seconds > LONGEST_REPLAY:
+        if once.replay_seconds > _LONGEST_REPLAY:
             replay = time_text(once.replay_seconds)
             return Energy(reason=f"a replay of its graph takes {replay}, longer than a step of the energy counter")
         try:
@@ -176,8 +176,8 @@ class DeviceWatcher:
 
 OUT_OF_MEMORY = "out of memory"
 STICKY = ("illegal", "IllegalAddress", "launch failure", "LaunchFailed", "misaligned", "device-side assert")
-WARM_UP = 3
-WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
+_WARM_UP = 3
+_WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
 
 
 def measure_kernel(
@@ -265,7 +265,7 @@ def _measure(
             found.append(empty(metric, subject, str(error)))
             continue
         if energy and metric == "hot_time":
-            with phase(ENERGY):
+            with phase(_ENERGY):
                 found[-1] = replace(found[-1], energy=watcher.energy(once))
     return found
 
@@ -320,7 +320,7 @@ def measure_metric(
 
 def _warm_up(once: Callable[[], Sample]) -> None:
     started = perf_counter()
-    for _ in range(WARM_UP):
+    for _ in range(_WARM_UP):
         once()
-        if perf_counter() - started > WARM_UP_SECONDS:
+        if perf_counter() - started > _WARM_UP_SECONDS:
             return

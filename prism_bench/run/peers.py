@@ -33,11 +33,11 @@ from prism_bench.units import bytes_text
 
 # Device memory that a peer still holds after its end: what grows with every use is a leak, a workspace is not.
 
-SMALL = 1 << 20  # of live arrays: less is no finding
-LIBRARY_CODE = 32 << 20  # outside of arrays: the driver loads a library's kernels when they are first used
-WORKSPACE = 256 << 20  # what a library may keep for later calls, where a peer cannot be used again to find out
-USES = 2
-PAUSE = 0.1  # seconds
+_SMALL = 1 << 20  # of live arrays: less is no finding
+_LIBRARY_CODE = 32 << 20  # outside of arrays: the driver loads a library's kernels when they are first used
+_WORKSPACE = 256 << 20  # what a library may keep for later calls, where a peer cannot be used again to find out
+_USES = 2
+_PAUSE = 0.1  # seconds
 
 
 class HeldMemory:
@@ -65,10 +65,10 @@ class HeldMemory:
         if not self._suspicious(grown):
             return None
         if lacked_memory:
-            return _reason(grown) if sum(grown) > WORKSPACE else None
-        by_arrays = grown.arrays > SMALL
-        steps = [self._step(use, by_arrays) for _ in range(USES)]
-        if min(steps) <= SMALL or not (by_arrays or self._is_own(steps)):
+            return _reason(grown) if sum(grown) > _WORKSPACE else None
+        by_arrays = grown.arrays > _SMALL
+        steps = [self._step(use, by_arrays) for _ in range(_USES)]
+        if min(steps) <= _SMALL or not (by_arrays or self._is_own(steps)):
             return None
         return _reason(self._growth())
 
@@ -84,15 +84,15 @@ class HeldMemory:
     def _is_own(self, steps: list[int]) -> bool:
         """Return whether memory outside of arrays grew evenly with the uses, and stays as it is without one."""
         before = self._growth().outside
-        time.sleep(PAUSE)
-        return max(steps) <= 2 * min(steps) and abs(self._growth().outside - before) <= SMALL
+        time.sleep(_PAUSE)
+        return max(steps) <= 2 * min(steps) and abs(self._growth().outside - before) <= _SMALL
 
     def _growth(self) -> HeldBytes:
         now = self._backend.held_bytes(self._alone)
         return HeldBytes(now.arrays - self._before.arrays, now.outside - self._before.outside)
 
     def _suspicious(self, grown: HeldBytes) -> bool:
-        return grown.arrays > SMALL or grown.outside > LIBRARY_CODE
+        return grown.arrays > _SMALL or grown.outside > _LIBRARY_CODE
 
 
 def _reason(grown: HeldBytes) -> str:
@@ -188,7 +188,7 @@ class PeerTurn:
             with phase(IMPORTING):
                 ready(self.library())
         except Exception as error:  # it cannot be imported
-            return [_without_time(self.name, first_line(error))]
+            return [_without_time(self.name, _first_line(error))]
         with phase(STATE):
             held, state = HeldMemory(self.backend, alone=self.plan.timed), LibraryState.now()
         found, failure = self._used()
@@ -206,19 +206,19 @@ class PeerTurn:
         """Return the measurements of the peer, or why it has none; the error itself where the device is lost."""
         try:
             with phase(f"{_SUBJECT}{self.name}"), self._prepared() as peer:
-                self.facts = facts_of(peer)
+                self.facts = _facts_of(peer)
                 if self.plan.checks(self.name):
                     self.plan.begun(self.name)
                     precision = self._lesser_precision(peer)
                     self.facts |= {"precision": precision} if precision else {}
                 found = self._timed(peer) if self.plan.timed else []
                 peer.confirm()
-                self.facts |= facts_of(peer)
+                self.facts |= _facts_of(peer)
                 return found, None
         except Exception as error:  # a library's failure is the peer's; the kernel keeps its times
             if is_sticky(self.backend, error):
                 raise
-            return [], first_line(error)  # the error itself would keep the peer's arrays
+            return [], _first_line(error)  # the error itself would keep the peer's arrays
 
     def _timed(self, peer: Runnable) -> list[Measurement]:
         found = measure_peer(
@@ -322,13 +322,13 @@ def named(reason: str, name: str) -> str:
     return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."
 
 
-def first_line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of the error's message, with its type unless it is one of this program."""
     lines = described(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
-def facts_of(peer: Runnable) -> PeerFacts:
+def _facts_of(peer: Runnable) -> PeerFacts:
     """Return what the peer's evidence holds, as a record keeps it."""
     evidence = peer.evidence()
     known = {key: evidence[key] for key in PeerFacts.__annotations__ if evidence.get(key) is not None}

@@ -36,7 +36,7 @@ from prism_bench.spec.case import Case
 
 # Where the workers that measure a catalogue run: in this process's installation, or in another checkout.
 
-MEASURING = "prism_bench.run.worker"
+_MEASURING = "prism_bench.run.worker"
 _BEFORE = "prism_bench.workbench.worker"  # the same program in checkouts of version 0.1
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -44,7 +44,7 @@ BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 def measuring(root: Path | None = None, variables: Mapping[str, str] | None = None) -> WorkerEnvironment:
     """Return the environment of a measuring worker, of the checkout at `root` where one is given."""
     is_older = root is not None and (root / f"{_BEFORE.replace('.', '/')}.py").is_file()
-    return WorkerEnvironment(_BEFORE if is_older else MEASURING, root, variables or {}, crash_in)
+    return WorkerEnvironment(_BEFORE if is_older else _MEASURING, root, variables or {}, crash_in)
 
 
 def timing(place: WorkerEnvironment) -> WorkerEnvironment:
@@ -67,8 +67,8 @@ HERE = measuring()
 # Worker processes side by side that take task after task from one list: only for what is not timed.
 
 WORTH_A_START = 8  # tasks
-LONG, SHORT = 0.1, 0.01  # of what each lane has to do
-PATIENCE = 5.0  # seconds for a lane that is interrupted
+_LONG, _SHORT = 0.1, 0.01  # of what each lane has to do
+_PATIENCE = 5.0  # seconds for a lane that is interrupted
 LaneEvent = WorkerEvent | WorkerDied
 
 
@@ -98,7 +98,7 @@ def longest_first(tasks: Sequence[str], seconds: Mapping[str, float], lanes: int
     share = sum(cost.values()) / lanes
 
     def place(task: str) -> tuple[int, float]:
-        part = 0 if cost[task] > LONG * share else 2 if cost[task] < SHORT * share else 1
+        part = 0 if cost[task] > _LONG * share else 2 if cost[task] < _SHORT * share else 1
         return part, 0.0 if part == 1 else -cost[task]
 
     return sorted(tasks, key=place)
@@ -187,7 +187,7 @@ class Lanes(AbstractContextManager["Lanes"]):
         for worker in self._workers:
             worker.interrupt()
         for thread in self._threads:  # each may still read what its worker leaves
-            thread.join(PATIENCE)
+            thread.join(_PATIENCE)
         for worker in self._workers:
             worker.end()
         self._workers, self._threads, self._ended = [], [], Event()

@@ -95,11 +95,11 @@ class KernelCompilation(AbstractContextManager["KernelCompilation"]):
 #
 # The processes that time only load it.
 
-BUILDING = "cub"  # the library whose builds are kept on disk
-WORKER = "prism_bench.run.peers_worker"
-MOST_PROCESSES = 12
-WORTH_A_PROCESS = 2  # tasks: each takes seconds, as does a start
-SECONDS = 120.0  # for one form
+_BUILDING = "cub"  # the library whose builds are kept on disk
+_WORKER = "prism_bench.run.peers_worker"
+_MOST_PROCESSES = 12
+_WORTH_A_PROCESS = 2  # tasks: each takes seconds, as does a start
+_SECONDS = 120.0  # for one form
 LOOK_SECONDS = 0.5
 
 
@@ -112,7 +112,7 @@ def ahead_tasks(cases: Sequence[Case]) -> list[str]:
     large = [(case, name) for case, name in of_torch if case.label in AUTOTUNED_LABELS]
     autotuned = [f"{form_name(name, 'autotuned')} {case.task}" for case, name in large]
     by_label = sorted(cases, key=lambda case: case.label)
-    built = [f"{name} {case.task}" for case in by_label for name in _peers(case, BUILDING)]
+    built = [f"{name} {case.task}" for case in by_label for name in _peers(case, _BUILDING)]
     return [*autotuned, *built, *(f"{form_name(name, 'compiled')} {case.task}" for case, name in of_torch)]
 
 
@@ -121,8 +121,8 @@ def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator
 
     What fails is left to the process that times it, which reports why.
     """
-    processes = max(1, min(MOST_PROCESSES, usable_cores() - 2, -(-len(tasks) // WORTH_A_PROCESS)))
-    for event in side_by_side(order, tasks, processes, SECONDS, worker_of(WORKER)):
+    processes = max(1, min(_MOST_PROCESSES, usable_cores() - 2, -(-len(tasks) // _WORTH_A_PROCESS)))
+    for event in side_by_side(order, tasks, processes, _SECONDS, worker_of(_WORKER)):
         if isinstance(event, WorkerDied):
             yield event
         elif "begin" in event:
@@ -170,7 +170,7 @@ class PeerCompilation:
         """Keep a peer that took too long; one that ended its process otherwise may have done so by chance."""
         if death.task and death.status == "timed out":
             name, case = task_parts(death.task)
-            self.late.setdefault(case, {})[name] = f"it was not compiled within {SECONDS:.0f} s"
+            self.late.setdefault(case, {})[name] = f"it was not compiled within {_SECONDS:.0f} s"
 
 
 def task_parts(task: str) -> tuple[str, str]:

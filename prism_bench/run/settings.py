@@ -25,7 +25,7 @@ from prism_bench.spec.peer import PeerFacts
 
 # Settings of a run: everything that a series of results must share to be compared.
 
-KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
+_KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
 _LATER = (
     "watching",
     "peer_timeout",
@@ -124,7 +124,7 @@ class Settings:
         """
         plain = {**asdict(self), "seeds": list(self.seeds)}
         threads = {"blas_threads": BLAS_THREADS} if backend in STAND_INS else {}
-        return {"version": PROTOCOL, **{key: plain[key] for key in KEPT}, **threads}
+        return {"version": PROTOCOL, **{key: plain[key] for key in _KEPT}, **threads}
 
 
 def to_plain(settings: Settings) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def from_plain(plain: dict[str, Any]) -> Settings:
 
 NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge
 
-BUILT_IN = "built-in"  # the name of this package's catalogue in records
+_BUILT_IN = "built-in"  # the name of this package's catalogue in records
 
 
 class RunSpan(NamedTuple):
@@ -224,7 +224,7 @@ class RecordBuilder:
 def catalogue_name(folder: Path) -> str:
     """Return the name of a catalogue in records: `built-in`, or its folder; of a project as it is configured."""
     if folder == default_folder():
-        return BUILT_IN
+        return _BUILT_IN
     configuration = project.current()
     return str(configuration.keys.catalogue if configuration and configuration.has(folder) else folder)
 
@@ -241,7 +241,7 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
     """
     bad = next((result for result in results if result.status != "ok"), None)
     lost = dict(cell for result in reversed(results) for cell in _without_time(result).items())
-    notes = fact_notes([result.peers for result in results])
+    notes = _fact_notes([result.peers for result in results])
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for measurement in (one for result in results for one in result.measurements):
         if measurement.subject not in lost:
@@ -254,7 +254,7 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
         measurements=() if bad else tuple(noted),
         status=status,
         reason=reason,
-        peers=merged_facts([result.peers for result in results]),
+        peers=_merged_facts([result.peers for result in results]),
         spent=seconds_of(result.spent for result in results),
     )
 
@@ -266,7 +266,7 @@ def _without_time(result: CaseResult) -> dict[str, Measurement]:
     return {one.subject: one for one in reversed(peers)}
 
 
-def merged_facts(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, PeerFacts]:
+def _merged_facts(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, PeerFacts]:
     """Return what all processes know of each peer; the first one's word counts where they differ."""
     facts: dict[str, PeerFacts] = {}
     for table in tables:
@@ -275,7 +275,7 @@ def merged_facts(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, PeerFac
     return facts
 
 
-def fact_notes(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, list[str]]:
+def _fact_notes(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, list[str]]:
     """Return by subject the notes on peers whose launches or version differ between the processes."""
     notes: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for table in tables for name in table):

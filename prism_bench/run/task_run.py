@@ -14,7 +14,7 @@ from prism_bench.run.settings import RunClock, RunSpan, combined
 
 FAMILY = "pipelines"  # of a plan that names no other
 PROTOCOL = 1
-TIMEOUT = 300.0  # seconds of one task; a catalogue is recorded in one
+_TIMEOUT = 300.0  # seconds of one task; a catalogue is recorded in one
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _SideDriver(TaskDriver):
     """Drives the tasks of one side; results are kept by task."""
 
     def __init__(self, plan: TaskPlan, side: ComparisonSide, begun: Callable[[str, int], None]) -> None:
-        super().__init__(plan.catalogue, plan.backend, TIMEOUT, plan.place)
+        super().__init__(plan.catalogue, plan.backend, _TIMEOUT, plan.place)
         self._plan, self.side, self._begun = plan, side, begun
 
     def turn(self, number: int) -> None:

@@ -22,18 +22,18 @@ from prism_bench.spec.kernel import InOut
 from prism_bench.spec.metric import MEASURED
 from prism_bench.units import time_text
 
-FIRST_WHOLE, BETWEEN_WHOLE = (1, 5), (10, 20)  # after how many samples all of the outputs are compared, from and to
-FRESH = 1 / 3  # the share of samples of one launch with an input that no launch has seen, and with cleared scratch
-CHEAP_ELEMENTS = 1 << 16
-JUDGED = 2  # how often a kernel whose bits differ from launch to launch is compared with the reference in one series
-SEEN_GAIN = 1.2  # a launch that is quicker by more where it knows its inputs keeps results
-SEEN_SECONDS = 0.5e-6
-LEAST_FRESH = 4
-IN_GRAPH = (2, 32)  # launches, as many as GRAPH_LENGTH holds
-GRAPH_LENGTH = 400e-6
-GRAPH_GAIN = 1.5  # a launch that takes longer by more where another kernel has changed something does less where not
-GRAPH_SECONDS = 3e-6
-RESTORED = 1e12  # bytes per second, far below any cache's: what putting inputs back costs a launch that follows
+_FIRST_WHOLE, _BETWEEN_WHOLE = (1, 5), (10, 20)  # after how many samples all of the outputs are compared, from and to
+_FRESH = 1 / 3  # the share of samples of one launch with an input that no launch has seen, and with cleared scratch
+_CHEAP_ELEMENTS = 1 << 16
+_JUDGED = 2  # how often a kernel whose bits differ from launch to launch is compared with the reference in one series
+_SEEN_GAIN = 1.2  # a launch that is quicker by more where it knows its inputs keeps results
+_SEEN_SECONDS = 0.5e-6
+_LEAST_FRESH = 4
+_IN_GRAPH = (2, 32)  # launches, as many as GRAPH_LENGTH holds
+_GRAPH_LENGTH = 400e-6
+_GRAPH_GAIN = 1.5  # a launch that takes longer by more where another kernel has changed something does less where not
+_GRAPH_SECONDS = 3e-6
+_RESTORED = 1e12  # bytes per second, far below any cache's: what putting inputs back costs a launch that follows
 
 
 class TimedLaunchWrong(VerificationFailed):
@@ -73,7 +73,7 @@ class TimedLaunches:
         arrays = self.runnable.case.spec.arrays
         if (
             self.is_watched
-            and sum(self.runnable.case.sizes.elements(array.name)[1] for array in arrays) <= CHEAP_ELEMENTS
+            and sum(self.runnable.case.sizes.elements(array.name)[1] for array in arrays) <= _CHEAP_ELEMENTS
         ):
             self._require_right({})
 
@@ -133,7 +133,7 @@ class WatchedTimer:
         self._launches, self._metric, self._once = launches, metric, once
         self._random = launches.random
         self._number, self._judged = 0, 0
-        self._next_whole = self._random.randint(*FIRST_WHOLE)
+        self._next_whole = self._random.randint(*_FIRST_WHOLE)
         self._chained = metric == "hot_time" and launches.in_place  # each launch works on what the last one left
         self._times: dict[bool, list[float]] = {True: [], False: []}
 
@@ -153,7 +153,7 @@ class WatchedTimer:
         if self._chained:
             return self._taken(False)
         whole, key = self._number == self._next_whole, self._launches.key()
-        fresh = not whole and self._metric != "hot_time" and self._random.random() < FRESH
+        fresh = not whole and self._metric != "hot_time" and self._random.random() < _FRESH
         before = perf_counter()
         nudged = self._prepare(key, whole, fresh)
         between = perf_counter()
@@ -206,16 +206,16 @@ class WatchedTimer:
             return
         if not self._launches.judge_whole(self._metric, self._number):
             self._judged += 1
-        again = self._judged < JUDGED
-        self._next_whole = self._number + self._random.randint(*BETWEEN_WHOLE) if again else 0
+        again = self._judged < _JUDGED
+        self._next_whole = self._number + self._random.randint(*_BETWEEN_WHOLE) if again else 0
 
     def _keeps_results(self) -> str | None:
         """Return a reason where every launch on new inputs took longer than the usual one, as with kept results."""
         new, seen = self._times[True], self._times[False]
-        if MEASURED[self._metric].clock != "events" or len(new) < LEAST_FRESH or len(seen) < LEAST_FRESH:
+        if MEASURED[self._metric].clock != "events" or len(new) < _LEAST_FRESH or len(seen) < _LEAST_FRESH:
             return None
         usual = median(seen)
-        if min(new) <= usual * SEEN_GAIN + SEEN_SECONDS:
+        if min(new) <= usual * _SEEN_GAIN + _SEEN_SECONDS:
             return None
         return (
             f"it keeps results: a launch on inputs that it has seen takes {time_text(usual)}, "
@@ -242,16 +242,16 @@ class WatchedTimer:
             step()
             runnable()
 
-        low, high = IN_GRAPH
-        times = max(low, min(high, round(GRAPH_LENGTH / max(hot, 1e-9))))
+        low, high = _IN_GRAPH
+        times = max(low, min(high, round(_GRAPH_LENGTH / max(hot, 1e-9))))
         timers = [timer for call in (step, both) if (timer := runnable.replayed(call, times))]
         if len(timers) < 2:
             return None
         alone, together = (min(timer() for _ in range(2 if times == high else 1)) for timer in timers)
         guard.mend()
         guard.compare(self._number, key, rewritten=not in_place or not self._launches.repeatable)
-        evicted = 4 * runnable.case.sizes.allocated_bytes / RESTORED if in_place else 0.0
-        if together - alone <= hot * GRAPH_GAIN + GRAPH_SECONDS + evicted:
+        evicted = 4 * runnable.case.sizes.allocated_bytes / _RESTORED if in_place else 0.0
+        if together - alone <= hot * _GRAPH_GAIN + _GRAPH_SECONDS + evicted:
             return None
         return (
             f"it does less where nothing changed: a launch in a graph takes {time_text(hot)}, "

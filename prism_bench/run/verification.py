@@ -18,8 +18,8 @@ from prism_bench.spec.kernel import InOut
 from prism_bench.spec.tolerance import Tolerance, compare
 
 Entry = dict[str, Any]  # what a record keeps of one verified output
-HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one
-HOST_OPERATIONS = 1 << 30
+_HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one
+_HOST_OPERATIONS = 1 << 30
 KEPT_BYTES = 2 << 30  # of a reference; what is larger is evaluated anew for everything that is compared with it
 _RANDOM = SystemRandom()
 
@@ -201,7 +201,7 @@ def compared_in(backend: Backend, case: Case) -> ModuleType:
 def _place(backend: Backend, case: Case) -> tuple[ModuleType, ModuleType]:
     """Return the modules of arrays and of special functions with which the reference is evaluated."""
     elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
-    quick = elements <= HOST_ELEMENTS and (case.sizes.flops or 0) <= HOST_OPERATIONS
+    quick = elements <= _HOST_ELEMENTS and (case.sizes.flops or 0) <= _HOST_OPERATIONS
     on_host = backend.xp is np or quick or case.is_regime  # CuPy takes a subnormal float for 0
     return (np, host_special) if on_host else (backend.xp, backend.special)
 

@@ -31,7 +31,7 @@ from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import PROTOCOL, from_plain
 from prism_bench.spec.case import Case, Device
 
-SETTING_UP = 3  # times as long as another step of a peer
+_SETTING_UP = 3  # times as long as another step of a peer
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     backend = open_backend(order["backend"])
     backend.report_crashes()
     facts = backend.facts()
-    write({"facts": facts, "protocol": {"version": PROTOCOL}, "device": limits_of(backend.device)})
+    write({"facts": facts, "protocol": {"version": PROTOCOL}, "device": _limits_of(backend.device)})
     settings, catalogue = from_plain(order["settings"]), _catalogue(order["catalogue"])
     ahead = order.get("ahead")
     if backend.name == "cuda" and ahead:
@@ -95,7 +95,7 @@ def _bind_clock(libraries: Sequence[str]) -> None:
         open_cupy()
 
 
-def limits_of(device: Device) -> dict[str, int]:
+def _limits_of(device: Device) -> dict[str, int]:
     """Return what launches may ask of any device, by the names of `Device`."""
     return {one.name: getattr(device, one.name) for one in fields(Device)}
 
@@ -110,7 +110,7 @@ class PeerSteps:
         self._write, self._timeout, self._at = write, timeout, ""
 
     def __call__(self, name: str) -> None:
-        limit = self._timeout if name == self._at else SETTING_UP * self._timeout
+        limit = self._timeout if name == self._at else _SETTING_UP * self._timeout
         self._write({"peer": name, "within": limit} if name else {"peer": ""})
         self._at = name
 

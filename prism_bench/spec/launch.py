@@ -159,7 +159,7 @@ Kind = Literal[
     "pointer", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
     "float64", "hidden",
 ]  # fmt: skip
-KIND_BYTES: Mapping[str, int] = {
+_KIND_BYTES: Mapping[str, int] = {
     "pointer": 8, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
     "float16": 2, "float32": 4, "float64": 8, "hidden": 8,
 }  # fmt: skip
@@ -187,7 +187,7 @@ class CardParameter:
     @property
     def nbytes(self) -> int:
         """Its size in the parameter list."""
-        return KIND_BYTES[self.kind]
+        return _KIND_BYTES[self.kind]
 
 
 @dataclass(frozen=True)

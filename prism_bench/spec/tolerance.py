@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # normwise. In comparisons arrays belong to NumPy or CuPy; the caller passes the module that owns them.
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
-SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
+_SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ def absolute(limit: float) -> Tolerance:
 
 def underflow(dtype: DType) -> float:
     """Return half of the smallest number of the type, the largest error of what underflows; 0 for integers."""
-    return 2.0 ** (SMALLEST_EXPONENT[dtype.name] - 1) if dtype.kind == "f" else 0.0
+    return 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1) if dtype.kind == "f" else 0.0
 
 
-PIECE = 1 << 26  # elements compared at a time on a device: half a gigabyte for each float64 copy
+_PIECE = 1 << 26  # elements compared at a time on a device: half a gigabyte for each float64 copy
 HOST_PIECE = 1 << 15  # on the host, where the copies then stay in a core's cache
 
 
@@ -187,7 +187,7 @@ def compare(
     got, want = actual.reshape(-1), expected.reshape(-1)
     flat = _flat(magnitude, expected.shape, xp)
     limits = _EvaluatedTolerance(tolerance, terms, flat, _peak(want, tolerance, xp))
-    step = HOST_PIECE if xp is np else PIECE
+    step = HOST_PIECE if xp is np else _PIECE
     parts = [_part(got, want, slice(at, at + step), limits, xp) for at in range(0, got.size, step)]
     worst = max(parts, key=lambda part: (part.excess, part.error))
     differing = sum(part.differing for part in parts)
@@ -249,7 +249,7 @@ def _flat(magnitude: AnyArray, shape: tuple[int, ...], xp: ArrayModule) -> AnyAr
 def _peak(want: AnyArray, tolerance: Tolerance, xp: ArrayModule) -> float:
     if not tolerance.floor_of_peak:
         return 0.0
-    pieces = [want[at : at + PIECE] for at in range(0, want.size, PIECE)]
+    pieces = [want[at : at + _PIECE] for at in range(0, want.size, _PIECE)]
     return max(float(xp.where(xp.isfinite(one), xp.abs(one), 0.0).max()) for one in pieces)
 
 
@@ -312,7 +312,7 @@ def _allowed(want: AnyArray, dtype: DType, limits: _EvaluatedTolerance, piece: s
 def _ulp(size: AnyArray, dtype: DType, xp: ArrayModule) -> AnyArray:
     """Return the gap to the next float of `dtype` above `size`."""
     digits = {"float16": 11, "float32": 24, "float64": 53}[dtype.name]
-    smallest = SMALLEST_EXPONENT[dtype.name]
+    smallest = _SMALLEST_EXPONENT[dtype.name]
     exponent = xp.where(size > 0, xp.frexp(size)[1] - digits, smallest)
     return xp.ldexp(1.0, xp.maximum(exponent, smallest))
 
@@ -339,7 +339,7 @@ def _least_norm(magnitude: AnyArray, depth: float, elements: int, xp: ArrayModul
     """Return ||magnitude|| / sqrt(depth) over what is finite, 0 without a depth; one number is every element's."""
     if not depth or magnitude is None:
         return 0.0
-    pieces = [magnitude[at : at + PIECE] for at in range(0, magnitude.size, PIECE)]
+    pieces = [magnitude[at : at + _PIECE] for at in range(0, magnitude.size, _PIECE)]
     squared = sum(float((xp.where(xp.isfinite(one), one, 0.0) ** 2).sum()) for one in pieces)
     return float((squared * (elements // magnitude.size) / depth) ** 0.5)
 

@@ -56,7 +56,7 @@ def folded(commits: Sequence[str], code_of: Callable[[str], CaseCode | None]) ->
     return nodes
 
 
-def case_in(catalogue: Catalogue, name: str) -> Case | None:
+def _case_in(catalogue: Catalogue, name: str) -> Case | None:
     """Return the case called `name` (`softmax[rows=32,cols=1000]`); None where the catalogue has none."""
     kernel = name.partition("[")[0]
     if kernel.partition(":")[0] not in {*catalogue.kernels, *catalogue.aliases}:
@@ -84,8 +84,8 @@ def logs_of(record: RunRecord, name: str) -> tuple[float, ...]:
 #
 # The state is written after every measurement, so that an interrupted search goes on where it ended.
 
-SCHEMA = Schema("the state of a bisection", 1, "prism-bench bisect --state FILE")
-USUAL, USUAL_FREEDOM = 0.01, 4  # spread between processes before any was seen, and how many degrees that counts for
+_SCHEMA = Schema("the state of a bisection", 1, "prism-bench bisect --state FILE")
+_USUAL, _USUAL_FREEDOM = 0.01, 4  # spread between processes before any was seen, and how many degrees that counts for
 Logs = tuple[float, ...]  # log medians of processes, in log seconds
 
 
@@ -206,7 +206,7 @@ def bisected(
         node = next_node(found.posterior, observations(known.measured, floor), known.skip)
         known = _with(known, node, measure)
         if state:
-            SCHEMA.write(state, asdict(known))
+            _SCHEMA.write(state, asdict(known))
         found = _search(known, nodes, floor)
         report(found)
 
@@ -247,11 +247,11 @@ def _variance(measured: Sequence[MeasuredNode], floor: Spread | None) -> float:
     groups = [group for one in measured for group in (one.first, one.logs)]
     squares = fsum((log - _mean(group)) ** 2 for group in groups for log in group)
     freedom = sum(len(group) - 1 for group in groups)
-    usual = USUAL_FREEDOM * USUAL**2
+    usual = _USUAL_FREEDOM * _USUAL**2
     if floor is None or not floor.freedom or squares > OUTGROWN * floor.variance * freedom:
-        return (usual + squares) / (USUAL_FREEDOM + freedom)
+        return (usual + squares) / (_USUAL_FREEDOM + freedom)
     known = usual + floor.freedom * floor.variance
-    return max(floor.variance, (known + squares) / (USUAL_FREEDOM + floor.freedom + freedom))
+    return max(floor.variance, (known + squares) / (_USUAL_FREEDOM + floor.freedom + freedom))
 
 
 def _ratios(one: MeasuredNode) -> list[float]:
@@ -264,10 +264,10 @@ def _mean(logs: Logs) -> float:
 
 def _resumed(path: Path | None, case: str, nodes: Sequence[HistoryNode]) -> BisectionState:
     codes = tuple(node.code.identity for node in nodes)
-    plain = SCHEMA.read(path) if path else None
+    plain = _SCHEMA.read(path) if path else None
     if path is None or plain is None:
         return BisectionState(case, codes)
-    kept = SCHEMA.kind_of({key: value for key, value in plain.items() if key != "schema"}, BisectionState, path)
+    kept = _SCHEMA.kind_of({key: value for key, value in plain.items() if key != "schema"}, BisectionState, path)
     if (kept.case, kept.codes) != (case, codes):
         raise UsageError(f"{path} is of another case or history: name another file, or remove it")
     return kept
@@ -331,7 +331,7 @@ class HistoryCode:
     def _read_at(self, catalogue: Path) -> _ReadCode | None:
         reader = self._reader()
         try:
-            case = case_in(discover(catalogue), self._name)
+            case = _case_in(discover(catalogue), self._name)
         except PrismBenchError:
             return None
         code = reader.code(case) if case else None

@@ -463,7 +463,7 @@ def _of_row(rows: _Rows, key: _RowKey) -> EntryFacts | None:
 # What is cut out of sources that hold host code before NVRTC and the emulator get them.
 
 How = Literal["cut", "whole", "nvcc", "prebuilt", "refused"]
-MEANING = {
+_MEANING = {
     "whole": "holds no host code: compiled as it is",
     "nvcc": "goes to nvcc as it is; the emulator gets it without:",
     "prebuilt": "is machine code: nothing is compiled",
@@ -485,7 +485,7 @@ class SourceCuts:
     @property
     def meaning(self) -> str:
         """What happens to the source, in words."""
-        return self.complaint or MEANING[self.how]
+        return self.complaint or _MEANING[self.how]
 
 
 def source_cuts(catalogue: Catalogue, filters: Sequence[str] = ()) -> list[SourceCuts]:

@@ -134,7 +134,7 @@ def progress(path: Path) -> tuple[int, str]:
     return sum("end" in event for event in events), begun[-1] if begun else "starting"
 
 
-TOO_LONG, STICKY = 70, 71  # exit statuses
+_TOO_LONG, _STICKY = 70, 71  # exit statuses
 
 
 class ProfilerMarks:
@@ -220,14 +220,14 @@ class ProfiledCases:
             failed: CaseEnd = {"status": "failed", "reason": reason, "launches": 0}
             if is_sticky(self._backend, error):
                 self._write({**failed, "end": case.task})
-                os._exit(STICKY)
+                os._exit(_STICKY)
             return failed
         finally:
             guard.cancel()
 
     def _late(self, case: Case) -> None:
         self._write({"late": case.task})
-        os._exit(TOO_LONG)
+        os._exit(_TOO_LONG)
 
     def _case(self, case: Case) -> CaseEnd:
         inputs = case.inputs()

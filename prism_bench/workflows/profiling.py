@@ -48,7 +48,7 @@ from prism_bench.workflows.profile_worker import (
 # capture continues with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it
 # is the reason of the cases that are left.
 
-GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
+_GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
 PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before
 _SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
 
@@ -198,7 +198,7 @@ class _Profiling:
             counting = ncu.Counting(wanted, sections, plan.clock_control, "none" if plan.traffic else "all", plan.lines)
             command = ncu.capture(self._tool, counting, report, program)
             log, watch = report.with_suffix(".log"), lambda: self._report(progress(events))
-            ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
+            ended = tools.run(command, log, seconds + _GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
             seen = read_events(events)
         launches = self._exported(report, ended, must=launched(seen))
         kept = [str(report) if word == str(order) else word for word in command]
@@ -222,7 +222,7 @@ class _Profiling:
         complaint: ResultsError | None = None
         table = report.with_suffix(".csv")
         for command in ncu.exports(self._tool, report) if report.is_file() else ():
-            tools.run(command, table, 2 * GRACE)
+            tools.run(command, table, 2 * _GRACE)
             try:
                 return ncu.read(table)
             except ResultsError as error:
@@ -287,7 +287,7 @@ class _Profiling:
         found = []
         try:
             for launch in launches:
-                tools.run(ncu.source_export(self._tool, report, launch.id), page, 2 * GRACE)
+                tools.run(ncu.source_export(self._tool, report, launch.id), page, 2 * _GRACE)
                 found.append(ncu.read_source_page(page))
         except (ResultsError, ProfilerFailed) as error:
             return {"lines": [], "no_lines": str(error)}

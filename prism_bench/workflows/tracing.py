@@ -20,7 +20,7 @@ from prism_bench.workflows.profile_worker import ProfileOrder
 from prism_bench.workflows.trace_worker import TraceOrder
 
 REPEATS = 20
-GRACE = 120.0  # seconds in which nsys may write its report after the program has ended
+_GRACE = 120.0  # seconds in which nsys may write its report after the program has ended
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def trace_with_nsys(
         events = str(Path(place) / "events")
         program = [sys.executable, "-m", "prism_bench.workflows.profile_worker", str(order), events]
         command, log = nsys.capture(tools.find("nsys"), report, program), report.with_suffix(".log")
-        ended = tools.run(command, log, seconds + GRACE, PYTHONPATH=environment()["PYTHONPATH"])
+        ended = tools.run(command, log, seconds + _GRACE, PYTHONPATH=environment()["PYTHONPATH"])
     if not report.is_file():
         is_raw = report.with_suffix(".qdstrm").is_file()
         raise _failure("nsys", ended, "\nImportation failed: only a .qdstrm is there" if is_raw else "")

@@ -7,7 +7,7 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import CUDA, Array, Launch
 
-MODEL_ALLOWANCE = 1.02  # different bytes of inputs and outputs over the declared ones: the model is wrong beyond this
+_MODEL_ALLOWANCE = 1.02  # different bytes of inputs and outputs over the declared ones: the model is wrong beyond this
 SMALL = 4096  # bytes that a kernel may request as well: parameters that every block reads
 
 
@@ -75,7 +75,7 @@ def _counted(case: Case, runnable: EmulatorRunnable) -> CaseTraffic:
 
 def _complaint(case: Case, found: CaseTraffic) -> str | None:
     factor, declared = case.spec.traffic_factor, found.declared
-    if found.touched > MODEL_ALLOWANCE * declared:
+    if found.touched > _MODEL_ALLOWANCE * declared:
         return f"touches {found.touched} bytes of its inputs and outputs; the spec declares {declared}"
     if factor is None or found.requested <= factor * declared + SMALL:
         return None

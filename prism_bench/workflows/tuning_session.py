@@ -40,8 +40,8 @@ from prism_bench.workflows.tuning.search import best_few, require_strategy, sear
 
 # Trials of cases in many configurations: one process verifies and times them, fresh ones time the best few again.
 
-CLOCKS = ("cold_time", "wall_time")  # of a device, and of a CPU
-QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)
+_CLOCKS = ("cold_time", "wall_time")  # of a device, and of a CPU
+_QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Trial:
     @property
     def measured(self) -> Measurement | None:
         """The time of the case, or None where it is not right or its time is invalid."""
-        found = (self.result.measurement(clock) for clock in CLOCKS)
+        found = (self.result.measurement(clock) for clock in _CLOCKS)
         return next((one for one in found if one and one.valid and one.samples), None)
 
     @property
@@ -84,7 +84,7 @@ class Bench:
         return {
             "backend": self.backend,
             "catalogue": str(self.catalogue.folder.resolve()),
-            "settings": to_plain(pair_settings(settings, CLOCKS)),
+            "settings": to_plain(pair_settings(settings, _CLOCKS)),
             "process": 1,
             "timed": True,
             "verifies": verifies,
@@ -99,7 +99,7 @@ class Trials:
     """
 
     def __init__(self, bench: Bench, ahead: Sequence[str] = ()) -> None:
-        criteria = Settings().criteria | dict.fromkeys(CLOCKS, QUICK)
+        criteria = Settings().criteria | dict.fromkeys(_CLOCKS, _QUICK)
         settings = Settings(seeds=(0,), criteria=criteria, watching=Watching(hertz=0))
         self._bench = bench
         self._conversation = Conversation(bench.order(settings, verifies=True, ahead=ahead), HERE)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # warps hide it.
 
 BUSY = 0.6
-LIKE_EMPTY = 1.5  # times the empty kernel's duration under the same profiler
-SAME_BYTES = 0.03
+_LIKE_EMPTY = 1.5  # times the empty kernel's duration under the same profiler
+_SAME_BYTES = 0.03
 # The share that shows each bottleneck, and its words.
 PARTS = {
     "dram": ("dram_share", "DRAM"),
@@ -88,7 +88,7 @@ def bound_of(case: CaseResult, empty: float | None = None) -> Bound:
     if not known or duration is None:
         return Bound(None, case.reason or "nothing was counted")
     launches = value(case, "launches") or 1
-    if empty and duration <= LIKE_EMPTY * empty * launches:
+    if empty and duration <= _LIKE_EMPTY * empty * launches:
         return Bound("launch", f"{time_text(duration / launches)} a launch, an empty kernel {time_text(empty)}")
     busiest = max(known, key=known.__getitem__)
     if known[busiest] >= BUSY:
@@ -120,7 +120,7 @@ def check_bytes(case: CaseResult, l2_bytes: int) -> BytesCheck:
     kept = 0 if value(case, "write_back_bytes") is not None else l2_bytes
     if kept and case.bytes <= 2 * kept:
         return BytesCheck("unknown", counted, case.bytes, f"fits twice in L2 ({bytes_text(l2_bytes)})")
-    least, most = (case.bytes - kept) * (1 - SAME_BYTES), case.bytes * (1 + SAME_BYTES)
+    least, most = (case.bytes - kept) * (1 - _SAME_BYTES), case.bytes * (1 + _SAME_BYTES)
     verdict = "less" if counted < least else "more" if counted > most else "agrees"
     return BytesCheck(verdict, counted, case.bytes, f"{bytes_text(counted)} of {bytes_text(case.bytes)}")
 

@@ -51,7 +51,7 @@ def newest_counted(records: Iterable[tuple[Path, RunRecord]]) -> dict[str, Count
 
 
 ProfileRow = dict[str, float | str | None]
-SAME_PEAK = 0.03
+_SAME_PEAK = 0.03
 _FACTS = ("case", "label", "status", "reason")
 _JUDGED = ("bound", "evidence", "dram_bytes", "compulsory_bytes", "dram_ratio", "bytes_verdict")
 
@@ -113,7 +113,7 @@ def profile_findings(record: RunRecord) -> list[Finding]:
 
 def _peaks(record: RunRecord) -> list[Finding]:
     rates = peak_rates(record.cases)
-    if not rates or max(rates) - min(rates) <= 2 * SAME_PEAK * median(rates):
+    if not rates or max(rates) - min(rates) <= 2 * _SAME_PEAK * median(rates):
         return []
     words = f"rates over shares give DRAM peaks from {rate_text(min(rates), 'B/s')} to {rate_text(max(rates), 'B/s')}"
     return [Finding("untrusted", "peaks", None, f"{words}; they must agree")]
@@ -131,7 +131,7 @@ def _peaks(record: RunRecord) -> list[Finding]:
 # the device's own time between two kernels     unknown   the capture has no call for that work
 
 Blame = Literal["sync", "host", "launch", "queued", "unknown"]
-BLAME = get_args(Blame)
+_BLAME = get_args(Blame)
 Ints = NDArray[np.integer]
 Mask = NDArray[np.bool_]
 _CAPTURE_BEGINS, _CAPTURE_ENDS = ("streambegincapture",), ("streamendcapture",)
@@ -311,30 +311,30 @@ class _Joined:
     def _blame(self, call: Ints, gap_start: Ints) -> Ints:
         """Return one index into BLAME for each gap; `call` brought the work that ended it."""
         if not len(self._calls):
-            return np.full(len(call), BLAME.index("unknown"))
+            return np.full(len(call), _BLAME.index("unknown"))
         began, length = self._calls.start[call], self._calls.length[call].astype(np.int64)
         waited = self._waits.cover(gap_start, self._calls.process[call])
         conditions = [call == NO_CALL, waited, began + length <= gap_start, began - gap_start > length]
         words: tuple[Blame, ...] = ("unknown", "sync", "queued", "host")
-        return np.select(conditions, [BLAME.index(word) for word in words], BLAME.index("launch"))
+        return np.select(conditions, [_BLAME.index(word) for word in words], _BLAME.index("launch"))
 
 
 class _Tally:
     """Gaps counted by cause, in nanoseconds."""
 
     def __init__(self) -> None:
-        self._counts, self._times = np.zeros(len(BLAME), int), np.zeros(len(BLAME))
+        self._counts, self._times = np.zeros(len(_BLAME), int), np.zeros(len(_BLAME))
 
     def add(self, blame: Ints, lengths: Ints) -> None:
-        self._counts += np.bincount(blame, minlength=len(BLAME))
-        self._times += np.bincount(blame, lengths, minlength=len(BLAME))
+        self._counts += np.bincount(blame, minlength=len(_BLAME))
+        self._times += np.bincount(blame, lengths, minlength=len(_BLAME))
 
     @property
     def idle(self) -> int:
         return int(self._times.sum())
 
     def gaps(self) -> dict[Blame, Gaps]:
-        found = zip(BLAME, self._counts, self._times, strict=True)
+        found = zip(_BLAME, self._counts, self._times, strict=True)
         return {word: Gaps(int(count), float(time) * _SECOND) for word, count, time in found if count}
 
 

@@ -32,7 +32,7 @@ from prism_bench.units import bytes_text, share_text, time_text
 
 _FACTS = ("registers", "spill_bytes", "shared_bytes", "launches")
 _LAUNCH = ("configuration", "plan")
-NOT_KEPT = "instructions are not compared: the compiler's cache here does not hold the machine code of {sides}"
+_NOT_KEPT = "instructions are not compared: the compiler's cache here does not hold the machine code of {sides}"
 
 CodeOf = Callable[[CaseResult], Mapping[str, CompiledEntry]]
 
@@ -54,7 +54,7 @@ class CodeAgainst:
     note: str | None = None
 
 
-def kept_code(case: CaseResult) -> Mapping[str, CompiledEntry]:
+def _kept_code(case: CaseResult) -> Mapping[str, CompiledEntry]:
     """Return the entries of the case's machine code from the compiler's cache; empty where it is not there."""
     sass, architecture = case.code.get("sass"), case.code.get("architecture")
     if not isinstance(sass, str) or not isinstance(architecture, str):
@@ -64,7 +64,7 @@ def kept_code(case: CaseResult) -> Mapping[str, CompiledEntry]:
     return {name: kept[name] for name in launched} if kept.keys() >= set(launched) else kept
 
 
-def code_against(before: CaseResult, after: CaseResult, name: str, code_of: CodeOf = kept_code) -> CodeAgainst:
+def code_against(before: CaseResult, after: CaseResult, name: str, code_of: CodeOf = _kept_code) -> CodeAgainst:
     """Return how the machine code of a case changed since an earlier run called `name`."""
     pairs = {fact: (_number(before, fact), _number(after, fact)) for fact in _FACTS}
     facts = {fact: pair for fact, pair in pairs.items() if pair[0] != pair[1]}
@@ -85,7 +85,7 @@ def _instructions(
         return (), "the runs were on different architectures"
     was, now = code_of(before), code_of(after)
     sides = [word for word, code in (("the earlier run", was), ("this run", now)) if not code]
-    return ((), NOT_KEPT.format(sides=" and of ".join(sides))) if sides else code_differences(was, now)
+    return ((), _NOT_KEPT.format(sides=" and of ".join(sides))) if sides else code_differences(was, now)
 
 
 def _number(case: CaseResult, fact: str) -> int | None:
@@ -106,9 +106,9 @@ def _known(before: CaseResult, after: CaseResult, word: str) -> bool:
 
 Basis = Literal["counters", "time", "nothing"]
 COUNTERS = 3
-SLOWER_THAN_PEER = 0.97  # a peer is worth a line where it takes less than this share of the kernel's time
-WORTH = 0.98  # of the time: a fix that leaves more is none
-NEAR = 0.95  # of the roof: closer than this, reaching it is no fix
+_SLOWER_THAN_PEER = 0.97  # a peer is worth a line where it takes less than this share of the kernel's time
+_WORTH = 0.98  # of the time: a fix that leaves more is none
+_NEAR = 0.95  # of the roof: closer than this, reaching it is no fix
 # The counters that show each bottleneck, the most telling first.
 SHOWN = {
     "dram": ("dram_share", "l2_hit_rate", "occupancy"),
@@ -206,10 +206,10 @@ def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: 
 
     `counted` is the case as a profile has it, `code` its machine code against an earlier run.
     """
-    roof, seconds = roof_distance(case, limits), valid_median(case, "cold_time")
+    roof, seconds = _roof_distance(case, limits), valid_median(case, "cold_time")
     if counted is None or not counted.case.profile.get("values"):
         account = _by_time(case, roof)
-        notes = (*account.notes, *_missing(case, limits), *spill_notes(case.code))
+        notes = (*account.notes, *_missing(case, limits), *_spill_notes(case.code))
         return replace(account, code=code, fixes=tuple(_fixes(case, limits, roof, None)), notes=notes, seconds=seconds)
     profiled = counted.case
     bound = bound_of(profiled, empty_duration(counted.record.cases))
@@ -264,7 +264,7 @@ def _verdict(bound: Bound) -> str:
     return f"bound by {part[1]}: {bound.evidence}" if part else f"{bound.by}-bound: {bound.evidence}"
 
 
-def roof_distance(case: CaseResult, limits: Limits) -> RoofDistance | None:
+def _roof_distance(case: CaseResult, limits: Limits) -> RoofDistance | None:
     """Return the limit that binds the case and how far it is; None without a cold time, or where a limit is unknown."""
     seconds, found = valid_median(case, "cold_time"), binding(case, limits)
     return RoofDistance(found[0], found[1], seconds) if seconds and found else None
@@ -303,9 +303,9 @@ def _fixes(
 ) -> Iterator[Fix]:
     """Yield what would make the case faster, the largest gain first."""
     found = [*_bytes_fix(counted, roof, bottleneck), *_launch_fix(case, limits, roof), *_peer_fix(case)]
-    if roof and roof.share < NEAR:
+    if roof and roof.share < _NEAR:
         found.append(Fix(f"reach the {roof.limit} limit that this run measured", roof.least))
-    worth = [fix for fix in found if not roof or not fix.seconds or fix.seconds < WORTH * roof.seconds]
+    worth = [fix for fix in found if not roof or not fix.seconds or fix.seconds < _WORTH * roof.seconds]
     yield from sorted(worth, key=lambda fix: fix.seconds or 0.0)
 
 
@@ -331,7 +331,7 @@ def _launch_fix(case: CaseResult, limits: Limits, roof: RoofDistance | None) -> 
 def _peer_fix(case: CaseResult) -> Iterator[Fix]:
     """Yield the best peer's time where it is faster: somebody reached it on this machine."""
     best, own = next(iter(peers(case)), None), valid_median(case, "cold_time")
-    if best and own and clock_of(case) == "cold_time" and best.seconds < SLOWER_THAN_PEER * own:
+    if best and own and clock_of(case) == "cold_time" and best.seconds < _SLOWER_THAN_PEER * own:
         yield Fix(f"do as the peer {best.name} does", best.seconds)
 
 
@@ -349,7 +349,7 @@ def _notes(case: CaseResult, counted: Counted) -> Iterator[str]:
     if now and not was and counted.file:
         commit = (counted.record.commit or "no commit")[:8]
         yield f"the profile of {commit} does not name its machine code: this run's may differ"
-    yield from spill_notes(case.code)
+    yield from _spill_notes(case.code)
     if counted.case.profile.get("no_lines"):
         yield f"source lines were sampled and are not known: {counted.case.profile['no_lines']}"
     checked = check_bytes(counted.case, cache_bytes(counted.record.machine))
@@ -357,7 +357,7 @@ def _notes(case: CaseResult, counted: Counted) -> Iterator[str]:
         yield f"fewer DRAM bytes were counted than must move: {checked.words}"
 
 
-def spill_notes(code: Mapping[str, object]) -> Iterator[str]:
+def _spill_notes(code: Mapping[str, object]) -> Iterator[str]:
     """Yield a note where the machine code spills registers."""
     spilled = code.get("spill_bytes")
     if isinstance(spilled, int) and spilled:

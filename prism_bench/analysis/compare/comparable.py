@@ -16,29 +16,29 @@ from prism_bench.units import count_text
 
 # How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not
 # the value. All others may change it: `seeds` choose the inputs that are timed, and an unknown one may do anything.
-FREE = ("processes", "seed", "criteria", "looks")
+_FREE = ("processes", "seed", "criteria", "looks")
 SHOWN = 4  # differing settings that are named
 
 
 def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
     """Return the settings of a protocol that records must share to be compared, or to be one series without a break."""
-    return {key: value for key, value in protocol.items() if key not in FREE}
+    return {key: value for key, value in protocol.items() if key not in _FREE}
 
 
 # What an administrator sets of a board: other settings give the same board other times.
-BOARD_SETTINGS = ("power_limit", "application_sm_clock", "application_memory_clock")
+_BOARD_SETTINGS = ("power_limit", "application_sm_clock", "application_memory_clock")
 Settings = Mapping[str, Mapping[str, str]]  # texts by name, in groups that a record has or does not have
 
 
 def free_settings(protocol: Mapping[str, object]) -> Settings:
     """Return the FREE settings of a protocol, nested ones by their path: `criteria cold_time max_samples`."""
-    return {key: _flat(protocol[key], key) for key in FREE if key in protocol}
+    return {key: _flat(protocol[key], key) for key in _FREE if key in protocol}
 
 
 def board_settings(boards: Iterable[Mapping[str, object]]) -> Settings:
     """Return BOARD_SETTINGS as far as a record's boards have them."""
     every = list(boards)
-    known = {key: sorted({_text(board[key]) for board in every if board.get(key)}) for key in BOARD_SETTINGS}
+    known = {key: sorted({_text(board[key]) for board in every if board.get(key)}) for key in _BOARD_SETTINGS}
     return {key: {key: ", ".join(values)} for key, values in known.items() if values}
 
 

@@ -84,10 +84,10 @@ class ComparedCase:
     def _repr_html_(self) -> str:
         """Return the line over the interval of the ratio; where there is none, with the reason."""
         heading = repr(self).removeprefix("<ComparedCase ").removesuffix(">")
-        return display.view(heading, display.intervals(ratio_intervals([self])))
+        return display.view(heading, display.intervals(_ratio_intervals([self])))
 
 
-def ratio_intervals(cases: Iterable[ComparedCase]) -> list[display.Interval]:
+def _ratio_intervals(cases: Iterable[ComparedCase]) -> list[display.Interval]:
     """Return the ratio of each judged case with its interval, for a picture."""
     estimates = [(case.case, case.judgement.estimate) for case in cases if case.judgement]
     return [
@@ -175,7 +175,7 @@ class RecordComparison:
             for case in shown
         ]
         table = display.table(["case", "verdict", *self.names, "reason"], rows)
-        return display.view(self._summary(), display.intervals(ratio_intervals(shown)), table)
+        return display.view(self._summary(), display.intervals(_ratio_intervals(shown)), table)
 
 
 def by_name(case: CaseResult) -> str:

@@ -24,13 +24,13 @@ from prism_bench.record.measurement import Measurement, merged
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import is_host_time
 
-ENOUGH, ALIKE = 5, 3  # earlier runs from which on they are used, and how many more there are than groups of one code
-ODD = 2.0  # times the usual variance: a case beyond it is noisier than the others, and its own processes alone count
-ODD_RUNS = 6.0  # an F of 4 and 10 degrees of freedom that one case in a hundred exceeds
-OUTER = 0.997  # of the runs in the history shall be within their intervals
-LEAST = 1e-12  # variance of a log: 1e-6 relative, finer than any clock
+ENOUGH, _ALIKE = 5, 3  # earlier runs from which on they are used, and how many more there are than groups of one code
+_ODD = 2.0  # times the usual variance: a case beyond it is noisier than the others, and its own processes alone count
+_ODD_RUNS = 6.0  # an F of 4 and 10 degrees of freedom that one case in a hundred exceeds
+_OUTER = 0.997  # of the runs in the history shall be within their intervals
+_LEAST = 1e-12  # variance of a log: 1e-6 relative, finer than any clock
 
-STEP = 0.001  # p-value of a step between runs of one code; a rarer step only makes a case less sure
+_STEP = 0.001  # p-value of a step between runs of one code; a rarer step only makes a case less sure
 
 Runs = Sequence[Sequence[Medians]]  # of one case, in groups of one code, the newest group first
 Key = tuple[str, str]  # case and metric
@@ -108,13 +108,13 @@ def spreads(cases: Sequence[Runs]) -> list[Spread | None]:
 
 def _enough(groups: Runs) -> bool:
     count = sum(map(len, groups))
-    return count >= ENOUGH and count - len(groups) >= ALIKE
+    return count >= ENOUGH and count - len(groups) >= _ALIKE
 
 
 def _moderated(layout: _Layout, prior: Spread) -> Spread:
     """Return the spread within runs, drawn to what is usual in the suite unless the case is noisier than that."""
     own = Spread(layout.within, layout.freedom, layout.sampled, earlier=len(layout.groups[0]))
-    if not prior.freedom or own.variance > ODD * prior.variance:
+    if not prior.freedom or own.variance > _ODD * prior.variance:
         return own
     freedom = own.freedom + prior.freedom
     variance = (own.freedom * own.variance + prior.freedom * prior.variance) / freedom
@@ -125,7 +125,7 @@ def _spread(layout: _Layout, within: Spread | None, scatter: float) -> Spread:
     if within is None:
         variance = max(layout.squares, SAMPLED * layout.sampled)
         return Spread(variance, layout.alike, layout.sampled, earlier=len(layout.groups[0]))
-    if layout.squares <= ODD_RUNS * within.variance or layout.between < scatter**2:
+    if layout.squares <= _ODD_RUNS * within.variance or layout.between < scatter**2:
         return replace(within, runs=scatter**2)
     # The degrees of freedom of both parts together, by F. Satterthwaite, Biometrics Bulletin 2 (1946) 110.
     parts = 2 * within.variance / layout.processes, layout.between * (1 + 1 / within.earlier)
@@ -140,7 +140,7 @@ def _scatter(cases: Sequence[tuple[_Layout, Spread]]) -> float:
     """
     beyond: list[float] = []
     for layout, within in cases:
-        reach = quantile((1 + OUTER) / 2, within.freedom)
+        reach = quantile((1 + _OUTER) / 2, within.freedom)
         for group in layout.groups:
             processes, centre = sum(len(run.logs) for run in group), _centre(group)
             for run in group if len(group) > 1 else ():
@@ -148,7 +148,7 @@ def _scatter(cases: Sequence[tuple[_Layout, Spread]]) -> float:
                 away = (run.centre - centre) / (1 - share)  # from the mean of the other runs
                 error = within.variance * (1 / len(run.logs) + 1 / (processes - len(run.logs)))
                 beyond.append(max((away / reach) ** 2 - error, 0.0) / (1 + 1 / (len(group) - 1)))
-    return sorted(beyond)[ceil(OUTER * len(beyond)) - 1] ** 0.5 if beyond else 0.0
+    return sorted(beyond)[ceil(_OUTER * len(beyond)) - 1] ** 0.5 if beyond else 0.0
 
 
 def usual(cases: Sequence[tuple[float, float]]) -> Spread:
@@ -157,7 +157,7 @@ def usual(cases: Sequence[tuple[float, float]]) -> Spread:
     `cases` are variances with their degrees of freedom. Smyth's moments: the logs of variances that are one scatter by
     their degrees of freedom alone; the more they scatter, the less the usual one holds for a case.
     """
-    logs = [log(max(variance, LEAST)) - _digamma(freedom / 2) + log(freedom / 2) for variance, freedom in cases]
+    logs = [log(max(variance, _LEAST)) - _digamma(freedom / 2) + log(freedom / 2) for variance, freedom in cases]
     centre = fsum(logs) / len(logs)
     scatter = fsum((one - centre) ** 2 for one in logs) / (len(logs) - 1)
     left = scatter - fsum(_trigamma(freedom / 2) for _, freedom in cases) / len(cases)
@@ -259,7 +259,7 @@ def _without_step(group: list[Measurement]) -> list[list[Measurement]]:
         left = fsum((log - fmean(part)) ** 2 for part in parts for log in part) / (len(centres) - 2)
         error = (left * (1 / len(parts[0]) + 1 / len(parts[1]))) ** 0.5
         apart = min(parts[0]) > max(parts[1]) or max(parts[0]) < min(parts[1])
-        if apart and abs(fmean(parts[0]) - fmean(parts[1])) > quantile(1 - STEP / 2, len(centres) - 2) * error:
+        if apart and abs(fmean(parts[0]) - fmean(parts[1])) > quantile(1 - _STEP / 2, len(centres) - 2) * error:
             return [group[:place], group[place:]]
     return [group]
 

@@ -43,7 +43,7 @@ from prism_bench.units import count_text, share_text, time_text
 #     protocol                             version of the measuring protocol
 #     cases   {name: {metric: values}}     with the fields of `noise.Floor`
 
-REPAIRINGS = 20
+_REPAIRINGS = 20
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _floor(pair: Pair, false: int, record: RunRecord) -> Floor:
         processes=count,
         smallest_change=smallest_change(spread, count, count),
         false_verdicts=false,
-        repaired=REPAIRINGS,
+        repaired=_REPAIRINGS,
         created=record.created,
         commit=record.commit,
         cycles_between=in_cycles.between**0.5 if in_cycles else None,
@@ -177,7 +177,7 @@ def _false_verdicts(
     false = dict.fromkeys(sides, 0)
     for metric in {metric for _, metric in sides}:
         suite = {key: pair for key, pair in sides.items() if key[1] == metric}
-        for turn in range(REPAIRINGS):
+        for turn in range(_REPAIRINGS):
             dealt = [_dealt(pair, Random(f"{seed}/{turn}")) for pair in suite.values()]
             for key, judgement in zip(suite, judged(dealt, rules), strict=True):
                 false[key] += judgement.verdict in CHANGED
@@ -196,12 +196,12 @@ def _dealt(pair: Pair, rng: Random) -> Pair:
     )
 
 
-SCHEMA = Schema("a noise floor", 1, "prism-bench noise")
+_SCHEMA = Schema("a noise floor", 1, "prism-bench noise")
 DEFAULT_NOISE = Path("reports/noise")
 _WHOSE = {"machine": str, "device": str, "backend": str, "protocol": int, "cases": dict}
 
 
-def merged_noise(old: Noise | None, new: Noise) -> Noise:
+def _merged_noise(old: Noise | None, new: Noise) -> Noise:
     """Return the old noise floors with the new ones; those of another device, backend or protocol are dropped."""
     same = old and (old.device, old.backend, old.protocol) == (new.device, new.backend, new.protocol)
     return replace(new, floors={**(old.floors if old and same else {}), **new.floors})
@@ -217,12 +217,12 @@ def write_noise(noise: Noise, path: Path) -> Path:
     cases: dict[str, dict[str, object]] = {}
     for (case, metric), floor in sorted(noise.floors.items()):
         cases.setdefault(case, {})[metric] = dict(sorted(four_digits(asdict(floor)).items()))
-    return SCHEMA.write(path, {**{key: getattr(noise, key) for key in _WHOSE if key != "cases"}, "cases": cases})
+    return _SCHEMA.write(path, {**{key: getattr(noise, key) for key in _WHOSE if key != "cases"}, "cases": cases})
 
 
 def read_noise(path: Path) -> Noise | None:
     """Return the noise floors kept at `path`, None without such a file; a ResultsError names what is damaged."""
-    data = SCHEMA.read(path)
+    data = _SCHEMA.read(path)
     return None if data is None else _decode(data, path)
 
 
@@ -261,7 +261,7 @@ def stored_noise(machine: str, root: Path = DEFAULT_NOISE) -> Noise | None:
 def keep_noise(noise: Noise, root: Path = DEFAULT_NOISE) -> Path:
     """Put the noise floors among those kept for their machine; return the path."""
     path = path_for(noise.machine, root)
-    return write_noise(merged_noise(read_noise(path), noise), path)
+    return write_noise(_merged_noise(read_noise(path), noise), path)
 
 
 # Control of a comparison: cases of identical code, whose times show what the machine did between the sides.
@@ -280,7 +280,7 @@ TURNS = 30  # of the fit; it does not change after ten
 HUBER = 1.345
 CERTAIN = 4.0  # standard errors from zero, for an offset to be one
 SPAN = 4.0  # between the shortest and the longest case, for an offset to be distinguished from a factor
-LEAST, LEAST_SLOWER = 0.001, 0.01  # of a shift that is reported, and of one that is bad where software changed
+_LEAST, _LEAST_SLOWER = 0.001, 0.01  # of a shift that is reported, and of one that is bad where software changed
 LEAST_ERROR = 1e-6  # relative; samples of four digits are no surer
 
 Floats = NDArray[np.float64]
@@ -353,7 +353,7 @@ def control_of(pairs: Mapping[str, Pair]) -> Control:
     seconds = np.array([pair.a.typical for pair, _ in known])
     errors = np.maximum([one.error for _, one in known], LEAST_ERROR)
     logs = np.array([unexplained(pair, one) for pair, one in known])
-    fit = fitted(seconds, logs, errors)
+    fit = _fitted(seconds, logs, errors)
     left = np.abs(logs - [fit.at(where).log for where in seconds.tolist()])
     freedoms = [one.freedom for _, one in known]
     widening = max(1.0, float(np.median(left / errors / [quantile(0.75, one) for one in freedoms])))
@@ -373,7 +373,7 @@ def unexplained(pair: Pair, found: Estimate) -> float:
     return min(found.log, in_cycles, key=abs) if found.log * in_cycles > 0 else 0.0
 
 
-def fitted(seconds: Floats, logs: Floats, errors: Floats) -> Fit:
+def _fitted(seconds: Floats, logs: Floats, errors: Floats) -> Fit:
     """Return the factor, and the offset where there is one beyond doubt, by Huber's regression of the ratios."""
     ratios, ones = np.exp(logs), np.ones(len(logs))
     span = float(seconds.min()), float(seconds.max())
@@ -430,7 +430,7 @@ def shift_words(control: Control) -> str | None:
     if not control.used:
         return None
     parts = [f"{'+' if fit.offset > 0 else '-'}{time_text(abs(fit.offset))} a launch"] if fit.offset else []
-    parts += [f"{fit.factor - 1:+.1%}".replace("%", " %")] if abs(fit.factor - 1) > max(LEAST, 3 * error) else []
+    parts += [f"{fit.factor - 1:+.1%}".replace("%", " %")] if abs(fit.factor - 1) > max(_LEAST, 3 * error) else []
     return " and ".join(parts) or None
 
 
@@ -446,7 +446,7 @@ def control_findings(control: Control, software: str | None) -> list[Finding]:
         found.append(Finding("untrusted", "control", None, message))
     words = shift_words(control)
     if words:
-        slower = control.shift > 1 + LEAST_SLOWER
+        slower = control.shift > 1 + _LEAST_SLOWER
         why = f"with other software ({software})" if software else "the machine differs between the sides"
         message = (
             f"{count_text(control.cases, 'case')} of identical machine code have "
@@ -464,7 +464,7 @@ def control_findings(control: Control, software: str | None) -> list[Finding]:
 # that nobody compared, so that no change smaller than these is called one.
 
 BoardsOfPair = tuple[str, str]
-UNLEARNED = "no history of these boards was read"
+_UNLEARNED = "no history of these boards was read"
 
 
 @dataclass(frozen=True)
@@ -549,7 +549,7 @@ def shifts_of(
 
 def _factor(case: str, boards: BoardsOfPair, known: tuple[KnownBoards | None, Mapping[str, str]]) -> BoardFactor:
     history, metrics = known
-    return history.factor(metrics[case], case, *boards) if history else BoardFactor(reason=UNLEARNED)
+    return history.factor(metrics[case], case, *boards) if history else BoardFactor(reason=_UNLEARNED)
 
 
 def _shift(factor: BoardFactor) -> MachineShift:

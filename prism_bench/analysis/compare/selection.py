@@ -28,13 +28,13 @@ Bottleneck = Literal["memory", "compute", "latency"]
 BOTTLENECKS: tuple[Bottleneck, ...] = ("memory", "compute", "latency")
 
 EACH = 3  # cases of the control with each bottleneck: 9 in all, one more than a control needs
-CLOCK = 0.03  # of the SM clock's median in the control; a boosted clock stays within it, a capped one does not
+_CLOCK = 0.03  # of the SM clock's median in the control; a boosted clock stays within it, a capped one does not
 # Declared work decides, since nothing is measured before: a device with 0.6 to 8 TB/s and 20 to 80 Tflop/s has its
 # ridge between 10 and 40 operations a byte, and takes as long for 4 MB as for a launch.
-SMALL_BYTES, SMALL_FLOPS = 4e6, 1e8
-LEAST_BYTES, LEAST_FLOPS = 3e7, 1e9
-FEW_PER_BYTE, MANY_PER_BYTE = 10.0, 40.0
-MOST_BYTES, MOST_FLOPS = 6e8, 3e11  # a control is soon measured
+_SMALL_BYTES, _SMALL_FLOPS = 4e6, 1e8
+_LEAST_BYTES, _LEAST_FLOPS = 3e7, 1e9
+_FEW_PER_BYTE, _MANY_PER_BYTE = 10.0, 40.0
+_MOST_BYTES, _MOST_FLOPS = 6e8, 3e11  # a control is soon measured
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class CaseWork:
     def bottleneck(self) -> Bottleneck | None:
         """What limits the case by its declared work; None where that is not clear, or it takes long to measure."""
         per_byte = self.flops / max(self.bytes, 1)
-        if self.bytes > MOST_BYTES or self.flops > MOST_FLOPS:
+        if self.bytes > _MOST_BYTES or self.flops > _MOST_FLOPS:
             return None
-        if self.bytes <= SMALL_BYTES and self.flops <= SMALL_FLOPS:
+        if self.bytes <= _SMALL_BYTES and self.flops <= _SMALL_FLOPS:
             return "latency"
-        if self.flops >= LEAST_FLOPS and per_byte >= MANY_PER_BYTE:
+        if self.flops >= _LEAST_FLOPS and per_byte >= _MANY_PER_BYTE:
             return "compute"
-        return "memory" if self.bytes >= LEAST_BYTES and per_byte <= FEW_PER_BYTE else None
+        return "memory" if self.bytes >= _LEAST_BYTES and per_byte <= _FEW_PER_BYTE else None
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def shortcut_doubts(clock: float | None, around: Sequence[str]) -> list[str]:
     `clock` is the shift of the SM clock, and `around` what else differs between the sides, in words.
     """
     doubts = [f"{words} between the sides" for words in around]
-    if clock is not None and abs(clock) > CLOCK:
+    if clock is not None and abs(clock) > _CLOCK:
         doubts.append(f"the SM clock differs by {clock:+.1%} between the sides".replace("%", " %"))
     return doubts
 

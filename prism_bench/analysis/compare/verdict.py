@@ -201,8 +201,8 @@ def judged(
     shifts = shifts if shifts is not None else [MachineShift()] * len(pairs)
     levels = level_floor(_witnesses(pairs)), stale_floor(_known([_quieter(pair) for pair in pairs]))
     evidence = [_evidence(pair, shift, rules, widening, levels) for pair, shift in zip(pairs, shifts, strict=True)]
-    alone = adjusted([rules.looks * pair.deciding.estimate.p for pair in evidence]) <= rules.discoveries
-    confirmed = adjusted([rules.looks * pair.confirmed_p for pair in evidence]) <= rules.discoveries
+    alone = _adjusted([rules.looks * pair.deciding.estimate.p for pair in evidence]) <= rules.discoveries
+    confirmed = _adjusted([rules.looks * pair.confirmed_p for pair in evidence]) <= rules.discoveries
     suite = _Suite(len(pairs), int(confirmed.sum()))
     return [
         _judgement(pair, shift, (bool(is_shown), bool(is_confirmed)), suite, rules)
@@ -232,7 +232,7 @@ def _known(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians, float]]:
     ]
 
 
-def adjusted(chances: Sequence[float]) -> NDArray[np.float64]:
+def _adjusted(chances: Sequence[float]) -> NDArray[np.float64]:
     """Return the p-values of many tests, adjusted by Benjamini and Hochberg's procedure.
 
     As `scipy.stats.false_discovery_control` has them, whose module takes a second to import.
@@ -416,7 +416,7 @@ def looks_of(start: int, most: int) -> tuple[int, ...]:
     return tuple(looks)
 
 
-NIGHTLY_ROUNDS, NIGHTLY_MOST = 3, 30
+_NIGHTLY_ROUNDS, NIGHTLY_MOST = 3, 30
 
 
 def nightly_looks(start: int, most: int = NIGHTLY_MOST) -> tuple[int, ...]:
@@ -425,7 +425,7 @@ def nightly_looks(start: int, most: int = NIGHTLY_MOST) -> tuple[int, ...]:
     A round costs the start of a run, so that there are fewer rounds than `looks_of` has.
     """
     looks = [start]
-    while len(looks) <= NIGHTLY_ROUNDS and looks[-1] < most:
+    while len(looks) <= _NIGHTLY_ROUNDS and looks[-1] < most:
         looks.append(min(most, 2 * looks[-1] + 1))
     return tuple(looks)
 

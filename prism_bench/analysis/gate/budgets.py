@@ -184,7 +184,7 @@ class TomlTable:
             raise ResultsError(f"{self.where}: unknown key '{key}'{_near(key, self._known)}")
 
 
-def read_table(path: Path) -> TomlTable:
+def _read_table(path: Path) -> TomlTable:
     """Return the file at `path` as a table; a ResultsError with the line where it is malformed."""
     try:
         return TomlTable(tomllib.loads(text_of(path, "readable TOML")), str(path))
@@ -207,7 +207,7 @@ def _near(word: str, known: Iterable[str]) -> str:
 # process. Times that the host's clock read are compared only within one host. What most cases have in common there is
 # no kernel's: it is reported once, and divided out.
 
-KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # times of a kernel; none of what the host did
+_KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # times of a kernel; none of what the host did
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def baseline_of(record: RunRecord, name: str) -> Baseline:
     seconds = {
         (case.name, metric): median
         for case in record.cases
-        for metric in KEPT
+        for metric in _KEPT
         if case.status == "ok" and (median := valid_median(case, metric)) is not None
     }
     if not seconds:
@@ -269,7 +269,7 @@ def read_baseline(path: Path) -> Baseline:
 
     A case that the catalogue no longer has does no harm: no later record has it either.
     """
-    table = read_table(path)
+    table = _read_table(path)
     device, backend, protocol = table.take("device", str), table.take("backend", str), table.take("protocol", int)
     record, created, commit = (table.take(key, str) for key in ("record", "created", "commit"))
     host, metrics = table.take("host", str, ""), table.take("seconds", dict[str, object])
@@ -302,7 +302,7 @@ def known_case(name: str, catalogue: Catalogue, where: str) -> str:
 
 FACTOR = 1.5  # half as long again: no noise, control or number of processes makes that a matter of chance
 ENOUGH = 8  # cases: fewer show no factor that most have in common
-COMMON = 0.1  # what most cases have in common is worth a note from this share on
+_COMMON = 0.1  # what most cases have in common is worth a note from this share on
 
 
 @dataclass(frozen=True)
@@ -376,13 +376,13 @@ def host_notes(record: RunRecord, slow: Sequence[Slowdown], baseline: Baseline |
     """Yield what a reader should know of the host's times: which are not compared, and what most have in common."""
     if baseline is None:
         return
-    for metric in KEPT:
+    for metric in _KEPT:
         timed = [case for case in record.cases if (case.name, metric) in baseline.seconds and case.measurement(metric)]
         reasons = [reason for case in timed if (reason := _other_host(record, case, metric, baseline))]
         if reasons:
             yield f"not compared: {count_text(len(reasons), 'case')} of {metric.replace('_', ' ')}: {reasons[0]}"
         own = [one for one in slow if one.metric == metric and one.ratio is not None]
-        if own and own[0].shared > 1 + COMMON:
+        if own and own[0].shared > 1 + _COMMON:
             yield (
                 f"{metric.replace('_', ' ')} takes {ratio_text(own[0].shared)} the baseline's in the median of "
                 f"{count_text(len(own), 'case')}: most have it in common, so it is the host's; it is divided out"
@@ -481,7 +481,7 @@ def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
 
 
 def _read(path: Path, catalogue: Catalogue, record: RunRecord) -> tuple[float, dict[str, tuple[Budget, ...]]]:
-    table = read_table(path)
+    table = _read_table(path)
     _require_same(path, (table.take("device", str), table.take("backend", str), table.take("protocol", int)), record)
     degraded = _degraded(TomlTable(table.take("rules", dict[str, object], dict[str, object]()), f"{path}: rules"))
     entries: list[object] = table.take("budget", list[object], list[object]())

@@ -39,7 +39,7 @@ CheckGravity = Literal["bad", "untrusted", "note", "well"]
 WELL: Final = "well"
 # Notes that answer a question; every other note is a remark without an answer.
 _ANSWERS = ("step",)
-UNTIMED = "untimed"
+_UNTIMED = "untimed"
 _ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded", "host")  # findings of another check
 
 
@@ -96,8 +96,8 @@ def of_run(reading: Reading) -> list[GateCheck]:
     """Return a check of each case's status, and the other findings on the record itself."""
     cases = [_of_case(case) for case in reading.record.cases]
     others = [one for one in reading.findings if one.kind not in _ELSEWHERE]
-    untimed = [GateCheck(None, None, UNTIMED, "note", words) for words in _untimed(reading)]
-    return cases + [of_finding(one) for one in others] + untimed
+    untimed = [GateCheck(None, None, _UNTIMED, "note", words) for words in _untimed(reading)]
+    return cases + [_of_finding(one) for one in others] + untimed
 
 
 def _untimed(reading: Reading) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _of_case(case: CaseResult) -> GateCheck:
     return GateCheck(case.name, None, case.status, gravity, message, remark=remark)
 
 
-def of_finding(finding: Finding) -> GateCheck:
+def _of_finding(finding: Finding) -> GateCheck:
     """Return the check that a finding answers."""
     return GateCheck(finding.case, finding.metric, finding.kind, finding.gravity, finding.message, finding.ratio)
 
@@ -129,7 +129,7 @@ def of_finding(finding: Finding) -> GateCheck:
 def of_budgets(reading: Reading) -> list[GateCheck]:
     """Return a check of each promise on each case: missed, undecided, expired, met, or unmeasured without a run."""
     decided = [
-        of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "undecided", "expired")
+        _of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "undecided", "expired")
     ]
     others = [one for one in reading.every_budget if one.verdict in ("met", "unmeasured")]
     return decided + [_of_verdict(verdict) for verdict in others]
@@ -207,7 +207,7 @@ class Gate:
     @property
     def untimed(self) -> str | None:
         """Why the record has no time of a kernel, where it should have one: the gate cannot report what is slower."""
-        return next((check.message for check in self.checks if check.answer == UNTIMED), None)
+        return next((check.message for check in self.checks if check.answer == _UNTIMED), None)
 
 
 def gate(reading: Reading, path: Path, more: Sequence[GatePart] = ()) -> Gate:
@@ -246,7 +246,7 @@ def baseline_part(
         return GatePart(NAME, silent="this record is the baseline itself")
     kept, reason = _record_of(baseline, runs, reading.record.machine.get("id"))
     compared = _compared(kept, reading.record, noise, boards, earlier) if kept else []
-    hosts = [of_finding(one) for one in reading.findings if one.kind == "host"]
+    hosts = [_of_finding(one) for one in reading.findings if one.kind == "host"]
     checks = [*compared, *_degraded(reading, baseline, compared), *hosts]
     return GatePart(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
 
@@ -256,7 +256,7 @@ def _compared(
 ) -> list[GateCheck]:
     names = "the baseline", "this record"
     rules = replace(RULES, looks=int(record.protocol.get("looks", 1)))
-    return compared_checks(compare(kept, record, noise, rules, names=names, boards=boards, earlier=earlier))
+    return _compared_checks(compare(kept, record, noise, rules, names=names, boards=boards, earlier=earlier))
 
 
 def _record_of(baseline: Baseline, runs: Path, machine: object) -> tuple[RunRecord | None, str | None]:
@@ -271,12 +271,12 @@ def _record_of(baseline: Baseline, runs: Path, machine: object) -> tuple[RunReco
     return None, f"the baseline's record {name} is not kept here; only its medians were compared"
 
 
-def compared_checks(comparison: RecordComparison) -> list[GateCheck]:
+def _compared_checks(comparison: RecordComparison) -> list[GateCheck]:
     """Return a check for each case of the comparison, and the notes on the two records."""
     findings = comparison_findings(comparison)
     messages = {(one.case, one.metric): one.message for one in findings if one.case}
     checks = [_check(one, messages.get((one.case, one.metric), "")) for one in comparison.cases]
-    return checks + [of_finding(one) for one in findings if not one.case]
+    return checks + [_of_finding(one) for one in findings if not one.case]
 
 
 def _check(one: ComparedCase, message: str) -> GateCheck:
@@ -298,7 +298,7 @@ def _degraded(reading: Reading, baseline: Baseline, compared: Sequence[GateCheck
     """Return what takes longer than the factor allows; what was found slower already is not reported twice."""
     slower = {(check.case, check.metric) for check in compared if check.answer == "slower"}
     others = [one for one in reading.slowdowns if (one.case, one.metric) not in slower]
-    broken = {(one.case, one.metric): of_finding(one) for one in reading.findings if one.kind == "degraded"}
+    broken = {(one.case, one.metric): _of_finding(one) for one in reading.findings if one.kind == "degraded"}
     here = [broken.get((one.case, one.metric)) or _steady(one, baseline) for one in others]
     known = {case.name for case in reading.record.cases} | {check.case for check in compared}
     gone = dict.fromkeys(case for case, _ in baseline.seconds if case not in known)
@@ -317,7 +317,7 @@ def _steady(verdict: Slowdown, baseline: Baseline) -> GateCheck:
 
 # Gate check against all records of the machine: cases that left their level and are not back.
 
-AGAINST_HISTORY_NAME = "trend"
+_AGAINST_HISTORY_NAME = "trend"
 _IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again
 ENOUGH = SETTLED + CONFIRMED  # records before and after a step
 
@@ -334,7 +334,7 @@ def trend_part(
     own = history.of(record.owner)
     if len(own.records) < ENOUGH:
         count = count_text(len(own.records), "record")
-        return GatePart(AGAINST_HISTORY_NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
+        return GatePart(_AGAINST_HISTORY_NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
     found = known or trend(own, floors)
     ours = [one for one in shifts(found.steps) if one.first.key.owner == record.owner and _recent(one)]
     measured = _measured(own, record)
@@ -342,7 +342,7 @@ def trend_part(
     if measured is not None and not measured:
         silent = "this record has no time that can be trusted"
     return GatePart(
-        AGAINST_HISTORY_NAME,
+        _AGAINST_HISTORY_NAME,
         (*map(_against_history_check, ours), *_level(measured or set(), found.series, ours), *problems),
         silent,
     )
@@ -365,7 +365,7 @@ def _recent(shift: Shift) -> bool:
 
 def _against_history_check(shift: Shift) -> GateCheck:
     """Return the check of a shift; it is the same one as long as its cause is, whatever is measured meanwhile."""
-    step, check = shift.first, of_finding(shift.finding())
+    step, check = shift.first, _of_finding(shift.finding())
     direction = "worse" if step.worse else "better"
     old, new = step.commits
     return GateCheck(
@@ -492,7 +492,7 @@ def _against(
     comparison = compare(
         known.newest, record, noise, rules, names=(name, "this record"), boards=boards, earlier=known.known
     )
-    compared = [check for check in compared_checks(comparison) if check.answer != "unmeasured"]
+    compared = [check for check in _compared_checks(comparison) if check.answer != "unmeasured"]
     slower = {(check.case, check.metric) for check in compared if check.grave}
     metric, later = next((one.metric for one in comparison.cases if one.identical), None), _later(comparison.control)
     far = [
@@ -637,7 +637,7 @@ def _filter(case: CaseResult) -> str:
     return case.name if case.label in LABELS else implementation(case)
 
 
-SOURCE = "check"
+_SOURCE = "check"
 MANY = 8  # concerns of one part, answer and metric, those of the run of one kernel
 _NAMED = 3
 
@@ -691,13 +691,13 @@ def occasion(gate: Gate) -> Occasion:
     """Return the heading of the alerts, and the state of everything that was checked."""
     count = len(gate.concerns)
     heading = f"prism-bench check on {gate.machine}: {count} finding{'' if count == 1 else 's'}"
-    return Occasion(SOURCE, heading, checks_states(gate.record))
+    return Occasion(_SOURCE, heading, checks_states(gate.record))
 
 
 def _alert(gate: Gate, part: str, check: GateCheck, states: Mapping[str | None, str]) -> Alert:
     record = gate.record
     return Alert(
-        source=SOURCE,
+        source=_SOURCE,
         machine=gate.machine,
         kind=check.answer,
         subject=check.case,
@@ -720,9 +720,9 @@ def _alert(gate: Gate, part: str, check: GateCheck, states: Mapping[str | None, 
 
 def failure(host: str, reason: str) -> Alert:
     """Return the alert that the gate could not do its work: a run without any message would be taken for a good one."""
-    return Alert(SOURCE, host, "failed", None, "bad", reason, state=reason)
+    return Alert(_SOURCE, host, "failed", None, "bad", reason, state=reason)
 
 
 def failing(host: str, state: str) -> Occasion:
     """Return the heading of a failure, and the gate's `state`: the failure's reason, or another one to end it."""
-    return Occasion(SOURCE, f"prism-bench check on {host} could not do its work", {None: state})
+    return Occasion(_SOURCE, f"prism-bench check on {host} could not do its work", {None: state})

@@ -22,8 +22,8 @@ from prism_bench.units import count_text, share_text
 # Moves that other cases share at a run: what a change of every case, such as another GPU unit, explains.
 
 AROUND = 5  # runs before and after, by whose medians a move is measured
-FEWEST = 3  # other cases: fewer show nothing
-COMMON = 0.75  # of the others, sorted by how far they moved; a quarter of them moved at least so far
+_FEWEST = 3  # other cases: fewer show nothing
+_COMMON = 0.75  # of the others, sorted by how far they moved; a quarter of them moved at least so far
 
 _OfMetric = tuple[Owner, str]
 
@@ -47,10 +47,10 @@ class SharedMoves:
         """
         record = int(series.records[place])
         moves = [move for case, move in self._moves_at(_owner(series), record).items() if case != series.key.case]
-        if len(moves) < FEWEST:
+        if len(moves) < _FEWEST:
             return None
         sign = copysign(1.0, change)
-        return sign * max(0.0, float(numpy.quantile(sign * numpy.array(moves), COMMON)))
+        return sign * max(0.0, float(numpy.quantile(sign * numpy.array(moves), _COMMON)))
 
     def _moves_at(self, owner: _OfMetric, record: int) -> Mapping[str, float]:
         if (owner, record) not in self._moves:
@@ -78,10 +78,10 @@ def _owner(series: CaseSeries) -> _OfMetric:
     return series.key.owner, series.key.metric
 
 
-CLOCK_CHANGE = 0.01  # relative: between processes a clock differs by a few tenths of a percent
-CLOCK_RUNS = 31
+_CLOCK_CHANGE = 0.01  # relative: between processes a clock differs by a few tenths of a percent
+_CLOCK_RUNS = 31
 MOST = 0.5  # of all cases: where so many machine codes changed at once, it was not the source of one kernel
-NEARBY = (0, -1, 1)  # a step in a noisy series may be found one run off its cause
+_NEARBY = (0, -1, 1)  # a step in a noisy series may be found one run off its cause
 
 _EXCUSES: tuple[CauseKind, ...] = (
     "protocol",
@@ -124,7 +124,7 @@ class Causes:
         """Return the cause of the change of the series, and its place, moved to the cause if it is nearby."""
         if words := _of_boards(series, change):
             return change.place, Cause("device", words)
-        for offset in NEARBY:
+        for offset in _NEARBY:
             place = change.place + offset
             if 0 < place < len(series.records) and self._on_another_host(series, place):
                 return place, Cause("device", f"another host: its clock read the {metric_words(series.key.metric)}")
@@ -138,7 +138,7 @@ class Causes:
         Free settings should change no time: they are the cause of a step that other cases share, and else only named.
         """
         softer, last = self._softer(series, change), list[str]()
-        for place in (change.place + offset for offset in NEARBY):
+        for place in (change.place + offset for offset in _NEARBY):
             if not 0 < place < len(series.records):
                 continue
             old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
@@ -208,7 +208,7 @@ class Causes:
 
     def _between(self, old: int, new: int) -> _Words:
         if (old, new) not in self._compared:
-            self._compared[old, new] = differences(self._records[old], self._records[new])
+            self._compared[old, new] = _differences(self._records[old], self._records[new])
         return self._compared[old, new]
 
     def _most_codes_changed(self, old: int, new: int) -> bool:
@@ -251,7 +251,7 @@ def _of_boards(series: CaseSeries, change: Change) -> str | None:
     return series.levels.words(before, after) if reach and abs(change.size) <= change.floor + reach else None
 
 
-def differences(old: Facts, new: Facts) -> _Words:
+def _differences(old: Facts, new: Facts) -> _Words:
     """Return what two records differ in that may move every series, in words by kind of cause."""
     found: _Words = {}
     if all(getattr(old, name) == getattr(new, name) for name in ("protocol", "device", "boards", "software")):
@@ -285,7 +285,7 @@ def breakpoints(records: Iterable[Facts]) -> Iterator[Breakpoint]:
             continue
         machine, backend, environment = owner = facts.owner
         if owner in newest:
-            for kind, words in differences(newest[owner], facts).items():
+            for kind, words in _differences(newest[owner], facts).items():
                 yield Breakpoint(machine, backend, facts.file, facts.created, kind, words, environment)
         newest[owner] = facts
 
@@ -311,10 +311,10 @@ def _libraries(series: CaseSeries, software: _Software) -> list[str]:
 
 def _clock(series: CaseSeries, change: Change) -> _Words:
     """Return that the SM clock changed, where it did by as much as the level."""
-    begin, place = max(change.start, change.place - CLOCK_RUNS), change.place
-    sides = series.clocks[begin:place], series.clocks[place : min(change.end, place + CLOCK_RUNS)]
+    begin, place = max(change.start, change.place - _CLOCK_RUNS), change.place
+    sides = series.clocks[begin:place], series.clocks[place : min(change.end, place + _CLOCK_RUNS)]
     before, after = (float(numpy.median(side)) for side in sides)
-    if not before or not after or abs(after / before - 1) < CLOCK_CHANGE:
+    if not before or not after or abs(after / before - 1) < _CLOCK_CHANGE:
         return {}
     if abs(change.size) > abs(log(after / before)) + change.floor:
         return {}  # a clock explains no more than its own change

@@ -108,8 +108,8 @@ def _middle_of_three(values: Floats) -> Floats:
 # dynamic programming: with the smallest squared error, where every change costs PENALTY variances (B. Jackson et al.,
 # IEEE Signal Processing Letters 12 (2005) 105). That is only a proposal: `detection` tests every change of it.
 
-JUMP = 3.6  # standard errors of a difference between two means of CONFIRMED runs
-PENALTY = 16.0  # variances that a change must explain: about three times the log of the number of runs
+_JUMP = 3.6  # standard errors of a difference between two means of CONFIRMED runs
+_PENALTY = 16.0  # variances that a change must explain: about three times the log of the number of runs
 CONTEXT = 12  # runs before and after the jumps, by whose levels they differ from noise
 _TAME = 3.0  # standard deviations from the median of the neighbours, to which a run is drawn in
 
@@ -123,13 +123,13 @@ class Proposal:
     changes: tuple[int, ...]
 
 
-def proposals(series: SeriesRuns, floor: float) -> Iterator[Proposal]:
+def _proposals(series: SeriesRuns, floor: float) -> Iterator[Proposal]:
     """Yield the proposed changes of each window in which the level jumps."""
     kept, middles = series.kept, series.middles
     sigma = max(series.jitter, floor / 10)
     tame = numpy.clip(series.plain, middles - _TAME * sigma, middles + _TAME * sigma)
-    for start, end in _windows(tame, max(JUMP * sigma * sqrt(2 / CONFIRMED), 0.75 * floor)):
-        cuts = _cuts(tame[start:end], PENALTY * sigma**2, SETTLED if start == 0 else CONFIRMED)
+    for start, end in _windows(tame, max(_JUMP * sigma * sqrt(2 / CONFIRMED), 0.75 * floor)):
+        cuts = _cuts(tame[start:end], _PENALTY * sigma**2, SETTLED if start == 0 else CONFIRMED)
         if cuts:
             last = kept[end] if end < len(kept) else len(series.values)
             yield Proposal(int(kept[start]), int(last), tuple(int(kept[start + cut]) for cut in cuts))
@@ -184,11 +184,11 @@ def _cuts(values: Floats, penalty: float, first: int) -> list[int]:
 # windows in which the level jumps are cut anew, all changes of a window at once (`close`), since a walk loses a step
 # that follows another one closely. So a change may be withdrawn later; it is never found twice.
 
-CHANCE = 0.003  # of such runs anywhere in a series that stays as it is
-PRIOR = 2.0  # strays that are added to those seen, and to those not: a short past has not seen everything yet
-FARTHEST = 2.5  # times the change: what strays farther is of another kind, and explains no level
-SIGMAS = 5.0
-ENOUGH_OUTSIDE = 40  # runs outside of a window that show the scatter of a series without what is in the window
+_CHANCE = 0.003  # of such runs anywhere in a series that stays as it is
+_PRIOR = 2.0  # strays that are added to those seen, and to those not: a short past has not seen everything yet
+_FARTHEST = 2.5  # times the change: what strays farther is of another kind, and explains no level
+_SIGMAS = 5.0
+_ENOUGH_OUTSIDE = 40  # runs outside of a window that show the scatter of a series without what is in the window
 
 
 def level_changes(values: Sequence[float] | Floats, floor: float) -> list[int]:
@@ -200,7 +200,7 @@ def level_changes(values: Sequence[float] | Floats, floor: float) -> list[int]:
         return []
     series = SeriesRuns.of(values, floor)
     changes = _upheld(series, _found(series, floor), floor)
-    for proposal in proposals(series, floor):
+    for proposal in _proposals(series, floor):
         changes = _recut(series, changes, proposal, floor)
     return changes
 
@@ -214,7 +214,7 @@ def _recut(series: SeriesRuns, changes: list[int], proposal: Proposal, floor: fl
     others = [change for change in changes if not start < change < end]
     proposed = sorted([*others, *proposal.changes])
     count = len(series.values)
-    if count - (end - start) >= ENOUGH_OUTSIDE:
+    if count - (end - start) >= _ENOUGH_OUTSIDE:
         scatter = series.scatter([0, *proposed, count], (start, end))
     else:
         scatter = series.scatter([0, *changes, count])
@@ -224,7 +224,7 @@ def _recut(series: SeriesRuns, changes: list[int], proposal: Proposal, floor: fl
 
 def _found(series: SeriesRuns, floor: float) -> list[int]:
     """Return the changes, each as it was found first."""
-    walk, starts = Walk(series, floor, SIGMAS), [0]
+    walk, starts = Walk(series, floor, _SIGMAS), [0]
     while True:
         runs = walk.runs(starts[-1])
         run = next((run for run in runs if _is_new(series, [*starts, run.began], run.ended, floor)), None)
@@ -237,7 +237,7 @@ def _is_new(series: SeriesRuns, bounds: Sequence[int], ended: int, floor: float)
     """Return whether runs from the last of `bounds` to before `ended` have another level than those before."""
     began = bounds[-1]
     before = max(bounds[-2], began - WINDOW)
-    return _strength(series, (before, began, ended), series.residuals(bounds), series.scatter(bounds), floor) >= SIGMAS
+    return _strength(series, (before, began, ended), series.residuals(bounds), series.scatter(bounds), floor) >= _SIGMAS
 
 
 def _upheld(series: SeriesRuns, changes: list[int], floor: float, known: Scatter | None = None) -> list[int]:
@@ -251,7 +251,7 @@ def _upheld(series: SeriesRuns, changes: list[int], floor: float, known: Scatter
         pieces = zip(bounds, bounds[1:], bounds[2:], strict=False)
         strengths = [_strength(series, piece, residuals, scatter, floor) for piece in pieces]
         weakest = int(numpy.argmin(strengths))
-        if strengths[weakest] >= SIGMAS:
+        if strengths[weakest] >= _SIGMAS:
             break
         changes = changes[:weakest] + changes[weakest + 1 :]
     return changes
@@ -263,7 +263,7 @@ def _strength(
     """Return the change at the middle bound in standard errors; 0 below `floor` or where the past explains it."""
     a, b, c = bounds
     change = series.level(b, c) - series.level(a, b)
-    if abs(change) < floor or _chance(series, bounds, residuals, change) * len(series.values) > CHANCE:
+    if abs(change) < floor or _chance(series, bounds, residuals, change) * len(series.values) > _CHANCE:
         return 0.0
     return abs(change) / sqrt(scatter.variance_of_level(b - a) + scatter.variance_of_level(c - b))
 
@@ -278,9 +278,9 @@ def _chance(series: SeriesRuns, bounds: tuple[int, int, int], residuals: Floats,
     away = series.usual(b, c) - series.level(a, b) if later else series.usual(a, b) - series.level(b, c)
     sign = float(numpy.sign(change if later else -change))
     away = away * sign
-    far, farthest = max(abs(change) / 2, float(away.min())), max(FARTHEST * abs(change), float(away.max()))
+    far, farthest = max(abs(change) / 2, float(away.min())), max(_FARTHEST * abs(change), float(away.max()))
     strays = numpy.count_nonzero((residuals * sign >= far) & (residuals * sign <= farthest))
-    share = (strays + PRIOR) / (len(residuals) + 2 * PRIOR)
+    share = (strays + _PRIOR) / (len(residuals) + 2 * _PRIOR)
     return binomial_tail(int(numpy.count_nonzero(away >= far)) - 1, len(away), share)
 
 

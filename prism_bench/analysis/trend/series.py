@@ -24,10 +24,10 @@ from prism_bench.units import share_text
 # Runs of one series: which are outliers, what scatter they have, and how well a level of several is known.
 
 NEIGHBOURS = 5  # runs whose median an outlier is compared with: what lasts longer than two is no outlier
-LONELY = 5.0  # robust standard deviations from that median
-UNSURE = 8.0  # a scatter learned from n independent runs is taken to be 1 + UNSURE / n times as large
-TICKS = 4  # differences that a clock's tick is learned from, and a tenth of all
-FINEST = 1e-4  # relative: samples are kept to four digits, so no series is known better
+_LONELY = 5.0  # robust standard deviations from that median
+_UNSURE = 8.0  # a scatter learned from n independent runs is taken to be 1 + UNSURE / n times as large
+_TICKS = 4  # differences that a clock's tick is learned from, and a tenth of all
+_FINEST = 1e-4  # relative: samples are kept to four digits, so no series is known better
 
 Floats = NDArray[numpy.float64]
 
@@ -89,7 +89,7 @@ class Scatter:
     @property
     def doubt(self) -> float:
         """How much larger than `sigma` the scatter is taken to be, learned from so few runs: falls towards 1."""
-        return 1 + UNSURE * (1 + self.memory) / (1 - self.memory) / self.runs
+        return 1 + _UNSURE * (1 + self.memory) / (1 - self.memory) / self.runs
 
     def variance_of_level(self, count: int) -> float:
         """Return the variance of the mean of `count` runs in a row whose correlation fades as memory**distance."""
@@ -123,7 +123,7 @@ class SeriesRuns:
         values: Floats = numpy.asarray(logs, float)
         near = filtered(values, NEIGHBOURS)
         away = numpy.abs(values - near)
-        odd = away > max(LONELY * 1.4826 * middle(away), 2 * floor)
+        odd = away > max(_LONELY * 1.4826 * middle(away), 2 * floor)
         odd[-(NEIGHBOURS // 2) :] = False
         return cls(values, odd, near)
 
@@ -154,8 +154,8 @@ class SeriesRuns:
         0 where nearly all neighbours are the same: their few differences are steps, and no ticks.
         """
         steps = numpy.abs(numpy.diff(self.plain))
-        differing = steps[steps > FINEST / 10]
-        return middle(differing) if len(differing) >= max(TICKS, len(steps) / 10) else 0.0
+        differing = steps[steps > _FINEST / 10]
+        return middle(differing) if len(differing) >= max(_TICKS, len(steps) / 10) else 0.0
 
     def level(self, start: int, end: int) -> float:
         """Return the median of the runs from `start` to before `end`, odd ones left out."""
@@ -180,7 +180,7 @@ class SeriesRuns:
         counted = ~self.odd[bounds[0] : bounds[-1]]
         counted[max(apart[0] - bounds[0], 0) : max(apart[1] - bounds[0], 0)] = False
         rest = self.residuals(bounds)[counted]
-        sigma = max(1.4826 * middle(numpy.abs(rest - middle(rest))), self.quantum / sqrt(12), FINEST)
+        sigma = max(1.4826 * middle(numpy.abs(rest - middle(rest))), self.quantum / sqrt(12), _FINEST)
         tame = numpy.clip(rest, -3 * sigma, 3 * sigma)
         power = float(tame @ tame)
         memory = float(tame[1:] @ tame[:-1]) / power if power else 0.0
@@ -283,8 +283,8 @@ class Breakpoint:
 # over counts only beyond what their factors may be off by; where they are not known, that is what boards which nobody
 # compared may differ by.
 
-CLOCK_RUNS = 15  # runs whose median clock is the usual one: a state that lasts longer than half of them is no visit
-CLOCK_SHARE = 0.02  # off the usual clock by more, a time shows nothing about the code
+_CLOCK_RUNS = 15  # runs whose median clock is the usual one: a state that lasts longer than half of them is no visit
+_CLOCK_SHARE = 0.02  # off the usual clock by more, a time shows nothing about the code
 
 Ints = NDArray[numpy.integer]
 _KEY = ("case", "metric", "subject")
@@ -409,7 +409,7 @@ def _is_plain(clocks: NDArray[Any], trusted: NDArray[numpy.bool_], starts: Ints)
     """Return which series have no run to set aside, at a glance: all are trusted, and no two clocks are far apart."""
     lowest, highest = (reduce.reduceat(clocks.astype(float), starts) for reduce in (numpy.minimum, numpy.maximum))
     with numpy.errstate(divide="ignore", invalid="ignore"):
-        close = (highest / lowest - 1 <= CLOCK_SHARE) & (lowest > 0)
+        close = (highest / lowest - 1 <= _CLOCK_SHARE) & (lowest > 0)
     return (numpy.logical_and.reduceat(trusted, starts) & (close | (highest <= 0))).tolist()
 
 
@@ -454,16 +454,16 @@ def visiting(clocks: Floats) -> NDArray[numpy.bool_]:
     found = numpy.zeros(len(clocks), bool)
     if known.any():
         read = clocks[known].astype(float)
-        found[known] = numpy.abs(read / _usual(read) - 1) > CLOCK_SHARE
+        found[known] = numpy.abs(read / _usual(read) - 1) > _CLOCK_SHARE
     return found
 
 
 def _usual(clocks: Floats) -> Floats:
     """Return at each run the median of CLOCK_RUNS runs: those around it, at both ends the first and the last ones."""
-    half = CLOCK_RUNS // 2
-    if len(clocks) <= CLOCK_RUNS:
+    half = _CLOCK_RUNS // 2
+    if len(clocks) <= _CLOCK_RUNS:
         return numpy.full(len(clocks), numpy.median(clocks))
-    middle = filtered(clocks, CLOCK_RUNS, "reflect")[half:-half]
+    middle = filtered(clocks, _CLOCK_RUNS, "reflect")[half:-half]
     return numpy.pad(middle, half, mode="edge")
 
 

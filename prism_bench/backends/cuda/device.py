@@ -94,7 +94,7 @@ ACCESS_POLICY = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _ATTRIBUTE_BYTES = 64  # of CUstreamAttrValue
 _CAPTURING = 1
 _NON_BLOCKING = 1
-UUID_BYTES = 16
+_UUID_BYTES = 16
 
 
 @cache
@@ -118,7 +118,7 @@ def device_uuids(number: int, driver: Any = None) -> Iterator[bytes]:
     if not _asked(driver, "cuDeviceGet", ctypes.byref(device), ctypes.c_int(number)):
         return
     for function in ("cuDeviceGetUuid_v2", "cuDeviceGetUuid"):
-        found = ctypes.create_string_buffer(UUID_BYTES)
+        found = ctypes.create_string_buffer(_UUID_BYTES)
         if _asked(driver, function, found, device):
             yield found.raw
 
@@ -198,7 +198,7 @@ class PersistingCache:
 
 # The device: is one there, what is it, what does it run.
 
-WITHOUT = "references, the emulator, stored records and reports work without it"
+_WITHOUT = "references, the emulator, stored records and reports work without it"
 _OLDEST_DRIVER = 12000
 
 
@@ -217,17 +217,17 @@ def open_cupy() -> ModuleType:
     try:
         import cupy
     except ImportError as error:
-        raise BackendUnavailable(f"CuPy is not installed ({error}); {pip_install('cuda13')}; {WITHOUT}") from None
+        raise BackendUnavailable(f"CuPy is not installed ({error}); {pip_install('cuda13')}; {_WITHOUT}") from None
     driver = _driver_version(cupy)
     if driver == 0:
-        raise BackendUnavailable(f"no NVIDIA driver answers; {WITHOUT}")
+        raise BackendUnavailable(f"no NVIDIA driver answers; {_WITHOUT}")
     if driver < _OLDEST_DRIVER:
-        raise BackendUnavailable(f"the driver supports CUDA {_dotted(driver)}, 12.0 is the oldest usable; {WITHOUT}")
+        raise BackendUnavailable(f"the driver supports CUDA {_dotted(driver)}, 12.0 is the oldest usable; {_WITHOUT}")
     try:
         if cupy.cuda.runtime.getDeviceCount() == 0:
-            raise BackendUnavailable(f"the driver finds no GPU; {WITHOUT}")
+            raise BackendUnavailable(f"the driver finds no GPU; {_WITHOUT}")
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise BackendUnavailable(f"the GPU does not answer ({error}); {WITHOUT}") from None
+        raise BackendUnavailable(f"the GPU does not answer ({error}); {_WITHOUT}") from None
     bound(cupy)  # before a spec is imported, which could replace what the clock calls
     return cupy
 
@@ -262,9 +262,9 @@ def _uuid(properties: Mapping[str, Any], number: int) -> str:
     """Return the UUID in hexadecimal digits, whole or not at all: CuPy's ends before its first byte that is 0."""
     raw = properties.get("uuid", b"")
     raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
-    if len(raw) < UUID_BYTES:
+    if len(raw) < _UUID_BYTES:
         raw = next((one for one in device_uuids(number) if one.startswith(raw)), b"")
-    return raw[:UUID_BYTES].hex() if any(raw) else ""
+    return raw[:_UUID_BYTES].hex() if any(raw) else ""
 
 
 def software(cupy: ModuleType) -> dict:
@@ -293,7 +293,7 @@ def _driver_text() -> str | None:
 
 # What a device can do at most, whatever runs on it: bounds that a claimed rate must not exceed.
 
-L2_BYTES_PER_CLOCK = 128  # that a multiprocessor receives; twice what those of today do
+_L2_BYTES_PER_CLOCK = 128  # that a multiprocessor receives; twice what those of today do
 # Operations of a multiprocessor per clock: tensor cores at the narrowest floating-point type, with sparsity.
 _OPERATIONS = {
     70: 2048, 75: 2048, 80: 8192, 86: 4096, 87: 8192, 89: 8192, 90: 16384, 100: 65536, 103: 98304, 120: 16384,
@@ -320,4 +320,4 @@ class DeviceBounds:
 
     def cache_bandwidth(self, clock: float | None = None) -> float:
         """Return the bytes per second that all multiprocessors can receive from L2."""
-        return L2_BYTES_PER_CLOCK * self.sm_count * max(self.clock, clock or 0.0)
+        return _L2_BYTES_PER_CLOCK * self.sm_count * max(self.clock, clock or 0.0)

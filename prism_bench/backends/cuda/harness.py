@@ -22,7 +22,7 @@ from prism_bench.spec.peer import Library
 
 # The honest clock's machinery on one stream: cold caches, a held stream, event pairs, SM clocks.
 
-HOLD_LIMIT = 0.5
+_HOLD_LIMIT = 0.5
 _SOURCE = Path(__file__).with_name("harness.cu")
 _ENTRIES = ("hold", "stamp", "overwrite", "sweep", "nothing")
 _CACHE_SIZES = 2  # how many times L2's size is written, then read, before a cold launch
@@ -203,7 +203,7 @@ class Harness:
 
     def _hold(self) -> None:
         self._flag[:] = 0
-        self._kernels["hold"]((1,), (1,), (np.uint64(self._flag_memory.ptr), np.uint64(HOLD_LIMIT * 1e9)))
+        self._kernels["hold"]((1,), (1,), (np.uint64(self._flag_memory.ptr), np.uint64(_HOLD_LIMIT * 1e9)))
 
     def _stamp(self, which: int) -> None:
         self._kernels["stamp"]((self._device.sm_count,), (32,), (self._stamps[which],))

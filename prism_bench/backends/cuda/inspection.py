@@ -22,7 +22,7 @@ from prism_bench.units import count_text
 # What a call enqueued, and whether its work is ordered with the stream that is timed.
 
 Kind = Literal["work", "record", "wait", "pin"]
-LEGACY = (0, 1)  # the handles of the legacy default stream
+_LEGACY = (0, 1)  # the handles of the legacy default stream
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class _Data(ctypes.Structure):
     ]  # fmt: skip
 
 
-CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(_Data))
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(_Data))
 
 
 _CALLBACKS: list[Any] = []  # kept: another thread may still be in one when nobody listens any more
@@ -151,7 +151,7 @@ def listening(cupti: Any = None) -> Iterator[list[Operation]]:
             if operation:
                 operations.append(operation)
 
-    callback = CALLBACK(heard)
+    callback = _CALLBACK(heard)
     _CALLBACKS.append(callback)
     status = cupti.cuptiSubscribe(ctypes.byref(handle), callback, None)
     if status:
@@ -216,12 +216,12 @@ def _installed() -> Iterator[str]:
 
 # A callable looked at before it is timed: what it enqueues and where, what it leaves for later, what nothing costs.
 
-CALLS = 24  # so that work which is done one time in ten is seen to be missing
+_CALLS = 24  # so that work which is done one time in ten is seen to be missing
 WATCHED = 3  # of them the device and the threads are watched after
-SECONDS = 0.5  # enough of such calls, however few
-IDLE_SECONDS = 5e-3  # and twice as long as a call takes, if that is more
-TRIES = 5  # a late wake-up of the host is not evidence
-FLOOR_SAMPLES = 9
+_SECONDS = 0.5  # enough of such calls, however few
+_IDLE_SECONDS = 5e-3  # and twice as long as a call takes, if that is more
+_TRIES = 5  # a late wake-up of the host is not evidence
+_FLOOR_SAMPLES = 9
 
 
 @dataclass(frozen=True)
@@ -262,14 +262,14 @@ class Inspector:
         """Measure what no work costs."""
         harness = self._harness
         nothing, launch = (
-            median(harness.timed(call, cold=True).seconds for _ in range(FLOOR_SAMPLES))
+            median(harness.timed(call, cold=True).seconds for _ in range(_FLOOR_SAMPLES))
             for call in (lambda: None, harness.nothing)
         )
         return Floors(nothing, launch)
 
     def _enqueues_nothing(self, call: Callable[[], object]) -> bool:
         calls, stream = self._calls(call), self._harness.stream.ptr
-        problem = complaint(stream, calls, LEGACY if stream in LEGACY or is_blocking(stream) else ())
+        problem = complaint(stream, calls, _LEGACY if stream in _LEGACY or is_blocking(stream) else ())
         if problem:
             raise MeasurementInvalid(problem)
         return not any(one.work for one in calls)
@@ -277,11 +277,11 @@ class Inspector:
     def _refuse_late_work(self, call: Callable[[], object]) -> None:
         """One quiet try is enough; on a busy host even a device without work seems to answer late."""
         busy = 0.0
-        for _ in range(TRIES):
-            seconds, busy = self._harness.afterwards(call, IDLE_SECONDS)
+        for _ in range(_TRIES):
+            seconds, busy = self._harness.afterwards(call, _IDLE_SECONDS)
             if busy <= leftover_allowed(seconds):
                 return
-            _, without = self._harness.afterwards(lambda: None, max(IDLE_SECONDS, 2 * seconds))
+            _, without = self._harness.afterwards(lambda: None, max(_IDLE_SECONDS, 2 * seconds))
             if busy <= leftover_allowed(seconds) + 2 * without:
                 return
         raise MeasurementInvalid(
@@ -296,14 +296,14 @@ class Inspector:
             if not any(one.kind == "work" for one in operations):
                 raise BackendUnavailable("CUPTI does not report what this process launches")
             harness.stream.synchronize()
-            for number in range(CALLS):
+            for number in range(_CALLS):
                 start, before = len(operations), perf_counter()
                 call()
                 end = len(operations)
                 harness.stream.synchronize()
                 if number < WATCHED:
-                    self._pause(max(IDLE_SECONDS, 2 * (perf_counter() - before)))
+                    self._pause(max(_IDLE_SECONDS, 2 * (perf_counter() - before)))
                 calls.append((start, end, len(operations)))
-                if number + 1 >= WATCHED and perf_counter() - begun > SECONDS:
+                if number + 1 >= WATCHED and perf_counter() - begun > _SECONDS:
                     break
         return [Observed(tuple(operations[a:b]), tuple(operations[b:c])) for a, b, c in calls]

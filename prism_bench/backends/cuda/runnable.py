@@ -286,7 +286,7 @@ def _numbers(kind: Any, values: Sequence[int]) -> Any:
 
 # A case on the device: buffers, compiled code, and the host plan turned into calls.
 
-END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
+_END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
 # Every step of a plan with its kernel, as it was built and as it is loaded; None with a step that is none.
 _Built = tuple[BuiltCode, BuildRequest]
@@ -350,7 +350,7 @@ class CudaRunnable(Runnable):
             "cold_time": lambda: ColdTimer(self._harness, self, self.restore if self._pristine else None),
             "hot_time": lambda: HotTimer(self._harness, self, self._capture),
         }
-        if self.case.sizes.bytes_moved <= END_TO_END_BYTES:
+        if self.case.sizes.bytes_moved <= _END_TO_END_BYTES:
             timers["end_to_end_time"] = self._end_to_end
         if self.case.label == "S0":
             timers["first_call_time"] = lambda: FirstCallTimer(stream, self._first_call)

@@ -10,22 +10,22 @@ from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure.call_checks import keep
 from prism_bench.record.measurement import Sample
 
-GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
-GRAPH_LAUNCHES = (2, 400)
-LONG_SECONDS = 4e-3  # from here on a graph of one launch will do: its start is lost in a thousandth of that
-LOADING_SECONDS = 20e-3  # what takes less may be a short call that loaded something
-LEFTOVER_SECONDS = 50e-6
-LEFTOVER_SHARE = 0.01  # of the call: the longer the host waits, the later it may wake up
-LESS_WORK = 4  # times quicker in a graph than on its own, caches warm both times
-FASTEST_SECONDS = 0.1e-6  # no device starts a kernel in less
-GAP_SECONDS = 20e-6  # what a graph may save of a short call
-REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
-AHEAD_SECONDS = 60e-3  # of launches on their way: an H200's energy counter answers in 5 ms, after a beat's 14
+_GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
+_GRAPH_LAUNCHES = (2, 400)
+_LONG_SECONDS = 4e-3  # from here on a graph of one launch will do: its start is lost in a thousandth of that
+_LOADING_SECONDS = 20e-3  # what takes less may be a short call that loaded something
+_LEFTOVER_SECONDS = 50e-6
+_LEFTOVER_SHARE = 0.01  # of the call: the longer the host waits, the later it may wake up
+_LESS_WORK = 4  # times quicker in a graph than on its own, caches warm both times
+_FASTEST_SECONDS = 0.1e-6  # no device starts a kernel in less
+_GAP_SECONDS = 20e-6  # what a graph may save of a short call
+_REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
+_AHEAD_SECONDS = 60e-3  # of launches on their way: an H200's energy counter answers in 5 ms, after a beat's 14
 
 
 def leftover_allowed(seconds: float) -> float:
     """Return how much longer than a stream that worked for `seconds` the device may seem to work."""
-    return LEFTOVER_SECONDS + LEFTOVER_SHARE * seconds
+    return _LEFTOVER_SECONDS + _LEFTOVER_SHARE * seconds
 
 
 class ColdTimer:
@@ -83,10 +83,10 @@ class HotTimer:
     ) -> None:
         self._harness = harness
         estimate = harness.timed(call, cold=False).seconds
-        if estimate < LOADING_SECONDS:
+        if estimate < _LOADING_SECONDS:
             estimate = harness.timed(call, cold=False).seconds
-        low, high = GRAPH_LAUNCHES if estimate < LONG_SECONDS else (1, 1)
-        self.launches = max(low, min(high, round(GRAPH_SECONDS / max(estimate, 1e-9))))
+        low, high = _GRAPH_LAUNCHES if estimate < _LONG_SECONDS else (1, 1)
+        self.launches = max(low, min(high, round(_GRAPH_SECONDS / max(estimate, 1e-9))))
         self._replay = capture(self.launches)
         self.replay_seconds = estimate * self.launches
         self._refuse_less_work(estimate)
@@ -105,9 +105,9 @@ class HotTimer:
         A graph saves the gaps between launches and nothing else.
         """
         each = self().seconds
-        if each < FASTEST_SECONDS:
+        if each < _FASTEST_SECONDS:
             raise MeasurementInvalid(f"a launch in a CUDA graph takes {each * 1e9:.1f} ns: nothing was launched")
-        if each * LESS_WORK + GAP_SECONDS < estimate:
+        if each * _LESS_WORK + _GAP_SECONDS < estimate:
             raise MeasurementInvalid(
                 f"a call takes {estimate * 1e6:.2f} us, and {each * 1e6:.2f} us in a CUDA graph: it does less there"
             )
@@ -118,8 +118,8 @@ class HotTimer:
         MeasurementInvalid where it paused all the same.
         """
         each = max(self.replay_seconds, 1e-9)
-        chunk = max(1, round(REPEAT_SECONDS / each))
-        ahead = max(2, round(AHEAD_SECONDS / (chunk * each)))
+        chunk = max(1, round(_REPEAT_SECONDS / each))
+        ahead = max(2, round(_AHEAD_SECONDS / (chunk * each)))
         with closing(self._harness.repeated(self._replay, chunk, ahead)) as repeated:
             for replays in repeated:
                 yield replays * self.launches

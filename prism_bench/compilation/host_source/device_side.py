@@ -80,7 +80,7 @@ class Include:
         return bool(_OF_HOSTS.match(self.name) or self.twin or self.is_neutral)
 
 
-def includes_in(text: str) -> Iterator[Include]:
+def _includes_in(text: str) -> Iterator[Include]:
     """Yield the includes of a text."""
     return (Include(match[2].strip(), match[1] == '"') for match in _DIRECTIVE.finditer(text))
 
@@ -128,7 +128,7 @@ class ProjectFiles:
     def _reach(self, path: Path, found: dict[Path, str], seen: set[Path]) -> None:
         seen.add(path)
         text = path.read_text("utf-8", "replace")
-        for include in includes_in(text):
+        for include in _includes_in(text):
             inner = self.find(include, path.parent)
             if inner and inner not in seen and _READY not in inner.read_text("utf-8", "replace"):
                 self._reach(inner, found, seen)
@@ -136,21 +136,21 @@ class ProjectFiles:
 
 
 @lru_cache(maxsize=256)  # the passes of a verification ask about the same few sources again and again
-def need_a_host(files: ProjectFiles, texts: tuple[tuple[Path, str], ...]) -> bool:
+def _need_a_host(files: ProjectFiles, texts: tuple[tuple[Path, str], ...]) -> bool:
     """Return whether any of the files has a launch, a main function, or an include that no device has."""
     return any(
         _LAUNCH.search(text)
-        or any(one.needs_a_host and not files.is_left(one, path.parent) for one in includes_in(text))
+        or any(one.needs_a_host and not files.is_left(one, path.parent) for one in _includes_in(text))
         for path, text in texts
     )
 
 
-def is_program(texts: Iterable[tuple[Path, str]]) -> bool:
+def _is_program(texts: Iterable[tuple[Path, str]]) -> bool:
     """Return whether a file launches or has a main function: then a function without `__device__` is the host's."""
     return any(_LAUNCH.search(text) for _, text in texts)
 
 
-def project_root(source: Path) -> Path:
+def _project_root(source: Path) -> Path:
     """Return the folder of the repository that a source belongs to; without one, the folder above its own."""
     above = source.resolve().parents
     return next((folder for folder in above if (folder / ".git").exists()), above[min(1, len(above) - 1)])
@@ -212,9 +212,9 @@ def device_side(
     CompilationFailed
         Where the structure of a file is not clear; the message has the line in the way.
     """
-    files = ProjectFiles(project_root(source), tuple(folders), tuple(folder.resolve() for folder in shared))
+    files = ProjectFiles(_project_root(source), tuple(folders), tuple(folder.resolve() for folder in shared))
     texts = tuple(files.reached(source))
-    if not need_a_host(files, texts):
+    if not _need_a_host(files, texts):
         return None
     return _cut(source.resolve(), files, texts, tuple(sorted(set(entries))))
 
@@ -223,7 +223,7 @@ def device_side(
 def _cut(
     source: Path, files: ProjectFiles, texts: tuple[tuple[Path, str], ...], entries: tuple[str, ...]
 ) -> DeviceSide:
-    cutter = _Cutter(files, is_program(texts))
+    cutter = _Cutter(files, _is_program(texts))
     for path, text in texts:
         cutter.read(path, text)
     cutter.decide(word for entry in entries for word in _WORD.findall(entry))

@@ -17,7 +17,7 @@ Node = Any
 _ATTRIBUTES = re.compile(
     rb"__(?:cluster_dims|maxnreg|block_size|minnctapersm)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__\b"
 )
-DEVICE = frozenset({b"__device__", b"__global__"})
+_DEVICE = frozenset({b"__device__", b"__global__"})
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _LONE = re.compile(rb"^(\w+)[ \t]*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)[ \t]*(?://[^\n]*)?$", re.MULTILINE)
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)]*\))?((?:[^\n\\]|\\.|\\\r?\n)*)", re.MULTILINE)
@@ -96,7 +96,7 @@ def parse(path: Path, code: bytes, macros: dict[bytes, Macro] | None = None) -> 
     return Tree(path, code, _parser().parse(bytes(text)).root_node, known, masked, calls)
 
 
-def expanded(name: bytes, macros: dict[bytes, Macro]) -> set[bytes]:
+def _expanded(name: bytes, macros: dict[bytes, Macro]) -> set[bytes]:
     """Return the words that a macro is made of, through other macros."""
     words: set[bytes] = set()
     waiting = [name]
@@ -118,7 +118,7 @@ def _lone_calls(text: bytearray, macros: dict[bytes, Macro]) -> list[MacroCall]:
             b"{",
             b":",
         ):
-            is_device = bool(expanded(name, macros) & DEVICE)
+            is_device = bool(_expanded(name, macros) & _DEVICE)
             found.append(MacroCall(name.decode(), match.start(), match.end(), is_device))
     return found
 
@@ -315,7 +315,7 @@ _BEFORE = ("template_parameter_list", "string_literal", "requires_clause", "comm
 
 
 def _is_device(node: Node, tree: Tree) -> bool:
-    return bool(tree.specifiers(node) & DEVICE)
+    return bool(tree.specifiers(node) & _DEVICE)
 
 
 def _title(node: Node, tree: Tree) -> str:
@@ -326,7 +326,7 @@ def _function(node: Node, inner: Node, tree: Tree, is_program: bool) -> Item:
     name = function_name(inner, tree) or ""
     specifiers = tree.specifiers(inner)
     names = frozenset(_ITEMS_WORD.findall(name)[-1:])
-    if specifiers & DEVICE:
+    if specifiers & _DEVICE:
         return Item(tree, node, f"function {name}", "keep", names)
     _require_whole(node, tree)
     depends = b"constexpr" in specifiers or not is_program and b"__host__" not in specifiers
@@ -356,10 +356,10 @@ def _macro_call(node: Node, tree: Tree) -> Item:
     call = _CALL.match(tree.text(node).strip())
     if call is None:
         raise unclear(node, tree)
-    words = expanded(call[1].encode(), tree.macros)
-    if words & DEVICE and b"<<<" in words:
+    words = _expanded(call[1].encode(), tree.macros)
+    if words & _DEVICE and b"<<<" in words:
         raise unclear(node, tree)
-    return Item(tree, node, f"macro {call[1]}", "keep" if words & DEVICE else "cut")
+    return Item(tree, node, f"macro {call[1]}", "keep" if words & _DEVICE else "cut")
 
 
 def _declaration(node: Node, inner: Node, tree: Tree, is_program: bool) -> Item:
@@ -372,7 +372,7 @@ def _declaration(node: Node, inner: Node, tree: Tree, is_program: bool) -> Item:
     ]
     names = frozenset(tree.text(n) for one in declarators for n in [next(nodes_of(one, *_NAMES), None)] if n)
     title = ", ".join(sorted(names)) or tree.text(inner).split("{")[0].strip()[:40]
-    if words or specifiers & DEVICE:
+    if words or specifiers & _DEVICE:
         return Item(tree, node, f"variable {title}", "keep", names)
     if any(one.type == "function_declarator" for one in declarators) and is_program:
         return Item(tree, node, f"declaration of {title}", "reached" if b"constexpr" in specifiers else "cut", names)
@@ -417,5 +417,5 @@ def _methods(node: Node, tree: Tree) -> Iterator[Item]:
             continue  # a pointer to a function is data
         specifiers = tree.specifiers(inner)
         default = any(one.type in ("default_method_clause", "delete_method_clause") for one in inner.children)
-        if not (specifiers & (DEVICE | {b"constexpr"}) or default):
+        if not (specifiers & (_DEVICE | {b"constexpr"}) or default):
             yield Item(tree, member, f"function {_title(inner, tree)}", "cut")

@@ -69,7 +69,7 @@ class EmulatedAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_field
 LanguageQuestion = CompileQuestion | EmulateQuestion
 LanguageAnswer = CompiledAnswer | EmulatedAnswer | Refusal
 QUESTIONS: msgspec.json.Decoder[LanguageQuestion] = msgspec.json.Decoder(LanguageQuestion)
-ANSWERS: msgspec.json.Decoder[LanguageAnswer] = msgspec.json.Decoder(LanguageAnswer)
+_ANSWERS: msgspec.json.Decoder[LanguageAnswer] = msgspec.json.Decoder(LanguageAnswer)
 
 
 # The parent's side of the child processes that compilers run in: questions, answers, a time limit.
@@ -77,7 +77,7 @@ ANSWERS: msgspec.json.Decoder[LanguageAnswer] = msgspec.json.Decoder(LanguageAns
 # A process of this program has one child for each language that it compiles: a compiler takes a second to import, and a
 # tenth of one for the next kernel.
 
-LIMIT_SECONDS = 300.0  # for one kernel, and for a compiler's first import
+_LIMIT_SECONDS = 300.0  # for one kernel, and for a compiler's first import
 _LARGEST = 1 << 30  # bytes of a cubin, or of an interpreter's arrays
 _END_SECONDS = 5.0
 _ONE_AT_A_TIME = threading.RLock()
@@ -91,7 +91,7 @@ def ask(
     expected: type[_Expected],
     arrays: Sequence[np.ndarray] = (),
     *,
-    limit: float = LIMIT_SECONDS,
+    limit: float = _LIMIT_SECONDS,
 ) -> Frame[_Expected]:
     """Return the answer of the language's child process; the error that it answers with is raised.
 
@@ -148,7 +148,7 @@ class _CompilerProcess:
         """Return the answer to a question with its arrays and its limit in seconds."""
         arrays, limit = sent
         self.worker.channel.send(question, arrays)
-        frame = self.worker.channel.receive(ANSWERS, limit, _LARGEST)
+        frame = self.worker.channel.receive(_ANSWERS, limit, _LARGEST)
         if isinstance(frame.message, Refusal):
             raise frame.message.error()
         if not isinstance(frame.message, expected):
@@ -172,7 +172,7 @@ def _end(worker: FrameWorker) -> None:
 
 # The way to machine code for every language: a request, its cache, and the kernels that were built.
 
-PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards
+_PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def build(request: BuildRequest, *, cache: bool = True) -> BuiltCode:
     """
     if request.cards:
         kernels = {one: _prebuilt(request, one) for one in request.instances}
-        return BuiltCode(kernels, request.language, PREBUILT)
+        return BuiltCode(kernels, request.language, _PREBUILT)
     if request.language == CUDA:
         return _of_cuda(request, cache)
     version = language(request.language).require_installed()

@@ -66,7 +66,7 @@ FORMS = {"json": plain, "slack": slack}
 # Alerts that were sent before: one small JSON file, by fingerprint and destination.
 
 # A current alert is sent again when it is worse by more than this than when it was sent last.
-WORSE = 1.10
+_WORSE = 1.10
 _VERSION = 1
 
 
@@ -86,7 +86,7 @@ class Ledger:
         if sent is None or sent["state"] != alert.state:
             return True
         before = sent["severity"]
-        return alert.severity is not None and before is not None and alert.severity > before * WORSE
+        return alert.severity is not None and before is not None and alert.severity > before * _WORSE
 
     def with_sent(self, alerts: Iterable[Alert], form: str, when: str) -> "Ledger":
         """Return the ledger after these were sent there."""

@@ -102,8 +102,8 @@ def _git(*words: str, stdin: str = "") -> str:
 
 # A record's samples as asv's own results, and asv's pages of all nightly runs.
 
-CONFIGURATION = "asv.conf.json"
-PLUGIN = ".prism_bench.report.asv.publisher"
+_CONFIGURATION = "asv.conf.json"
+_PLUGIN = ".prism_bench.report.asv.publisher"
 _WRONG_KERNEL = 2  # asv's exit code where a benchmark failed, which the check has reported already
 
 
@@ -130,24 +130,24 @@ def project_at(folder: Path, home: Path, site: Path) -> AsvProject | None:
 
     Raise a UsageError where it does and asv is not installed, a ResultsError for a file that cannot be read.
     """
-    if not (folder / CONFIGURATION).is_file():
+    if not (folder / _CONFIGURATION).is_file():
         return None
     try:
         from asv.util import load_json
     except ImportError:
-        raise UsageError(f"{folder / CONFIGURATION} needs asv: {pip_install('asv')}") from None
+        raise UsageError(f"{folder / _CONFIGURATION} needs asv: {pip_install('asv')}") from None
     try:
-        given = load_json(str(folder / CONFIGURATION), js_comments=True)
+        given = load_json(str(folder / _CONFIGURATION), js_comments=True)
     except Exception as error:  # asv has own errors for what is no JSON
-        raise ResultsError(f"{folder / CONFIGURATION}: not readable ({error})") from error
-    return AsvProject(folder, home, site) if PLUGIN in given.get("plugins", []) else None
+        raise ResultsError(f"{folder / _CONFIGURATION}: not readable ({error})") from error
+    return AsvProject(folder, home, site) if _PLUGIN in given.get("plugins", []) else None
 
 
 def configuration(project: AsvProject, branches: list[str]) -> dict[str, Any]:
     """Return asv's configuration for the runs, to be written into the own folder; its paths are relative to that."""
     from asv.util import load_json
 
-    given = load_json(str(project.folder / CONFIGURATION), js_comments=True)
+    given = load_json(str(project.folder / _CONFIGURATION), js_comments=True)
     places = {
         name: project.relative(project.folder / given[name]) for name in ("benchmark_dir", "env_dir") if name in given
     }

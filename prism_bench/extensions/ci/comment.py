@@ -18,8 +18,8 @@ from prism_bench.run.builds import WORKING_TREE
 
 # Comparison as a comment reads it from JSON; the file may come from a stranger, and is data alone.
 
-LARGEST = 20_000_000  # bytes of a comparison's file: one of 100,000 cases is smaller
-MOST_CASES = 100_000
+_LARGEST = 20_000_000  # bytes of a comparison's file: one of 100,000 cases is smaller
+_MOST_CASES = 100_000
 
 _Text = Annotated[str, Meta(max_length=20_000)]
 _Label = Annotated[str, Meta(pattern=r"^S\d$")]
@@ -101,7 +101,7 @@ class ComparedFile:
 
     a: _Text
     b: _Text
-    cases: Annotated[list[CommentedCase], Meta(max_length=MOST_CASES)]
+    cases: Annotated[list[CommentedCase], Meta(max_length=_MOST_CASES)]
     findings: list[ComparedFinding] = field(default_factory=list[ComparedFinding])
     notes: list[_Text] = field(default_factory=list[str])
     backend: _Text = ""
@@ -122,8 +122,8 @@ def read_comparison(path: Path) -> ComparedFile:
         size = path.stat().st_size
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read ({error.strerror}); it is the output of compare --json") from None
-    if size > LARGEST:
-        raise ResultsError(f"{path}: {size / 1e6:.0f} MB; a comparison has at most {LARGEST / 1e6:.0f} MB")
+    if size > _LARGEST:
+        raise ResultsError(f"{path}: {size / 1e6:.0f} MB; a comparison has at most {_LARGEST / 1e6:.0f} MB")
     try:
         return as_kind(json_of(path, what), ComparedFile)
     except ValueError as error:
@@ -146,7 +146,7 @@ def _printable(words: str) -> str:
     return "".join(letter if letter.isprintable() or letter.isspace() else "" for letter in words)
 
 
-def shell_block(words: Sequence[str]) -> str:
+def _shell_block(words: Sequence[str]) -> str:
     """Return a command as a fenced block, which no word of it can leave."""
     line = " ".join(_printable(shlex.join(words)).split())
     ticks = max((len(run) for run in _FENCE.findall(line)), default=2) + 1
@@ -336,7 +336,7 @@ def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
         sides = [str(one)[:12] for one in found.commits]
     names = [row.case for row in moved] if len(moved) <= _NAMED else []
     chosen = [word for name in names for word in ("--filter", name)]
-    return f"Repeat:\n\n{shell_block(['prism-bench', 'compare', *found.options.words, *chosen, '--', *sides])}"
+    return f"Repeat:\n\n{_shell_block(['prism-bench', 'compare', *found.options.words, *chosen, '--', *sides])}"
 
 
 def _link(page: str | None) -> str:

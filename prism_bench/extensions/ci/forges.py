@@ -18,10 +18,10 @@ from prism_bench.io.documents import json_text
 
 # Requests to the API of a forge: in time, tried again within bounds, and never with the token in an error.
 
-TIMEOUT = 20.0  # seconds of one attempt
-ATTEMPTS = 4
-LONGEST_WAIT = 120.0  # seconds in all; a limit that is reset later is an error
-LARGEST = 20_000_000  # bytes of an answer
+_TIMEOUT = 20.0  # seconds of one attempt
+_ATTEMPTS = 4
+_LONGEST_WAIT = 120.0  # seconds in all; a limit that is reset later is an error
+_LARGEST = 20_000_000  # bytes of an answer
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -64,17 +64,17 @@ class Api:
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> ApiAnswer:
         """Return the answer, whatever its status; a ForgeError where there is none, or a limit takes too long."""
         waited, reason = 0.0, ""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             answer, reason = self._once(method, path, body)
             if answer is not None and not answer.limited and answer.status < 500:
                 return answer
             wait = (answer.wait(time.time()) if answer is not None and answer.limited else None) or 2.0**attempt
-            if waited + wait > LONGEST_WAIT:
+            if waited + wait > _LONGEST_WAIT:
                 raise ForgeError(f"{self.host}: rate limit for {wait:.0f} s more; run the command again after that")
-            if attempt < ATTEMPTS - 1:
+            if attempt < _ATTEMPTS - 1:
                 self._sleep(wait)
                 waited += wait
-        raise ForgeError(f"{self.host}: {reason}, {ATTEMPTS} attempts; run the command again when it answers")
+        raise ForgeError(f"{self.host}: {reason}, {_ATTEMPTS} attempts; run the command again when it answers")
 
     def _once(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[ApiAnswer | None, str]:
         """Return the answer of one attempt and what was wrong with it, without a word that may hold the token."""
@@ -82,8 +82,8 @@ class Api:
         headers = {"Content-Type": "application/json", "User-Agent": "prism-bench", **self._headers}
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         try:
-            with urllib.request.build_opener(_RedirectsRefused).open(request, timeout=TIMEOUT) as response:
-                return ApiAnswer(response.status, json.loads(response.read(LARGEST) or b"null"), response.headers), ""
+            with urllib.request.build_opener(_RedirectsRefused).open(request, timeout=_TIMEOUT) as response:
+                return ApiAnswer(response.status, json.loads(response.read(_LARGEST) or b"null"), response.headers), ""
         except urllib.error.HTTPError as error:
             with error:
                 answer = ApiAnswer(error.code, None, error.headers)
@@ -101,7 +101,7 @@ class _RedirectsRefused(urllib.request.HTTPRedirectHandler):
 
 # Comments on pull requests of GitHub, of a repository and of forks.
 
-PAGES, PER_PAGE = 30, 100
+_PAGES, _PER_PAGE = 30, 100
 _Table = dict[str, Any]
 OpenApi = Callable[[str, Mapping[str, str]], Api]
 
@@ -147,7 +147,7 @@ class GitHub:
         """Return the open pull request whose head a workflow ran; the event lists none of forks."""
         owner = ((run.get("head_repository") or {}).get("owner") or {}).get("login") or ""
         branch, commit = str(run.get("head_branch") or ""), run.get("head_sha")
-        query = f"?state=open&per_page={PER_PAGE}&head={_quoted(f'{owner}:{branch}')}"
+        query = f"?state=open&per_page={_PER_PAGE}&head={_quoted(f'{owner}:{branch}')}"
         answer = self._api.ask("GET", f"/repos/{self._repository}/pulls{query}")
         self._require(answer, "list pull requests")
         for one in answer.json:
@@ -158,14 +158,14 @@ class GitHub:
     def _own(self, number: int, mark: str) -> int | None:
         """Return the id of our comment; one that somebody else wrote could be changed by them later."""
         login = self._login()
-        for page in range(1, PAGES + 1):
-            path = f"/repos/{self._repository}/issues/{number}/comments?per_page={PER_PAGE}&page={page}"
+        for page in range(1, _PAGES + 1):
+            path = f"/repos/{self._repository}/issues/{number}/comments?per_page={_PER_PAGE}&page={page}"
             answer = self._api.ask("GET", path)
             self._require(answer, f"read the comments of pull request {number}")
             for one in answer.json:
                 if str(one.get("body") or "").startswith(mark) and _is_ours(one.get("user") or {}, login):
                     return int(one["id"])
-            if len(answer.json) < PER_PAGE:
+            if len(answer.json) < _PER_PAGE:
                 break
         return None
 
@@ -242,14 +242,14 @@ class GitLab:
         user = self._api.ask("GET", "/user")
         if user.status != 200:
             return None
-        for page in range(1, PAGES + 1):
-            answer = self._api.ask("GET", f"{notes}?per_page={PER_PAGE}&page={page}")
+        for page in range(1, _PAGES + 1):
+            answer = self._api.ask("GET", f"{notes}?per_page={_PER_PAGE}&page={page}")
             self._require(answer, "read the notes")
             for one in answer.json:
                 is_ours = (one.get("author") or {}).get("id") == user.json["id"]
                 if is_ours and str(one.get("body") or "").startswith(mark):
                     return int(one["id"])
-            if len(answer.json) < PER_PAGE:
+            if len(answer.json) < _PER_PAGE:
                 break
         return None
 

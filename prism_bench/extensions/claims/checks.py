@@ -59,7 +59,7 @@ _RELEASE, _NVRTC = re.compile(rb"release (\d+\.\d+)"), re.compile(r"NVRTC (\d+\.
 _ENTRY, _OPTIONAL = {"symbol": str, "registers": int, "spilled": int, "shared": int}, {"card"}
 
 
-def check_code(claim: Claim, records: tuple[RunRecord, ...]) -> None:
+def _check_code(claim: Claim, records: tuple[RunRecord, ...]) -> None:
     """Hold cubins to the hashes of their instructions, and those to what ran."""
     for side in claim.sides:
         for code in side.code:
@@ -120,7 +120,7 @@ def checked(content: bytes, origin: str) -> tuple[Claim, tuple[RunRecord, ...]]:
         _check_figures(claim, records)
         _check_records(claim, records)
         _check_times(claim, records)
-        check_code(claim, records)
+        _check_code(claim, records)
     except PrismBenchError as error:
         raise ResultsError(f"{origin}: {error}") from None
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # records of right types may be nonsense
@@ -128,7 +128,7 @@ def checked(content: bytes, origin: str) -> tuple[Claim, tuple[RunRecord, ...]]:
     return claim, records
 
 
-def contest_of(claim: Claim, records: tuple[RunRecord, ...]) -> ClaimContest:
+def _contest_of(claim: Claim, records: tuple[RunRecord, ...]) -> ClaimContest:
     """Return the two sides of a claim in its records."""
     kernel, baseline = ((side.record, side.case, side.subject) for side in claim.sides)
     return ClaimContest(claim.metric, records, kernel, baseline, foreign=claim.origin != OWN)
@@ -200,7 +200,7 @@ def _require_own_case(place: str, case: CaseResult, seeds: set[int]) -> None:
 
 def _check_figures(claim: Claim, records: tuple[RunRecord, ...]) -> None:
     """Hold everything that the claim states to what its records give."""
-    contest = contest_of(claim, records)
+    contest = _contest_of(claim, records)
     if contest.kernel == contest.baseline:
         raise ResultsError("both sides are the same measurement")
     found = derived(contest, claim.baseline.name)
@@ -375,15 +375,15 @@ def _downloaded(address: str) -> bytes:
 #
 # A digest shows that a claim was not changed by accident. Who made it, only a signature shows.
 
-MINISIGN, SIGSTORE = "minisign", "sigstore"
-SUFFIXES = {MINISIGN: ".minisig", SIGSTORE: ".sigstore.json"}
+MINISIGN, _SIGSTORE = "minisign", "sigstore"
+_SUFFIXES = {MINISIGN: ".minisig", _SIGSTORE: ".sigstore.json"}
 _SECONDS = 300  # sigstore may ask a person to log in
 
 
 def require_signer(how: str) -> None:
     """Raise an error unless `how` is `minisign:KEY_FILE` or `sigstore`, and its program is installed."""
     tool, _, key = how.partition(":")
-    if how != SIGSTORE and not (tool == MINISIGN and key):
+    if how != _SIGSTORE and not (tool == MINISIGN and key):
         raise UsageError(f"--sign {how}: write minisign:KEY_FILE, or sigstore")
     _require_program(tool)
 
@@ -392,13 +392,13 @@ def sign(path: Path, how: str) -> Path:
     """Sign the file; `how` is `minisign:KEY_FILE` or `sigstore`. Returns the signature's path."""
     require_signer(how)
     tool, _, key = how.partition(":")
-    words: list[str] = [MINISIGN, "-S", "-s", key, "-m", str(path), "-x", f"{path}{SUFFIXES[MINISIGN]}"]
-    if tool == SIGSTORE:
-        words = [SIGSTORE, "sign", "--overwrite", "--bundle", f"{path}{SUFFIXES[SIGSTORE]}", str(path)]
+    words: list[str] = [MINISIGN, "-S", "-s", key, "-m", str(path), "-x", f"{path}{_SUFFIXES[MINISIGN]}"]
+    if tool == _SIGSTORE:
+        words = [_SIGSTORE, "sign", "--overwrite", "--bundle", f"{path}{_SUFFIXES[_SIGSTORE]}", str(path)]
     done = _run(words)
     if done.returncode:
         raise ResultsError(f"{path}: {tool} did not sign it: {_last_line(done)}")
-    return Path(f"{path}{SUFFIXES[tool]}")
+    return Path(f"{path}{_SUFFIXES[tool]}")
 
 
 def require_signature(place: str, content: bytes, by: str | None) -> str:
@@ -407,22 +407,22 @@ def require_signature(place: str, content: bytes, by: str | None) -> str:
     A ResultsError where a signature is wanted and is not there, or is another one's.
     """
     if by is None:
-        there = [tool for tool, suffix in SUFFIXES.items() if fetched_next_to(place, suffix) is not None]
+        there = [tool for tool, suffix in _SUFFIXES.items() if fetched_next_to(place, suffix) is not None]
         return f"signed by {there[0]}, unchecked: --signed-by checks it" if there else "not signed"
     tool, _, signer = by.partition(":")
     identity, _, issuer = signer.partition(",")
-    if tool not in SUFFIXES or not identity or (tool == SIGSTORE) != bool(issuer):
+    if tool not in _SUFFIXES or not identity or (tool == _SIGSTORE) != bool(issuer):
         raise UsageError(f"--signed-by {by}: write minisign:PUBLIC_KEY or sigstore:IDENTITY,ISSUER")
-    signature = fetched_next_to(place, SUFFIXES[tool])
+    signature = fetched_next_to(place, _SUFFIXES[tool])
     if signature is None:
-        raise ResultsError(f"{place}: no signature {SUFFIXES[tool]} next to it")
+        raise ResultsError(f"{place}: no signature {_SUFFIXES[tool]} next to it")
     with temporary_folder("prism-claim-") as folder:
-        file, signed = folder / "claim.json", folder / f"claim.json{SUFFIXES[tool]}"
+        file, signed = folder / "claim.json", folder / f"claim.json{_SUFFIXES[tool]}"
         file.write_bytes(content)
         signed.write_bytes(signature)
         words = [MINISIGN, "-V", "-q", "-P", identity, "-m", str(file), "-x", str(signed)]
-        if tool == SIGSTORE:
-            words = [SIGSTORE, "verify", "identity", "--bundle", str(signed), "--cert-identity", identity]
+        if tool == _SIGSTORE:
+            words = [_SIGSTORE, "verify", "identity", "--bundle", str(signed), "--cert-identity", identity]
             words += ["--cert-oidc-issuer", issuer, str(file)]
         done = _run(words)
     if done.returncode:

@@ -164,14 +164,14 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def digest_of(claim: Claim) -> str:
+def _digest_of(claim: Claim) -> str:
     """Return the digest of everything but the digest itself."""
     return f"sha256:{sha256(canonical(msgspec.structs.replace(claim, digest='')).encode())}"
 
 
 def sealed(claim: Claim) -> Claim:
     """Return the claim with its digest."""
-    return msgspec.structs.replace(claim, digest=digest_of(claim))
+    return msgspec.structs.replace(claim, digest=_digest_of(claim))
 
 
 def encoded(claim: Claim) -> bytes:
@@ -199,7 +199,7 @@ def decoded(content: bytes, origin: str) -> Claim:
         raise ResultsError(f"{origin}: format {claim.format!r:.60}, schema {claim.schema}; it is {FORMAT!r}, {SCHEMA}")
     if content != encoded(claim):
         raise ResultsError(f"{origin}: not the bytes of a claim: its keys are not sorted, or there twice, or blanks")
-    if claim.digest != digest_of(claim):
+    if claim.digest != _digest_of(claim):
         raise ResultsError(f"{origin}: its digest is not that of its content: it was changed after it was made")
     return claim
 
@@ -219,11 +219,11 @@ def read_bytes(path: Path) -> bytes:
 # variance between processes, as `prism-bench compare` has it, and on GPUs also covers what boards and hosts of one kind
 # differ by: whoever replays has another one.
 
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 # Boards and hosts of one kind differ by a share of a time and by seconds of a launch, as standard deviations. Chosen so
 # that the intervals of pairs of records of H200s meet as often as they state; the test of boards holds the kept pair.
-BOARD_SHARE, BOARD_SECONDS = 0.004, 0.5e-6
-_NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+_BOARD_SHARE, BOARD_SECONDS = 0.004, 0.5e-6
+_NORMAL = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
 OWN = "prism-bench"  # as a claim's origin; otherwise it is the tool whose results were imported
 HIDDEN = "a replay also verifies both sides on inputs of a seed that it draws, which no author knows"
 
@@ -300,26 +300,26 @@ def ratio_of(contest: ClaimContest) -> ClaimRatio:
     """Return the time of the baseline over the kernel's; without an interval where too few processes know one."""
     kernel, baseline = contest.medians(contest.kernel), contest.medians(contest.baseline)
     found = estimate(kernel, baseline)
-    low, high = found.interval(CONFIDENCE)
+    low, high = found.interval(_CONFIDENCE)
     if not isfinite(high):
-        return ClaimRatio(six(found.ratio), None, None, CONFIDENCE)
+        return ClaimRatio(six(found.ratio), None, None, _CONFIDENCE)
     own = log(high / low) / 2
     on_device = contest.records[contest.kernel[0]].backend == "cuda"
     between = _NORMAL * hypot(board_error(kernel.typical), board_error(baseline.typical)) if on_device else 0.0
     half = hypot(own, between)
-    return ClaimRatio(six(found.ratio), six(found.ratio * exp(-half)), six(found.ratio * exp(half)), CONFIDENCE)
+    return ClaimRatio(six(found.ratio), six(found.ratio * exp(-half)), six(found.ratio * exp(half)), _CONFIDENCE)
 
 
 def board_error(seconds: float) -> float:
     """Return the standard deviation of a time's logarithm between boards and hosts of one kind."""
-    return hypot(BOARD_SHARE, BOARD_SECONDS / seconds)
+    return hypot(_BOARD_SHARE, BOARD_SECONDS / seconds)
 
 
 def timed(side: ClaimSide, found: Medians) -> ClaimSide:
     """Return the side with its median and the median's interval, in seconds."""
     freedom, half = len(found.logs) - 1, None
     if freedom > 0:
-        half = quantile((1 + CONFIDENCE) / 2, freedom) * found.variance**0.5
+        half = quantile((1 + _CONFIDENCE) / 2, freedom) * found.variance**0.5
     low, high = (None, None) if half is None else (six(exp(found.centre - half)), six(exp(found.centre + half)))
     return msgspec.structs.replace(side, seconds=six(found.typical), low=low, high=high)
 
@@ -334,7 +334,7 @@ def derived(contest: ClaimContest, baseline: str) -> Derived:
     found = ratio_of(contest)
     settings = value_settings(record.protocol)
     return Derived(
-        sentence_of(contest.kernel[1], device_of(record), found, baseline),
+        _sentence_of(contest.kernel[1], device_of(record), found, baseline),
         record.backend,
         device_of(record),
         found,
@@ -346,7 +346,7 @@ def derived(contest: ClaimContest, baseline: str) -> Derived:
     )
 
 
-def sentence_of(case: str, device: str, ratio: ClaimRatio, baseline: str) -> str:
+def _sentence_of(case: str, device: str, ratio: ClaimRatio, baseline: str) -> str:
     """Return `softmax[rows=8192,cols=32768] on NVIDIA H200: 1.48x of torch 2.11 compiled, 1.46 to 1.50`."""
     return f"{case} on {device}: {times_text(ratio.value)} of {baseline}, {interval_text(ratio)}"
 

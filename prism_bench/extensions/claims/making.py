@@ -151,7 +151,7 @@ def hashes(contents: Mapping[str, bytes]) -> dict[str, str]:
 
 # Making of a claim: what its records give, with the files, launches, machine code and inputs of both sides.
 
-LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed
+_LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed
 _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device
 # The largest dynamic shared memory of a block by compute capability: CUDA C++ Programming Guide, 16.2.
 _SHARED_KB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 120: 99, 121: 99}
@@ -369,7 +369,7 @@ def _inputs(case: Case) -> list[str]:
 
 def hashes_of_inputs(case: Case) -> dict[str, str]:
     """Return by name the SHA-256 of each input of seed 0 with its type and shape; none where they are too large."""
-    if sum(map(case.sizes.nbytes, _inputs(case))) > LARGEST_INPUTS:
+    if sum(map(case.sizes.nbytes, _inputs(case))) > _LARGEST_INPUTS:
         return {}
     arrays = {name: np.ascontiguousarray(array.on(np)) for name, array in case.inputs(0).items()}
     return {name: sha256(f"{one.dtype}{one.shape}".encode() + one.tobytes()) for name, one in sorted(arrays.items())}
@@ -421,11 +421,11 @@ def with_ceilings(record: RunRecord, effort: ClaimEffort) -> RunRecord:
     if any(case.ceiling and case.ceiling != "launch" for case in record.cases):
         return record
     known = {case.name for case in record.cases}
-    more = [case for case in effort.ceilings or measured_ceilings(effort) if case.name not in known]
+    more = [case for case in effort.ceilings or _measured_ceilings(effort) if case.name not in known]
     return replace(record, cases=(*record.cases, *more))
 
 
-def measured_ceilings(effort: ClaimEffort) -> tuple[CaseResult, ...]:
+def _measured_ceilings(effort: ClaimEffort) -> tuple[CaseResult, ...]:
     """Return the results of the bundled catalogue's ceiling benchmarks, each in one process; on a device only."""
     if effort.backend != "cuda":
         return ()

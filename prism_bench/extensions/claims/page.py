@@ -55,13 +55,13 @@ class _Bar:
     colour: str
 
 
-def times_picture(claim: Claim) -> str:
+def _times_picture(claim: Claim) -> str:
     """Return both medians with their intervals, in seconds from 0, as one `<svg>` element."""
     bars = [_time_bar(claim.kernel, "accent"), _time_bar(claim.baseline, "third")]
     return _picture(bars, f"medians of {claim.kernel.name} and {claim.baseline.name}", base=0.0)
 
 
-def ratios_picture(claim: Claim, replay: Replay | None) -> str:
+def _ratios_picture(claim: Claim, replay: Replay | None) -> str:
     """Return the claimed ratio, and the one that was replayed, with a line at 1, as one `<svg>` element."""
     bars = [_ratio_bar("claimed", claim.ratio, "accent")]
     if replay and replay.expected != claim.ratio:
@@ -163,8 +163,8 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
             style=_style(),
             record=record,
             device=device_of(record),
-            times_chart=times_picture(claim),
-            ratios_chart=ratios_picture(claim, replay),
+            times_chart=_times_picture(claim),
+            ratios_chart=_ratios_picture(claim, replay),
             rows=rows,
             interval=interval_text(claim.ratio),
             ratio=times_text(claim.ratio.value),

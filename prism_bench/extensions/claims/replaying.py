@@ -60,7 +60,7 @@ from prism_bench.units import count_text, time_text
 # What a replay answers: a claimed ratio next to the one measured here, each with its interval.
 
 AnswerWord = Literal["reproduced", "not reproduced", "partly reproduced", "cannot be decided here"]
-EXIT_CODES: dict[AnswerWord, int] = {
+_EXIT_CODES: dict[AnswerWord, int] = {
     "reproduced": 0,
     "not reproduced": 1,
     "partly reproduced": 1,
@@ -176,7 +176,7 @@ class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def exit_code(self) -> int:
         """What the command ends with: 0 reproduced, 1 not or partly, 3 where it cannot be decided here."""
-        return EXIT_CODES[self.answer.word]
+        return _EXIT_CODES[self.answer.word]
 
 
 # What a replay looks at before it measures: whose files they are, launches, inputs, machine code, and outputs.

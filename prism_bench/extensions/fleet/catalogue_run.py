@@ -38,7 +38,7 @@ from prism_bench.spec.case import Case
 
 # Job of a run: some groups of its cases, verified and timed on one board, every result sent as it comes.
 
-CALL = f"{__name__}:measure"
+_CALL = f"{__name__}:measure"
 
 
 class StreamedRun(Run):
@@ -110,7 +110,7 @@ class _BoardRun:
 class CatalogueWork:
     """Runs cases of a catalogue on the boards of a fleet; every board measures the anchors once, in its first job."""
 
-    call = CALL
+    call = _CALL
 
     def __init__(
         self,
@@ -255,8 +255,8 @@ class CatalogueWork:
 # Run of a catalogue on a fleet: its kernels on many boards, into one record.
 
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"
-BLOCK_SECONDS = 90.0  # of a job at least
-START_SECONDS = 14.0  # of a job next to its cases, where no record has them: of an H200 without peers, 2026-11-27
+_BLOCK_SECONDS = 90.0  # of a job at least
+_START_SECONDS = 14.0  # of a job next to its cases, where no record has them: of an H200 without peers, 2026-11-27
 # Of the seconds of a board's last job about what the plan misses, where it has no times and by those of a record of
 # most cases; see DECISIONS.md.
 MISSED, MISSED_BY_RECORD = 0.14, 0.05
@@ -358,7 +358,7 @@ class FleetRun:
         return schedule, MISSED if source == ROUGH else MISSED_BY_RECORD
 
 
-def block_seconds(left: float, boards: int, start: float = START_SECONDS, missed: float = MISSED) -> float:
+def block_seconds(left: float, boards: int, start: float = _START_SECONDS, missed: float = MISSED) -> float:
     """Return about how many seconds a job takes, and what a lost worker costs, of `left` seconds on so many boards.
 
     Many jobs take `start` seconds each; few leave boards idle at the end, since the plan has `missed` that share of
@@ -367,7 +367,7 @@ def block_seconds(left: float, boards: int, start: float = START_SECONDS, missed
     written = os.environ.get(SECONDS)
     try:
         best = math.sqrt(left / max(1, boards) * start / missed)
-        seconds = float(written) if written else max(BLOCK_SECONDS, best)
+        seconds = float(written) if written else max(_BLOCK_SECONDS, best)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):

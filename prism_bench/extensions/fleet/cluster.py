@@ -53,7 +53,7 @@ def parse(text: str, workers: int | None = None) -> FleetSpec:
 
 # Clusters of Dask: started on this host, by Slurm or over SSH, or one that runs already.
 
-START_SECONDS, ANSWER_SECONDS = 60, 10  # for a scheduler that is started, and for one that runs already
+_START_SECONDS, ANSWER_SECONDS = 60, 10  # for a scheduler that is started, and for one that runs already
 _QUIET = {
     "distributed.scheduler.allowed-failures": 0,  # this program plans the jobs of a lost worker anew
     "distributed.admin.system-monitor.gil.enabled": False,
@@ -128,7 +128,7 @@ def _library(name: str) -> Any:
 
 
 def _patience(spec: FleetSpec) -> int:
-    return ANSWER_SECONDS if spec.kind == "address" else START_SECONDS
+    return ANSWER_SECONDS if spec.kind == "address" else _START_SECONDS
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def last_boards(records: Iterable[RunRecord], kernels: Collection[str]) -> dict[
     return found
 
 
-LEAST_SECONDS = 20.0  # of free groups in a job: shorter ones would mostly start processes
+_LEAST_SECONDS = 20.0  # of free groups in a job: shorter ones would mostly start processes
 # What each job takes anew of compilation and verification, whose processes start and end: four jobs of two H200s took
 # 29 s more for both than one job of one did (2026-11-27, commit 618862b2). With peers, whose library every process
 # imports while others compile, twelve jobs of H200s took 662 s to verify what takes 318 s in eight processes that run
@@ -217,7 +217,7 @@ class Schedule:
         anchors = 0.0 if any(group.early for group in early + own[:1]) else self._anchors(board)
         part = max(_seconds(own), level(_seconds(self._free), [_seconds(own) + anchors, *loads]) - anchors)
         goal = part / max(1, round(part / seconds)) if seconds else 0.0
-        goal = max(goal, min(seconds, LEAST_SECONDS))
+        goal = max(goal, min(seconds, _LEAST_SECONDS))
         taken = early
         del self._free[: len(early)]
         for groups in (own, self._free):
@@ -267,7 +267,7 @@ def _first(groups: list[CaseGroup], seconds: float, needed: bool) -> list[CaseGr
 
 # Dispatch of a fleet's work: the next groups to each board that is free, and those of a lost worker to another one.
 
-RESULT_SECONDS = 60.0  # for the result of a job that has ended
+_RESULT_SECONDS = 60.0  # for the result of a job that has ended
 MOST_LOSSES = 3  # of workers that were at the same group: it is to blame, then
 REJOIN_SECONDS = 60.0  # for a worker, where none is left
 
@@ -488,7 +488,7 @@ class Dispatcher:
         """Plan anew what lost workers had, and use workers that have come in their place."""
         live = self.fleet.addresses()
         for number, job in list(self._jobs.items()):
-            late = job.ended is not None and time.monotonic() - job.ended > RESULT_SECONDS
+            late = job.ended is not None and time.monotonic() - job.ended > _RESULT_SECONDS
             if late or job.board.claim.worker.address not in live:
                 self._lose(number, job)
                 job.future.cancel()
@@ -508,7 +508,7 @@ class Dispatcher:
 
 # Description of a board: what its backend reports, and the versions that must be equal on all boards.
 
-CALL = f"{__name__}:described"
+_CALL = f"{__name__}:described"
 PACKAGE = Path(__file__).parents[2]
 _OWN = ("uuid", "software", "board")  # of the facts: what may differ from board to board, and what is listed apart
 
@@ -535,7 +535,7 @@ def digest(folder: Path) -> str:
     return found.hexdigest()[:12]
 
 
-def described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
+def _described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Return the facts of the worker's board, read by a child that opens the backend and measures nothing."""
     folder = folder_of(request["catalogue"])
     order: MeasuringOrder = {
@@ -562,10 +562,10 @@ def described(request: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     }
 
 
-def describe(fleet: Fleet, claims: Sequence[BoardClaim], backend: str, catalogue: Path) -> list[FleetBoard]:
+def _describe(fleet: Fleet, claims: Sequence[BoardClaim], backend: str, catalogue: Path) -> list[FleetBoard]:
     """Return the boards of the claims, described side by side; the error of the first that cannot be."""
     request = {"backend": backend, "catalogue": place_of(catalogue)}
-    answers = fleet.answers(claims, CALL, request)
+    answers = fleet.answers(claims, _CALL, request)
     return [_board(claim, answer) for claim, answer in zip(claims, answers, strict=True)]
 
 
@@ -590,7 +590,7 @@ def boards_of(fleet: Fleet, backend: str, catalogue: Path) -> tuple[list[FleetBo
     """Return the boards that measure, all of one kind and alike, and remarks on workers that measure nothing."""
     fleet.wait()
     found, remarks = claims(fleet.seen(sorted(fleet.addresses())), needs_gpu=backend == "cuda")
-    boards, others = of_one_kind(describe(fleet, found, backend, catalogue))
+    boards, others = of_one_kind(_describe(fleet, found, backend, catalogue))
     require_equal(boards)
     _require_files_of_here(boards, catalogue)
     boards, different = set_alike(boards)
@@ -625,7 +625,7 @@ def replacements(
             if board is None:
                 continue
             left.remove(board)
-            (again,) = describe(fleet, [replace(board.claim, worker=worker)], backend, catalogue)
+            (again,) = _describe(fleet, [replace(board.claim, worker=worker)], backend, catalogue)
             require_equal([board, again])
             if again.settings != board.settings:
                 raise UsageError(f"{board.title}: {differing(again.settings, board.settings)} when it was lost")

@@ -204,7 +204,7 @@ class BoardBackend:
 #
 # What measures is a child of the worker, so that a fault or a hang costs one case, and the worker stays as it was.
 
-TOPIC = "prism-bench-fleet"
+_TOPIC = "prism-bench-fleet"
 _stopped: set[str] = set()  # names of runs that were ended: their jobs end at the next event
 
 
@@ -236,10 +236,10 @@ class JobChannel:
         """Send an event; JobStopped where nobody wants the job any more."""
         if self._order["run"] in _stopped:
             raise JobStopped(self._order["run"])
-        self._write(f"{TOPIC}-{self._order['run']}", {"number": self._order["number"], **event})
+        self._write(f"{_TOPIC}-{self._order['run']}", {"number": self._order["number"], **event})
 
 
-def carry_out(order: JobOrder) -> None:
+def _carry_out(order: JobOrder) -> None:
     """Carry the order out in this worker of the fleet; send what its function returns as `result`.
 
     Dask would keep a returned value in the worker, and who fetches it from a worker that was lost since waits for ever.
@@ -305,7 +305,7 @@ def _within(cores: list[int]) -> Generator[None]:
 # A fleet while it is used: its workers, the jobs that they have, and the events that come from them.
 
 LOOK_SECONDS = 0.5  # between two looks at which workers there are
-WAIT_SECONDS = 120  # for the first worker
+_WAIT_SECONDS = 120  # for the first worker
 
 
 @dataclass(frozen=True)
@@ -349,11 +349,11 @@ class Fleet:
         """Wait for the first worker; a BackendUnavailable where none comes."""
         with self._answering("the scheduler of the fleet was lost before it had a worker"):
             try:
-                self._client.wait_for_workers(1, timeout=WAIT_SECONDS)
+                self._client.wait_for_workers(1, timeout=_WAIT_SECONDS)
             except TimeoutError:
                 raise BackendUnavailable(
-                    f"the scheduler has no worker after {WAIT_SECONDS} s; start one for each GPU: 'dask worker ADDRESS "
-                    "--nthreads 1'"
+                    f"the scheduler has no worker after {_WAIT_SECONDS} s; start one for each GPU: "
+                    "'dask worker ADDRESS --nthreads 1'"
                 ) from None
 
     def seen(self, addresses: Sequence[str]) -> list[SeenWorker]:
@@ -384,7 +384,7 @@ class Fleet:
         }
         with self._answering("the scheduler of the fleet takes no job any more"):
             future = self._client.submit(
-                carry_out,
+                _carry_out,
                 order,
                 workers=[claim.worker.address],
                 key=f"prism-bench-{self.run}-{number}",
@@ -450,7 +450,7 @@ class Fleet:
     def _begin(self) -> None:
         """Give the jobs from here on a name, by which they can be ended together."""
         self.run = uuid.uuid4().hex
-        self._client.subscribe_topic(f"{TOPIC}-{self.run}", self._take)
+        self._client.subscribe_topic(f"{_TOPIC}-{self.run}", self._take)
 
     def _take(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event

@@ -35,8 +35,8 @@ from prism_bench.workflows.tuning_session import Bench, TuningFound, TuningPlan,
 
 # Two builds on a fleet: each board measures both sides of its kernels in turn, as a comparison on one GPU does.
 
-CALL = f"{__name__}:measure"
-PAIR_SECONDS = 3.0  # of a case on both sides in one pair of processes, about
+_CALL = f"{__name__}:measure"
+_PAIR_SECONDS = 3.0  # of a case on both sides in one pair of processes, about
 
 
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class PairWork:
     effort: PairEffort
     looks: tuple[int, ...]
     judge: PairJudge
-    call: str = CALL
+    call: str = _CALL
     parts: list[Records] = field(default_factory=list[Records])
     given_up: list[str] = field(default_factory=list[str])
     finished: int = 0
@@ -172,13 +172,13 @@ def measure_pairs(
 
 def groups_of(work: PairWork) -> list[CaseGroup]:
     """Return the groups of side A's cases; the launch overhead is measured in every job, too."""
-    cases, seconds = work.builds[0].cases, PAIR_SECONDS * work.looks[0]
+    cases, seconds = work.builds[0].cases, _PAIR_SECONDS * work.looks[0]
     return grouped(cases, {case.name: seconds for case in cases})
 
 
 # Tuning on a fleet: each board searches its cases, and one suite of verdicts decides on all of them together.
 
-TUNING_CALL = f"{__name__}:measure"
+_TUNING_CALL = f"{__name__}:measure"
 TRIAL_SECONDS = 0.5  # of a configuration in the search, about
 AGAIN_SECONDS = 1.0  # of a process that times one again
 
@@ -228,7 +228,7 @@ class TuningWork:
     cases: Sequence[Case]
     noise: Path
     keep: Callable[[TuningResult], object] = lambda _: None
-    call: str = TUNING_CALL
+    call: str = _TUNING_CALL
     given_up: list[str] = field(default_factory=list[str])
     _ended: list[TuningFound] = field(default_factory=list[TuningFound])
     _under_way: dict[str, TuningFound] = field(default_factory=dict[str, TuningFound])  # by board

@@ -36,7 +36,7 @@ FIRST_SECONDS = 2.0  # of plain lines: so that whoever starts it sees that it wo
 
 
 @contextmanager
-def opened_fleet(
+def _opened_fleet(
     fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
 ) -> "Iterator[tuple[Fleet, list[FleetBoard]]]":
     """Yield the fleet that the words name and its boards; print what they are, and which workers measure nothing."""
@@ -125,7 +125,7 @@ def opened_place(
     """Yield the fleet that the words name, once it measures with `backend`; print what its boards are."""
     from prism_bench.extensions.fleet.fleet import BoardBackend
 
-    with opened_fleet(fleet, workers, backend, catalogue, quiet=quiet) as (workplace, boards):
+    with _opened_fleet(fleet, workers, backend, catalogue, quiet=quiet) as (workplace, boards):
         yield FleetPlace(workplace, boards, BoardBackend(backend, boards[0]))
 
 

@@ -20,7 +20,7 @@ from prism_bench.spec.case import Device
 # The programs of a catalogue: spec files `kernels/<family>/<name>.py` that make their spec with `fuse`.
 
 _IMPORT = re.compile(r"^\s*(from|import) prism_bench\.(extensions\.)?fusion\b", re.MULTILINE)
-FORMER = "fusions"  # the folder of a family that programs were in before they made their own spec
+_FORMER = "fusions"  # the folder of a family that programs were in before they made their own spec
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Declaration:
 
 def declarations(folder: Path, wanted: Iterable[str] = ()) -> list[Declaration]:
     """Return the programs of a catalogue, or those called so; SpecError or UsageError names what is wrong."""
-    former = next(iter(sorted(folder.glob(f"*/{FORMER}/*.py"))), None)
+    former = next(iter(sorted(folder.glob(f"*/{_FORMER}/*.py"))), None)
     if former:
         raise SpecError(
             f"{former}: a program is declared in {former.parents[1] / former.name}, a spec file that ends "
@@ -85,8 +85,8 @@ def _declaration(folder: Path, path: Path) -> Declaration:
 # Generated files on disk: what would change, and the PTX kept next to each source with what it was made from.
 
 ARCHITECTURE = "90"
-HOPPER = Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=90)
-ATTEMPTS = 6
+_HOPPER = Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=90)
+_ATTEMPTS = 6
 State = Literal["same", "new", "changed", "stale"]
 
 
@@ -155,10 +155,10 @@ def _ptx(source: Path, entries: list[str], kept: Path, write: bool) -> str:
     NVRTC gives some compilations of one source another text, so a kept text has to be the usual one.
     """
     if write or not kept.is_file():
-        return Counter(compile_to_ptx(source, entries, ARCHITECTURE) for _ in range(ATTEMPTS)).most_common(1)[0][0]
+        return Counter(compile_to_ptx(source, entries, ARCHITECTURE) for _ in range(_ATTEMPTS)).most_common(1)[0][0]
     before = kept.read_text()
     text = compile_to_ptx(source, entries, ARCHITECTURE)
-    for _ in range(ATTEMPTS - 1):
+    for _ in range(_ATTEMPTS - 1):
         if text == before:
             break
         text = compile_to_ptx(source, entries, ARCHITECTURE)
@@ -180,7 +180,7 @@ def entries(declaration: Declaration, catalogue: Catalogue) -> list[str]:
     """
     cases = [case for case in catalogue.cases([declaration.name], ("S0",)) if case.spec.source == declaration.source]
     first: dict[str, str] = {}
-    for entry in (entry for case in cases for entry in case.plan.entries(HOPPER)):
+    for entry in (entry for case in cases for entry in case.plan.entries(_HOPPER)):
         first.setdefault(entry.partition("<")[0], entry)
     return sorted(first.values())
 

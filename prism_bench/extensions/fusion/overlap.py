@@ -20,7 +20,7 @@ from prism_bench.measure import shuffled
 from prism_bench.spec.case import Case
 from prism_bench.units import count_text
 
-SAMPLES, WARM_UP = 15, 3
+SAMPLES, _WARM_UP = 15, 3
 HostArray = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -268,10 +268,10 @@ def account(work: Chunks | SideBySide, timed: bool) -> OverlapLedger:
     forms = work.forms()
     _verify(work, [form for form in forms if not form.part])
     seconds: dict[str, list[float]] = {form.name: [] for form in forms}
-    for turn in range(WARM_UP + SAMPLES if timed else 0):
+    for turn in range(_WARM_UP + SAMPLES if timed else 0):
         for form in shuffled(forms, 0, turn):
             taken = _timed(work, form)
-            if turn >= WARM_UP:
+            if turn >= _WARM_UP:
                 seconds[form.name].append(taken)
     rows = (OverlapRow(f.name, f.launches, f.copied_in, f.copied_out, f.part, tuple(seconds[f.name])) for f in forms)
     return OverlapLedger(work.title, tuple(rows))

@@ -356,7 +356,7 @@ def _axes(plan: FusionPlan, expression: Expression) -> tuple[str, ...]:
 
 # What is generated of one launch: its CUDA C++, and what the host has to know to launch it.
 
-WIDTH = 120
+_WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -425,7 +425,7 @@ def packed(opening: str, parts: Sequence[str], closing: str) -> str:
     lines, indent = [opening], " " * len(opening.rpartition("\n")[2])
     for position, part in enumerate(parts):
         last = closing if position == len(parts) - 1 else ""
-        fits = len(lines[-1].rpartition("\n")[2]) + len(part) + len(last) + 1 <= WIDTH
+        fits = len(lines[-1].rpartition("\n")[2]) + len(part) + len(last) + 1 <= _WIDTH
         first = lines[-1] in (opening, indent)
         if fits or first:
             lines[-1] += part if first else f" {part}"
@@ -439,7 +439,7 @@ def folded(opening: str, terms: Iterable[str], closing: str) -> str:
     indent = " " * (len(opening) - len(opening.lstrip()) + 4)
     lines = [opening]
     for position, term in enumerate(terms):
-        fits = len(lines[-1]) + len(term) + len(closing) + 1 <= WIDTH
+        fits = len(lines[-1]) + len(term) + len(closing) + 1 <= _WIDTH
         if position and not fits:
             lines.append(indent + term)
         else:

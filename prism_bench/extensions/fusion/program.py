@@ -234,7 +234,7 @@ class FusionProgram:
 Axes = Mapping[str, tuple[str, ...]]
 
 # What generated sources and the functions of specs use for other things.
-TAKEN = """T Op OWN Points ROWS WIDTH apart arguments arrived blocks by_block by_hand column cuda device double dtype
+_TAKEN = """T Op OWN Points ROWS WIDTH apart arguments arrived blocks by_block by_hand column cuda device double dtype
 entry epilogue float int launch long op other own p part parts passed point points reduce reference row spec special
 splits stages sums tile tiles tolerance weight xp""".split()
 
@@ -282,7 +282,7 @@ def in_order(program: FusionProgram, stages: Sequence[Stage]) -> tuple[Stage, ..
 
 def _check_names(named: Sequence[str], axes: Sequence[str]) -> None:
     for name in (*named, *axes):
-        if not name.isidentifier() or iskeyword(name) or name in TAKEN:
+        if not name.isidentifier() or iskeyword(name) or name in _TAKEN:
             raise SpecError(f"nothing can be called '{name}': the generated source has another use for it")
         if [*named, *axes].count(name) > 1:
             raise SpecError(f"two things are called '{name}': inputs, scalars, stages and axes have different names")

@@ -23,8 +23,8 @@ from prism_bench.spec.inputs import InputArray, given
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.tolerance import PRECISIONS
 
-CLOCK = "cold_time"
-SEEDS = (0, 1)
+_CLOCK = "cold_time"
+_SEEDS = (0, 1)
 HostArray = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -112,11 +112,11 @@ def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question:
     if question.label not in spec.workloads:
         raise unknown("label", question.label, spec.workloads)
     whole = Case(spec, spec.workloads[question.label], question.label)
-    samples = [_given(whole, question.data)] if question.data else [whole.inputs(seed) for seed in SEEDS]
+    samples = [_given(whole, question.data)] if question.data else [whole.inputs(seed) for seed in _SEEDS]
     tried = tuple(_tried(one, whole, samples, backend) for one in declared(program))
     timed = any(one.seconds is not None for one in tried)
-    basis = f"{CLOCK.replace('_', ' ')} on {backend.facts()['device']}" if timed else "bytes that must move"
-    drawn = f"drawn with the program's fills, seeds {', '.join(map(str, SEEDS))}"
+    basis = f"{_CLOCK.replace('_', ' ')} on {backend.facts()['device']}" if timed else "bytes that must move"
+    drawn = f"drawn with the program's fills, seeds {', '.join(map(str, _SEEDS))}"
     source = "data of the user" if question.data else drawn
     return PrecisionChoice(spec.name, str(whole.workload), within, source, basis, tried)
 
@@ -193,9 +193,9 @@ def _norm(array: Any, xp: ModuleType) -> float:
 
 def _seconds(runnable: Runnable) -> float | None:
     timers = runnable.timers()
-    if CLOCK not in timers:
+    if _CLOCK not in timers:
         return None
-    once = timers[CLOCK]()
+    once = timers[_CLOCK]()
     for _ in range(3):
         once()
     return float(np.median([one.seconds for one in sample(once, Criterion(), ClockGate()).samples]))

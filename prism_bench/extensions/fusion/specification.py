@@ -65,7 +65,7 @@ from prism_bench.spec.tolerance import Tolerance, normwise, product, reduction
 #
 # What one launch hands on to the next is in memory meanwhile. The fused kernel is compared with this form.
 
-VARIANT = "separate"
+_VARIANT = "separate"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class SeparateForm:
     def sizes(self) -> tuple[Scalar, ...]:
         """The sizes of all launches, each once: those of 64 bits have other names than those of 32."""
         sizes = (size for one in self.launches for size in one.code.host.sizes)
-        return tuple(dict.fromkeys(replace(size, name=size_name(size)) for size in sizes))
+        return tuple(dict.fromkeys(replace(size, name=_size_name(size)) for size in sizes))
 
     def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
         """Return the workspace of all launches, each array once."""
@@ -184,11 +184,11 @@ def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> Sep
         else stage_code.sums_write(plan, entry)
     )
     outputs = [name for name in plan.outputs if name not in plan.overwritten]
-    inputs, sizes = [one.name for one in plan.inputs], map(size_name, code.host.sizes)
+    inputs, sizes = [one.name for one in plan.inputs], map(_size_name, code.host.sizes)
     return SeparateLaunch(stage.name, code, (*inputs, *outputs, *code.host.workspace, *plan.scalars, *sizes))
 
 
-def size_name(size: Scalar) -> str:
+def _size_name(size: Scalar) -> str:
     """Return what a size is called in the form's arguments: one of 64 bits is not the one of 32."""
     return f"wide_{size.name}" if size.dtype == "int64" else size.name
 
@@ -230,7 +230,7 @@ def _of_numbers(program: FusionProgram, stage: Map, entry: str) -> SeparateLaunc
 
 # The float64 reference of a plan, and how far each output may be off, as functions that ask by name.
 
-NUMPY = ("xp", "special")  # modules that functions ask for
+_NUMPY = ("xp", "special")  # modules that functions ask for
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ def _modules(expressions: Iterable[Expression]) -> set[str]:
     found = {"xp"} if any(isinstance(part, Absolute) for one in expressions for part in walk(one)) else set()
     for call in calls_in(*expressions):
         function = call.function
-        found |= set(NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
+        found |= set(_NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
     return found
 
 
@@ -397,7 +397,7 @@ def _asked(
     given += [*plan.program.scalars, *extents(plan.program, plan.stages)]
     chosen = [one.parameter for one in choices_in(*every)]
     chosen += ["reduce"] if any(isinstance(one, Reduce) and one.chosen for one in anchors) else []
-    return (*(one for one in given if one in read), *chosen, *(one for one in NUMPY if one in modules))
+    return (*(one for one in given if one in read), *chosen, *(one for one in _NUMPY if one in modules))
 
 
 # The CUDA source of a program: a kernel for each of its forms, and one for each stage on its own.
@@ -473,7 +473,7 @@ def written(plan: FusionPlan, entry: str) -> KernelCode:
 
 # The spec of a fused kernel, made of its program: arguments, launch, reference, tolerance, variants.
 
-FLOAT = "float32"
+_FLOAT = "float32"
 
 
 class SourceOutdated(SpecError):
@@ -536,12 +536,12 @@ class FusedSpec:
         program, main = self.program, self.fused.main
         steps = main.separate
         name = self.fused.name
-        chains = (Chain(name, {"baseline": VARIANT, "full": None}, tuple(steps.between)),) if steps else ()
+        chains = (Chain(name, {"baseline": _VARIANT, "full": None}, tuple(steps.between)),) if steps else ()
         return KernelSpec(
             entry=f"{name}_generated",
-            **self._of_form(main, FLOAT),
+            **self._of_form(main, _FLOAT),
             parameters=self._parameters(),
-            derived=main.code.host.derived(FLOAT, self.includes),
+            derived=main.code.host.derived(_FLOAT, self.includes),
             rules=(*([self._shared("products.gemm_tile", "PRODUCT_RULE")] if self.product else []), *self._rules()),
             peers=self.program.peers,
             workloads=program.workloads,
@@ -575,13 +575,13 @@ class FusedSpec:
         return form.code.host.launch(call, self.includes)
 
     def _arguments(self, form: FusedForm, number: str) -> tuple[Array | Scalar, ...]:
-        host, kind = form.code.host, FLOAT if self.product else number
+        host, kind = form.code.host, _FLOAT if self.product else number
         scalars = tuple(Scalar(name, kind) for name in form.plan.scalars)
         return (*self._arrays(form.plan, number), *host.scratch(kind, self.includes), *scalars, *host.sizes)
 
     def _arrays(self, plan: FusionPlan, number: str) -> tuple[Array, ...]:
         """Return inputs and outputs; those of a product in its precision, all else of it in float32."""
-        kind = FLOAT if self.product else number
+        kind = _FLOAT if self.product else number
         inputs = tuple(self._input(plan, one, number) for one in plan.inputs)
         written = (name for name in plan.outputs if name not in plan.overwritten)
         return (*inputs, *(Out(name, " ".join(plan.axes[name]) or "1", kind) for name in written))
@@ -589,7 +589,7 @@ class FusedSpec:
     def _input(self, plan: FusionPlan, one: Input, number: str) -> Array:
         if self.product and one.name in (self.product.left, self.product.right):
             return self._shared("products.fused_product", "operand")(one.name, one.shape, number)
-        array, kind = InOut if one.name in plan.overwritten else In, FLOAT if self.product else number
+        array, kind = InOut if one.name in plan.overwritten else In, _FLOAT if self.product else number
         fill = self._shared(one.fill.module, one.fill.name) if isinstance(one.fill, SharedName) else one.fill
         return array(one.name, one.shape, kind, fill) if isinstance(fill, Fill) else array(one.name, one.shape, kind)
 
@@ -600,7 +600,7 @@ class FusedSpec:
             return {output: reduction(size, terms=rounding) for output, size in found.items()}
         (size,) = found.values()
         depth = Asking((form.plan.axes[self.product.left][1],), lambda extent: extent + 8)
-        if number != FLOAT:
+        if number != _FLOAT:
             return normwise(self._shared("products.fused_product", "ELEMENTS")[number][3], size, depth)
         return product(size, depth)
 
@@ -634,14 +634,14 @@ class FusedSpec:
     def _variants(self) -> dict[str, Variant]:
         program, main, found = self.program, self.fused.main, dict[str, Variant]()
         for key, form in self.fused.forms.items():
-            changes = {**self._of_form(form, FLOAT), "golden": (), "budgets": (), "only_labels": ("S0",)}
+            changes = {**self._of_form(form, _FLOAT), "golden": (), "budgets": (), "only_labels": ("S0",)}
             found[key] = Variant(program.forms[key].meaning, **changes)
         if "float64" in program.numbers:
             found["f64"] = self._in_double()
         if main.separate:
-            found[VARIANT] = self._separate(main.separate)
+            found[_VARIANT] = self._separate(main.separate)
         if program.by_hand:
-            launch = self._launch(main, FLOAT, program.by_hand)
+            launch = self._launch(main, _FLOAT, program.by_hand)
             found["by_hand"] = Variant("hand-written", source=self._by_hand, launch=launch)
         if product := self.product:
             for precision in product.precisions[1:]:
@@ -667,13 +667,13 @@ class FusedSpec:
 
     def _separate(self, form: SeparateForm) -> Variant:
         """Return the variant in which every stage is a separate launch."""
-        scalars = (Scalar(name, FLOAT) for name in self.plan.scalars)
-        workspace = (*form.between_launches(FLOAT), *form.scratch(FLOAT, self.includes))
+        scalars = (Scalar(name, _FLOAT) for name in self.plan.scalars)
+        workspace = (*form.between_launches(_FLOAT), *form.scratch(_FLOAT, self.includes))
         return Variant(
             "every stage in a separate launch",
-            arguments=(*self._arrays(self.plan, FLOAT), *workspace, *scalars, *form.sizes),
-            launch=form.launch(FLOAT, self.includes),
-            derived=form.derived(FLOAT, self.includes),
+            arguments=(*self._arrays(self.plan, _FLOAT), *workspace, *scalars, *form.sizes),
+            launch=form.launch(_FLOAT, self.includes),
+            derived=form.derived(_FLOAT, self.includes),
             golden=(),
             budgets=(),
             before=self.fused.name,

@@ -148,7 +148,7 @@ def finish(plan: FusionPlan, joined: str, number: str = "T") -> list[str]:
 # Products of matrices with an epilogue, on the FMA units and on the tensor cores.
 
 _GLOBAL = "__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)"
-TENSOR_TEMPLATE = ("class T", "bool LEFT_ALONG", "bool RIGHT_ALONG", "int WIDTH")
+_TENSOR_TEMPLATE = ("class T", "bool LEFT_ALONG", "bool RIGHT_ALONG", "int WIDTH")
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _plain(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...])
 
 def _tensor(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...]) -> str:
     head = (
-        f"extern __shared__ __align__(128) unsigned char stages[];\n\n{template_of(plan, *TENSOR_TEMPLATE)}\n"
+        f"extern __shared__ __align__(128) unsigned char stages[];\n\n{template_of(plan, *_TENSOR_TEMPLATE)}\n"
         f"CLUSTERED(T) {_GLOBAL}\n    {entry}_tensor("
     )
     call = "multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>({}, stages, epilogue);"

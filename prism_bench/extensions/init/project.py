@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 # Writer of a project's files: all of them or none, and never over a file that exists.
 
-EXISTS = "exists"
-DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command
+_EXISTS = "exists"
+_DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class LeftFile:
     """A file that was not written, and why."""
 
     path: Path
-    reason: str = EXISTS
+    reason: str = _EXISTS
 
 
 @dataclass(frozen=True)
@@ -136,14 +136,14 @@ _TEMPLATES, _ENDING = Path(__file__).parent / "templates", ".jinja"
 _SUITES = ("__init__.py", "listing.py", "measured.py", "times.py")
 _EXAMPLE, _CATALOGUE, _TEXT = "example", "catalogue", "configuration.toml"
 PARTS = tuple(sorted(one.name for one in _TEMPLATES.iterdir() if one.is_dir() and one.name != _EXAMPLE))
-CONFIGURED = "is configured already"
+_CONFIGURED = "is configured already"
 # By commit: a tag can be moved to other code, which would run with a workflow's token.
-ACTIONS = {
+_ACTIONS = {
     "checkout": "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2",
     "setup_python": "actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0",
     "upload_artifact": "actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2",
 }
-REMOTE = ("github", "gitlab", "nightly")  # parts whose files install this package on other machines
+_REMOTE = ("github", "gitlab", "nightly")  # parts whose files install this package on other machines
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ class ProjectFacts:
         return cls(name, catalogue, _branch(root), host, found.keys.storage if found else cls.storage)
 
 
-def configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFile:
+def _configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFile:
     """Return the configuration: a table for a pyproject.toml, else a file; the one that exists stays as it is.
 
     Raise a UsageError where one of the files is not right.
     """
     found, shared = _own(root), root / project.SHARED_FILE
     if found:
-        return LeftFile(found.file.relative_to(root.absolute()), CONFIGURED)
+        return LeftFile(found.file.relative_to(root.absolute()), _CONFIGURED)
     text = _rendered(f"{_TEXT}{_ENDING}", facts)
     if not shared.is_file():
         return PlannedFile(Path(project.OWN_FILE), text)
@@ -197,7 +197,7 @@ def _suites() -> list[Path]:
     return [folder / name for name in _SUITES]
 
 
-def example_files(facts: ProjectFacts) -> list[PlannedFile]:
+def _example_files(facts: ProjectFacts) -> list[PlannedFile]:
     """Return the kernel that a new catalogue begins with."""
     return part_files(_EXAMPLE, facts)
 
@@ -218,7 +218,7 @@ def _is_foreign(folder: Path) -> bool:
     """Return whether a folder has files and none of them is a spec."""
     if not folder.is_dir() or not any(folder.iterdir()):
         return False
-    for path in [*folder.glob("*/*.py"), *folder.glob(f"*/*.py{DRAFT}")]:
+    for path in [*folder.glob("*/*.py"), *folder.glob(f"*/*.py{_DRAFT}")]:
         with suppress(SpecError, ValueError, SyntaxError, OSError):
             require_definition(path, "spec", "spec")
             return False
@@ -259,7 +259,7 @@ def _rendered(name: str, facts: ProjectFacts) -> str:
         return shlex.quote(published_source()[0].requirement(extra))
 
     return (
-        _environment().get_template(name).render(**ACTIONS, **asdict(facts), published=published, asv_install=command)
+        _environment().get_template(name).render(**_ACTIONS, **asdict(facts), published=published, asv_install=command)
     )
 
 
@@ -315,7 +315,7 @@ class FoundFiles:
     without: tuple[str, ...]
 
 
-def skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
+def _skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
     """Return a spec for each kernel and PyTorch operator below `place`, in a family named after its source's folder.
 
     Raise a UsageError where there is no such folder, or nothing in it.
@@ -337,7 +337,7 @@ def skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
 
 def _specs(kernels: Iterable[FoundKernel | FoundOperator], root: Path, catalogue: str) -> Iterable[SkeletonFile]:
     """Yield the specs; a kernel whose name another one has gets a number, because a catalogue names each once."""
-    paths = sorted(path for ending in (".py", f".py{DRAFT}") for path in (root / catalogue).glob(f"*/*{ending}"))
+    paths = sorted(path for ending in (".py", f".py{_DRAFT}") for path in (root / catalogue).glob(f"*/*{ending}"))
     taken = {path.name.partition(".")[0]: path for path in paths}
     own: set[str] = set()
     for kernel in kernels:
@@ -349,7 +349,7 @@ def _specs(kernels: Iterable[FoundKernel | FoundOperator], root: Path, catalogue
         names = (f"{stem}_{number}" if number > 1 else stem for number in count(1))
         name = next(one for one in names if one not in own and taken.get(one, folder / one).parent == folder)
         own.add(name)
-        ending = ".py" if made.loads else f".py{DRAFT}"
+        ending = ".py" if made.loads else f".py{_DRAFT}"
         yield SkeletonFile(PlannedFile((folder / f"{name}{ending}").relative_to(root), made.text), kernel, made)
 
 
@@ -394,13 +394,13 @@ def new_project(root: Path, parts: Sequence[str] = (), source: Path | None = Non
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file; name the folder of the project")
     facts = ProjectFacts.of(root)
-    configuration = configuration_file(root, facts)
-    found = skeleton_files(source, root.absolute(), facts.catalogue) if source else None
+    configuration = _configuration_file(root, facts)
+    found = _skeleton_files(source, root.absolute(), facts.catalogue) if source else None
     files = list(_files(root, facts, parts, found))
     already = (configuration,) if isinstance(configuration, LeftFile) else ()
     planned = [*([configuration] if isinstance(configuration, PlannedFile) else []), *files]
     written = write(root, planned)
-    note = published_source()[1] if set(parts) & set(REMOTE) else None
+    note = published_source()[1] if set(parts) & set(_REMOTE) else None
     return NewProject(root, facts.catalogue, WrittenFiles(written.wrote, (*already, *written.left)), found, note)
 
 
@@ -408,7 +408,7 @@ def _files(root: Path, facts: ProjectFacts, parts: Sequence[str], found: FoundFi
     if found:
         yield from (one.file for one in found.specs)
     elif not any((root / facts.catalogue).glob("*/*.py")):
-        yield from example_files(facts)
+        yield from _example_files(facts)
     for part in dict.fromkeys(parts):
         yield from part_files(part, facts)
 
@@ -458,7 +458,7 @@ def new_project_json(made: NewProject) -> NewProjectJson:
         "specs": [_spec(one) for one in made.found.specs] if made.found else [],
         "without": list(made.found.without) if made.found else [],
         "note": made.note,
-        "next": next_commands(made),
+        "next": _next_commands(made),
     }
 
 
@@ -473,7 +473,7 @@ def _spec(one: SkeletonFile) -> SpecJson:
     }
 
 
-def next_commands(made: NewProject) -> list[str]:
+def _next_commands(made: NewProject) -> list[str]:
     """Return the commands that come next."""
     enter = [] if made.root.resolve() == Path.cwd() else [f"cd {made.root}"]
     return [*enter, "prism-bench verify", "prism-bench run", "prism-bench compare"]
@@ -495,7 +495,7 @@ def _open(specs: tuple[SkeletonFile, ...], made: NewProject) -> list[Text]:
     wrote = [one for one in specs if one.file.path in made.written.wrote]
     lines: list[Text] = []
     for one in wrote:
-        broken = "" if one.skeleton.loads else f"  (a draft: complete it, and remove {DRAFT})"
+        broken = "" if one.skeleton.loads else f"  (a draft: complete it, and remove {_DRAFT})"
         lines.append(Text.assemble((one.kernel.name, "bold"), f" of {one.kernel.path}:{one.kernel.line}{broken}"))
         lines += [Text(f"  to do: {point}", overflow="fold") for point in one.skeleton.open_points]
     return lines
@@ -514,5 +514,5 @@ def _next(made: NewProject) -> list[Text]:
     }
     lines = [Text("Next:")]
     return lines + [
-        Text(f"  {one:20}  # {purposes[one]}" if one in purposes else f"  {one}") for one in next_commands(made)
+        Text(f"  {one:20}  # {purposes[one]}" if one in purposes else f"  {one}") for one in _next_commands(made)
     ]

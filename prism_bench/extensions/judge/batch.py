@@ -31,9 +31,9 @@ from prism_bench.io.workers import WorkerEnvironment, WorkerProcess
 from prism_bench.monitor.nvml import VISIBLE, devices, opened, visible
 from prism_bench.report.site.page import file_name
 
-CANDIDATE_SECONDS, LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and to end what it started after a signal
+_CANDIDATE_SECONDS, _LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and to end what it started after a signal
 _TIMED = ("right", "unchecked")  # rulings of what a GPU launches
-CORES_OF_ONE = 4  # that a candidate keeps busy where no GPU is what it waits for
+_CORES_OF_ONE = 4  # that a candidate keeps busy where no GPU is what it waits for
 
 
 class Judging(Protocol):
@@ -61,10 +61,10 @@ class JudgingProcesses:
         if process is None:
             return "it was not judged: the batch was interrupted"
         try:
-            if process.wait(CANDIDATE_SECONDS) is None:
+            if process.wait(_CANDIDATE_SECONDS) is None:
                 os.kill(process.pid, signal.SIGTERM)
-                process.wait(LEAVING_SECONDS)
-                return f"it was not judged within {CANDIDATE_SECONDS:.0f} s"
+                process.wait(_LEAVING_SECONDS)
+                return f"it was not judged within {_CANDIDATE_SECONDS:.0f} s"
             return process.ending()
         finally:
             with self._lock:
@@ -80,7 +80,7 @@ class JudgingProcesses:
             running = [one for one in self._running if one.is_alive()]
             for process in running:
                 os.kill(process.pid, signal.SIGTERM)
-        until = monotonic() + LEAVING_SECONDS
+        until = monotonic() + _LEAVING_SECONDS
         while any(one.is_alive() for one in running) and monotonic() < until:
             sleep(0.05)
         for process in running:
@@ -241,7 +241,7 @@ def open_gpus() -> list[str]:
 
 def slots() -> list[str]:
     """Return a place for each candidate that is judged at the same time, without GPUs."""
-    return [""] * max(1, (os.cpu_count() or 1) // CORES_OF_ONE)
+    return [""] * max(1, (os.cpu_count() or 1) // _CORES_OF_ONE)
 
 
 def leaderboard_lines(rows: Sequence[BatchRow]) -> Iterator[str]:

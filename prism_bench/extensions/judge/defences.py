@@ -45,11 +45,11 @@ ON_A_GPU: frozenset[Defence] = frozenset(
     )
 )  # fmt: skip
 # Checks of compute-sanitizer by what is not in force without them on a GPU, or where no emulator runs a submission.
-WATCHED: Mapping[Defence, str] = {"memory that nothing wrote": "initcheck", "races": "racecheck"}
+_WATCHED: Mapping[Defence, str] = {"memory that nothing wrote": "initcheck", "races": "racecheck"}
 
 
 def in_force(watched: Collection[str] | None, *, is_emulated: bool) -> tuple[Defence, ...]:
     """Return the defences against a submission; `watched` are complete checks of a sanitizer, None without a GPU."""
     by_emulator = is_emulated and watched is None
-    absent = {name for name, check in WATCHED.items() if not by_emulator and check not in (watched or ())}
+    absent = {name for name, check in _WATCHED.items() if not by_emulator and check not in (watched or ())}
     return tuple(one for one in DEFENCES if one not in absent and (watched is not None or one not in ON_A_GPU))

@@ -134,12 +134,12 @@ class HostLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fie
 JailQuestion = MachineCodeQuestion | InstanceCodeQuestion | LackingQuestion | HostCodeQuestion | HostLaunchQuestion
 JailAnswer = MachineCodeAnswer | LackingAnswer | HostCodeAnswer | HostLaunchAnswer | Refusal
 QUESTIONS: msgspec.json.Decoder[JailQuestion] = msgspec.json.Decoder(JailQuestion)
-ANSWERS: msgspec.json.Decoder[JailAnswer] = msgspec.json.Decoder(JailAnswer)
+_ANSWERS: msgspec.json.Decoder[JailAnswer] = msgspec.json.Decoder(JailAnswer)
 
 
 # The judge's side of the jailed process: questions, answers that are checked, limits of time.
 
-COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
+_COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
 _FINDINGS = (BackendUnavailable, CompilationFailed, SpecError, VerificationFailed)
 _Expected = TypeVar("_Expected", bound=JailAnswer)
 
@@ -159,7 +159,7 @@ class JailCell:
         self.root, self.limits = root, limits
         self._prepared = _prepared(modes) if jailed else []  # without a jail the cache has them anyway
         jail = Jail.over(root.resolve(), *self._prepared) if jailed else None
-        self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=COMPILERS_THREADS)
+        self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=_COMPILERS_THREADS)
         self._worker: FrameWorker | None = None
         self._builds: dict[HostCodeQuestion, int | str] = {}  # a number, or why there is no build
         self._lacking: dict[LackingQuestion, dict[str, str]] = {}
@@ -259,7 +259,7 @@ class JailCell:
         worker = self._started()
         worker.channel.send(question, arrays)
         largest = max(LARGEST_CUBIN, sum(array.nbytes for array in arrays))
-        frame = worker.channel.receive(ANSWERS, limit, largest)
+        frame = worker.channel.receive(_ANSWERS, limit, largest)
         if isinstance(frame.message, Refusal):
             error = frame.message.error()
             if not isinstance(error, _FINDINGS):  # a stranger's code may answer: that this machine fails is no finding
@@ -298,7 +298,7 @@ def _prepared(modes: Sequence[str]) -> list[Path]:
 
 # Machine code of a submission from its jailed process: one cubin of CUDA C++, or one for each instance in Python.
 
-MOST_INSTANCES = 128
+_MOST_INSTANCES = 128
 
 
 @dataclass(frozen=True)
@@ -330,9 +330,9 @@ def compiled_parts(
         yield CompiledPart(made, cubin)
         return
     instances = list(dict.fromkeys(one for case in cases for one in case.plan.instances(where)))
-    if len(instances) > MOST_INSTANCES:
+    if len(instances) > _MOST_INSTANCES:
         needed = count_text(len(instances), "instance")
-        raise CompilationFailed(f"its cases need {needed}; at most {MOST_INSTANCES} are compiled")
+        raise CompilationFailed(f"its cases need {needed}; at most {_MOST_INSTANCES} are compiled")
     made = [(one, *_carded(spec, cell, one, architecture)) for one in instances]
     cell.end()
     for instance, card, cubin in made:
@@ -371,7 +371,7 @@ def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
 #
 # Inputs, references and comparisons stay in this process, which never opens the source's include files or libraries.
 
-TOO_MANY = "too many threads"  # a finding about this machine's memory, not about the kernel
+_TOO_MANY = "too many threads"  # a finding about this machine's memory, not about the kernel
 
 
 class JailedModule:
@@ -389,7 +389,7 @@ class JailedModule:
             if sent.size and sent.flags.writeable:
                 sent[...] = result
         findings = frame.message.report.findings
-        if findings and all(one.kind == TOO_MANY for one in findings):
+        if findings and all(one.kind == _TOO_MANY for one in findings):
             raise BackendUnavailable(findings[0].message)
         return frame.message.report
 

@@ -104,7 +104,7 @@ def read_or_refuse(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
 # A row of the table of honest kernels: a form of a catalogue, what the judge answers, and what that takes.
 
 Outcome = Literal["right", "unchecked", "rejected", "degenerate task", "no card"]
-OUTCOMES: dict[str, Outcome] = {"right": "right", "unchecked": "unchecked", "wrong": "rejected", "refused": "rejected"}
+_OUTCOMES: dict[str, Outcome] = {"right": "right", "unchecked": "unchecked", "wrong": "rejected", "refused": "rejected"}
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class JudgedForm:
 def judged_form(name: str, verdict: JudgeVerdict) -> JudgedForm:
     """Return the row of a form, with its verdict in words where it is not right."""
     refuses_task = any(one.rule == "degenerate task" for one in verdict.objections)  # whoever sends what to it
-    outcome = "degenerate task" if refuses_task else OUTCOMES[verdict.ruling]
+    outcome = "degenerate task" if refuses_task else _OUTCOMES[verdict.ruling]
     words = "" if outcome == "right" else "; ".join([*map(str, verdict.objections), *verdict.unjudged])
     struck = sum("own kernel" in one for one in verdict.struck)
 

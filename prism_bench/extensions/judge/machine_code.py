@@ -20,7 +20,7 @@ from prism_bench.units import count_text
 # Opcodes and their modifiers are those of the tables that `compilation/listing.py` names.
 
 PRECISIONS: tuple[ArithmeticPrecision, ...] = get_args(ArithmeticPrecision)
-FLUSHED = "flushed to zero"  # instructions that take subnormal numbers for 0
+_FLUSHED = "flushed to zero"  # instructions that take subnormal numbers for 0
 _OF_TYPE: Mapping[str, ArithmeticPrecision] = {
     "E4M3": "fp8", "E5M2": "fp8", "E2M1": "fp8", "E2M3": "fp8", "E3M2": "fp8", "S8": "fp8", "U8": "fp8",
     "F16": "half", "BF16": "half", "BF16_V2": "half", "TF32": "tf32", "F32": "fp32", "F64": "fp64",
@@ -51,8 +51,8 @@ def precision_census(instructions: Iterable[str]) -> dict[str, int]:
         precision = _precision(instruction)
         if precision:
             found[precision] += 1
-            found[FLUSHED] += "FTZ" in opcode_of(instruction).split(".")
-    return {name: found[name] for name in (*PRECISIONS, FLUSHED) if found[name]}
+            found[_FLUSHED] += "FTZ" in opcode_of(instruction).split(".")
+    return {name: found[name] for name in (*PRECISIONS, _FLUSHED) if found[name]}
 
 
 def below(census: Mapping[str, int], least: ArithmeticPrecision) -> tuple[ArithmeticPrecision, ...]:
@@ -120,7 +120,7 @@ _REFUSED = {
     "malloc": "allocates memory that outlives the launch", "free": "allocates memory that outlives the launch",
     "vprintf": "prints from the device", "__assertfail": "ends the context by an assertion",
 }  # fmt: skip
-MOST_NAMED, LONGEST_NAME = 3, 120  # names are the sender's: as many and as long as that likes
+_MOST_NAMED, _LONGEST_NAME = 3, 120  # names are the sender's: as many and as long as that likes
 
 
 def form_objections(cubin: bytes, launched: Sequence[str], *, compiled_here: bool = False) -> Iterator[Objection]:
@@ -134,7 +134,7 @@ def form_objections(cubin: bytes, launched: Sequence[str], *, compiled_here: boo
         return
     unreadable = why_unreadable(cubin)
     if unreadable:
-        yield Objection("form", f"the machine code is no ELF file that can be read: {unreadable[:LONGEST_NAME]}")
+        yield Objection("form", f"the machine code is no ELF file that can be read: {unreadable[:_LONGEST_NAME]}")
         return
     outside, entries = undefined_symbols(cubin), entry_symbols(cubin)
     if outside is None:
@@ -150,7 +150,7 @@ def form_objections(cubin: bytes, launched: Sequence[str], *, compiled_here: boo
     if others and not compiled_here:
         yield Objection("form", f"the machine code has kernels that the card does not launch: {named(others)}")
     refused = [one for one in outside if one.partition("@")[0] in _REFUSED]
-    for name in (refused or list(outside))[:MOST_NAMED]:
+    for name in (refused or list(outside))[:_MOST_NAMED]:
         what = _REFUSED.get(name.partition("@")[0], "calls a function that the machine code does not have")
         yield Objection("form", f"it {what} ({named([name])})")
 
@@ -166,8 +166,8 @@ def precision_objections(census: Mapping[str, int] | None, least: ArithmeticPrec
 
 def named(names: Sequence[str], others: str = "more kernel") -> str:
     """Return some of the names, which are the sender's, and how many `others` there are."""
-    shown = [one if len(one) <= LONGEST_NAME else f"{one[:LONGEST_NAME]}..." for one in names[:MOST_NAMED]]
-    more = f" and {count_text(len(names) - MOST_NAMED, others)}" if len(names) > MOST_NAMED else ""
+    shown = [one if len(one) <= _LONGEST_NAME else f"{one[:_LONGEST_NAME]}..." for one in names[:_MOST_NAMED]]
+    more = f" and {count_text(len(names) - _MOST_NAMED, others)}" if len(names) > _MOST_NAMED else ""
     return (", ".join(shown) or "none") + more
 
 

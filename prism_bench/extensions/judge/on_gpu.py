@@ -33,16 +33,16 @@ from prism_bench.spec.workload import Workload
 
 # Times that a submission is compared with, apart from the task's own kernel: its peers, and the device's ceilings.
 
-BUS = "memory bus, by its clock and width"
-ARITHMETIC = "arithmetic, tensor cores at their narrowest type"
+_BUS = "memory bus, by its clock and width"
+_ARITHMETIC = "arithmetic, tensor cores at their narrowest type"
 
 
-def ceiling_times(cases: Sequence[Case], bandwidth: float, operations: float) -> Iterator[JudgedTime]:
+def _ceiling_times(cases: Sequence[Case], bandwidth: float, operations: float) -> Iterator[JudgedTime]:
     """Yield the least times of each case at `bandwidth`, bytes per second, and at `operations`; 0 is not known."""
     for case in cases:
         for subject, work, rate in (
-            (BUS, case.sizes.bytes_moved, bandwidth),
-            (ARITHMETIC, case.sizes.flops or 0, operations),
+            (_BUS, case.sizes.bytes_moved, bandwidth),
+            (_ARITHMETIC, case.sizes.flops or 0, operations),
         ):
             if work and rate:
                 yield least_time(case, subject, work / rate)
@@ -223,7 +223,7 @@ class OnGpu:
     def _time_rivals(self, cases: Sequence[Case]) -> None:
         """Add the times of peers, and the device's ceilings; what none could be had for is listed."""
         findings, facts = self._session.findings, self._session.facts
-        findings.times += ceiling_times(cases, facts.bandwidth, facts.operations)
+        findings.times += _ceiling_times(cases, facts.bandwidth, facts.operations)
         if not facts.bandwidth:
             findings.unjudged.append("ceilings: the device does not report its memory's clock and width")
         if not self._peers:

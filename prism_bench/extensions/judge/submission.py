@@ -31,14 +31,14 @@ from prism_bench.units import bytes_text, count_text
 # They have numbers, names, `+ - * // %`, comparisons, `and`, `or`, `not`, `a if b else c`, and the functions `min`,
 # `max`, `ceil_div` and `next_power_of_2`. An axis that is a text can be compared with one: `kind == 'clipped'`.
 
-LONGEST, DEEPEST = 500, 200  # characters, and parts within parts
-LARGEST = (1 << 64) - 1  # an axis may be a seed of 64 bits
+LONGEST, _DEEPEST = 500, 200  # characters, and parts within parts
+_LARGEST = (1 << 64) - 1  # an axis may be a seed of 64 bits
 _OPERATORS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
-FUNCTIONS: Mapping[str, Callable[..., int]] = {
+_FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "min": min,
     "max": max,
     "ceil_div": lambda a, b: -(-a // b),
@@ -55,7 +55,7 @@ class CardExpression:
 
     def __post_init__(self) -> None:
         names = self.names  # reads the text
-        odd = sorted(name for name in names if name in FUNCTIONS)
+        odd = sorted(name for name in names if name in _FUNCTIONS)
         if odd:
             raise SpecError(f"'{self.text}': {odd[0]} is a function")
 
@@ -110,10 +110,10 @@ def _tree(text: str) -> ast.expr:
 
 
 def _check(node: ast.AST, text: str, found: set[str], depth: int = 1) -> None:
-    if depth > DEEPEST:
-        raise SpecError(f"an expression of more than {DEEPEST} parts within parts")
+    if depth > _DEEPEST:
+        raise SpecError(f"an expression of more than {_DEEPEST} parts within parts")
     match node:
-        case ast.Constant(value=value) if type(value) is int and value <= LARGEST:
+        case ast.Constant(value=value) if type(value) is int and value <= _LARGEST:
             return
         case ast.Name(id=name):
             found.add(name)
@@ -131,7 +131,7 @@ def _check(node: ast.AST, text: str, found: set[str], depth: int = 1) -> None:
             parts = [left, right]
         case ast.IfExp(test=test, body=body, orelse=orelse):
             parts = [test, body, orelse]
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
             least, most = _ARITY[name]
             if not least <= len(args) <= most:
                 raise SpecError(f"'{text}': {name} takes {least if least == most else f'{least} to {most}'} numbers")
@@ -167,10 +167,10 @@ def _expressions_value(node: ast.AST, offered: Mapping[str, object], text: str) 
         case ast.IfExp(test=test, body=body, orelse=orelse):
             found = inner(body) if inner(test) else inner(orelse)
         case ast.Call(func=ast.Name(id=name), args=args):
-            found = FUNCTIONS[name](*map(inner, args))
+            found = _FUNCTIONS[name](*map(inner, args))
         case _:
             raise AssertionError("checked before")
-    if not -LARGEST <= found <= LARGEST:
+    if not -_LARGEST <= found <= _LARGEST:
         raise SpecError(f"'{text}' is {found:.3g}, too large a number")
     return found
 
@@ -199,13 +199,13 @@ def _expressions_whole(value: object, name: str, text: str) -> int:
 #     [scratch.partial]                # working memory, zero at first     shape = ["rows", "parts"]     dtype =
 # "float32"
 
-LARGEST_CARD, LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes
+_LARGEST_CARD, _LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
-MOST_LAUNCHES, MOST_OWN = 1024, 256  # `MOST_OWN` sizes, and as many scratch buffers
-LONGEST_ENTRY = 4000  # characters
-MOST_DOTS = 200  # of a line: Python's reader takes hours for a key of very many parts
-LONGEST_WORDS = 1000  # characters of what is wrong with a card, in which its own words may be
-IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
+_MOST_LAUNCHES, _MOST_OWN = 1024, 256  # `MOST_OWN` sizes, and as many scratch buffers
+_LONGEST_ENTRY = 4000  # characters
+_MOST_DOTS = 200  # of a line: Python's reader takes hours for a key of very many parts
+_LONGEST_WORDS = 1000  # characters of what is wrong with a card, in which its own words may be
+_IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
 Extents = int | str | tuple[int | str, ...]
 
 
@@ -234,11 +234,11 @@ class CardLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def expressions(self) -> dict[str, int | str]:
         """Return the texts of its expressions by their place."""
-        extents = {"grid": extents_of(self.grid), "block": extents_of(self.block)}
+        extents = {"grid": _extents_of(self.grid), "block": _extents_of(self.block)}
         extents |= {f"map of {one.argument}": (one.lines, *one.box) for one in self.maps}
         texts = {f"{what}[{index}]": one for what, among in extents.items() for index, one in enumerate(among)}
         texts |= {"shared": self.shared, "when": self.when}
-        return texts | {f"entry {{{text}}}": text for text in IN_ENTRY.findall(self.entry)}
+        return texts | {f"entry {{{text}}}": text for text in _IN_ENTRY.findall(self.entry)}
 
 
 class CardSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -297,7 +297,7 @@ class Submission(msgspec.Struct, frozen=True):
         return language_in(self.file) or CUDA
 
 
-def extents_of(extents: Extents) -> tuple[int | str, ...]:
+def _extents_of(extents: Extents) -> tuple[int | str, ...]:
     """Return one to three extents as a tuple."""
     return extents if isinstance(extents, tuple) else (extents,)
 
@@ -311,13 +311,13 @@ def read_submission(path: Path) -> Submission:
     try:
         if card_file.exists() and not card_file.is_file():
             raise SpecError("it is no ordinary file")
-        if card_file.stat().st_size > LARGEST_CARD:
-            raise SpecError(f"it has {card_file.stat().st_size:,} bytes; at most {LARGEST_CARD:,} are taken")
+        if card_file.stat().st_size > _LARGEST_CARD:
+            raise SpecError(f"it has {card_file.stat().st_size:,} bytes; at most {_LARGEST_CARD:,} are taken")
         if not _is_at_home(card_file, card_file):
             raise SpecError("it is a link to a file in another folder")
         text = card_file.read_bytes()
-        if any(line.count(b".") > MOST_DOTS for line in text.splitlines()):
-            raise SpecError(f"a line has more than {MOST_DOTS} dots, more than any card needs")
+        if any(line.count(b".") > _MOST_DOTS for line in text.splitlines()):
+            raise SpecError(f"a line has more than {_MOST_DOTS} dots, more than any card needs")
     except OSError as error:
         raise UsageError(f"{card_file}: {error.strerror}") from None
     except SpecError as error:
@@ -327,7 +327,7 @@ def read_submission(path: Path) -> Submission:
     except RecursionError:
         raise SpecError(f"{card_file}: lists within lists, more than any card has") from None
     except (SpecError, msgspec.DecodeError, ValueError, OSError) as error:  # of numbers and names that none can have
-        raise SpecError(f"{card_file}: {str(error)[:LONGEST_WORDS]}") from None
+        raise SpecError(f"{card_file}: {str(error)[:_LONGEST_WORDS]}") from None
 
 
 def identity_of(submission: Submission) -> tuple[str, str]:
@@ -354,8 +354,10 @@ def _card_in(path: Path) -> Path:
 def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
     if bool(card.source) == bool(card.cubin):
         raise SpecError("it names a source or a cubin, one of the two")
-    if not 1 <= len(card.launch) <= MOST_LAUNCHES:
-        raise SpecError(f"it has {count_text(len(card.launch), 'launch', 'launches')}; a card has 1 to {MOST_LAUNCHES}")
+    if not 1 <= len(card.launch) <= _MOST_LAUNCHES:
+        raise SpecError(
+            f"it has {count_text(len(card.launch), 'launch', 'launches')}; a card has 1 to {_MOST_LAUNCHES}"
+        )
     _check_launches(card)
     card.expressions()
     file = card_file.parent / (card.source or card.cubin)
@@ -364,7 +366,7 @@ def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
     if card.source and file.suffix != ".cu" and language_in(file) is None:
         known = ", ".join(f".{one}.py" for one in names())
         raise SpecError(f"{file.name} is no CUDA C++ (.cu) by its name, nor {known}: host programs are not taken")
-    most = LARGEST_CUBIN if card.cubin else LARGEST_SOURCE
+    most = LARGEST_CUBIN if card.cubin else _LARGEST_SOURCE
     if not file.is_file():
         raise SpecError(f"there is no file {file.name}")
     if file.stat().st_size > most:
@@ -382,15 +384,15 @@ def _is_at_home(file: Path, card_file: Path) -> bool:
 
 def _check_launches(card: SubmissionCard) -> None:
     for what, own in (("sizes", card.sizes), ("scratch buffers", card.scratch)):
-        if len(own) > MOST_OWN:
-            raise SpecError(f"it has {len(own):,} {what}; a card has at most {MOST_OWN}")
+        if len(own) > _MOST_OWN:
+            raise SpecError(f"it has {len(own):,} {what}; a card has at most {_MOST_OWN}")
     for number, launch in enumerate(card.launch, 1):
-        if len(launch.entry) > LONGEST_ENTRY:
-            raise SpecError(f"launch {number}: an entry of {len(launch.entry):,} characters; at most {LONGEST_ENTRY}")
+        if len(launch.entry) > _LONGEST_ENTRY:
+            raise SpecError(f"launch {number}: an entry of {len(launch.entry):,} characters; at most {_LONGEST_ENTRY}")
         if bool(launch.entry) == bool(launch.zero):
             raise SpecError(f"launch {number}: it has an entry, or a buffer to zero, one of the two")
         for what, extents in (("grid", launch.grid), ("block", launch.block)):
-            if not 1 <= len(extents_of(extents)) <= 3:
+            if not 1 <= len(_extents_of(extents)) <= 3:
                 raise SpecError(f"launch {number}: {what} has one to three extents")
 
 
@@ -431,9 +433,9 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = N
         )
     if not launches:
         raise SpecError("it launches nothing at sizes that a CPU can run")
-    if len(launches) > MOST_LAUNCHES:
+    if len(launches) > _MOST_LAUNCHES:
         raise SpecError(
-            f"its cases have {count_text(len(launches), 'launch', 'launches')}; a card has at most {MOST_LAUNCHES}"
+            f"its cases have {count_text(len(launches), 'launch', 'launches')}; a card has at most {_MOST_LAUNCHES}"
         )
     return SubmissionCard(launches, source=spec.source_file.name, options=spec.options, scratch=scratch)
 
@@ -553,8 +555,8 @@ def _value(value: object) -> str:
 # The spec of a submission: the task's definition of what is right, launched by the card.
 
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
-LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
-MOST_EXTENTS = 8
+_LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
+_MOST_EXTENTS = 8
 _DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 
 
@@ -591,7 +593,7 @@ def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCar
     )
 
 
-def check_scratch(case: Case, most: int = LARGEST_SCRATCH) -> None:
+def check_scratch(case: Case, most: int = _LARGEST_SCRATCH) -> None:
     """Raise a SpecError where the scratch of a case takes more bytes than `most`."""
     scratch = [one for one in case.spec.arrays if one.scratch]
     size = sum(prod(case.sizes.shape(one.name)) * np.dtype(one.dtype).itemsize for one in scratch)
@@ -617,8 +619,8 @@ class _Own:
 
     def _scratch(self) -> tuple[Scratch, ...]:
         for name, one in self._card.scratch.items():
-            if len(one.shape) > MOST_EXTENTS:
-                raise SpecError(f"scratch.{name}: {count_text(len(one.shape), 'extent')}; at most {MOST_EXTENTS}")
+            if len(one.shape) > _MOST_EXTENTS:
+                raise SpecError(f"scratch.{name}: {count_text(len(one.shape), 'extent')}; at most {_MOST_EXTENTS}")
         return tuple(
             Scratch(
                 name, " ".join(f"{name}_extent_{index}" for index in range(len(one.shape))), _checked(one.dtype, name)
@@ -659,13 +661,13 @@ class _Own:
 
     def _step(self, launch: CardLaunch, known: Mapping[str, Any]) -> Launch:
         grid, block = (
-            tuple(CardExpression(str(text)).value(known) for text in extents_of(extents))
+            tuple(CardExpression(str(text)).value(known) for text in _extents_of(extents))
             for extents in (launch.grid, launch.block)
         )
         if any(extent > most for extent, most in zip(grid, LARGEST_GRID, strict=False)):
             raise SpecError(f"'{launch.entry}': a grid of {'x'.join(map(str, grid))} blocks; no device launches that")
         shared = CardExpression(str(launch.shared)).value(known)
-        entry = IN_ENTRY.sub(lambda found: str(CardExpression(found[1]).value(known)), launch.entry)
+        entry = _IN_ENTRY.sub(lambda found: str(CardExpression(found[1]).value(known)), launch.entry)
         return Launch(
             grid,
             block if any(block) else 0,
@@ -708,8 +710,8 @@ def _map(one: CardMap, known: Mapping[str, Any]) -> TensorMap:
 def _function(expression: CardExpression, name: str) -> CardFunction:
     def extent(offered: Mapping[str, object]) -> int:
         found = expression.value(offered)
-        if found < 0 or found > LARGEST_SCRATCH:
-            raise SpecError(f"{name}: '{expression.text}' is {found} here; it is 0 to {LARGEST_SCRATCH}")
+        if found < 0 or found > _LARGEST_SCRATCH:
+            raise SpecError(f"{name}: '{expression.text}' is {found} here; it is 0 to {_LARGEST_SCRATCH}")
         return found
 
     return CardFunction((expression,), extent)

@@ -95,7 +95,7 @@ def _descriptors() -> frozenset[str]:
 # Identity of what a verdict is on: the headers that a submission may include, and the task.
 
 
-def headers_folder(catalogue: Path) -> Path | None:
+def _headers_folder(catalogue: Path) -> Path | None:
     """Return the folder of headers that submissions to a catalogue's tasks may include; None where there is none."""
     return next(iter(shared_with(catalogue / "family" / "kernel.cu")), None)
 
@@ -105,7 +105,7 @@ def headers_hash(catalogue: Path) -> str:
 
     All of them count: what a stranger's source includes is followed in the jail alone, where it may name any file.
     """
-    folder = headers_folder(catalogue)
+    folder = _headers_folder(catalogue)
     return hash_of_files(folder, (path for path in folder.rglob("*") if path.suffix != ".py")) if folder else ""
 
 
@@ -163,7 +163,7 @@ def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None)
         folder.mkdir()
         file = folder / submission.file.name
         file.write_bytes(submission.content)
-        shared = headers_folder(task.catalogue.folder)
+        shared = _headers_folder(task.catalogue.folder)
         hidden = ("*.py", "__pycache__") if submission.language == CUDA else ("__pycache__",)
         if shared:
             shutil.copytree(shared, place / "include", ignore=shutil.ignore_patterns(*hidden))
@@ -175,14 +175,14 @@ def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None)
 
 HIDDEN = "hidden"  # label of a case whose size was drawn
 # A kernel that has inputs of a secret of 32 bits could try all within a launch; 53 are what every reader of JSON keeps.
-SECRET_BITS = 53
+_SECRET_BITS = 53
 _TRIES = 60  # draws; a task's rules refuse some
 _MORE, _AT_ONCE, _MORE_SECONDS = 20, 8, 10.0  # inputs with which a size is tried where a submission was wrong
 
 
 def drawn_secret() -> int:
     """Return a secret that nobody knows, from which a judgement draws seeds and sizes."""
-    return random.SystemRandom().getrandbits(SECRET_BITS)
+    return random.SystemRandom().getrandbits(_SECRET_BITS)
 
 
 def hidden_cases(spec: KernelSpec, known: Sequence[Case], secret: int, count: int = 2) -> list[Case]:

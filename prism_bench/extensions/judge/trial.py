@@ -84,14 +84,14 @@ def all_cases(spec: KernelSpec) -> list[Case]:
     return [*timed_cases(spec, None), *edge_cases(spec, None)]
 
 
-def host_cases(spec: KernelSpec) -> list[Case]:
+def _host_cases(spec: KernelSpec) -> list[Case]:
     """Return what a CPU can run in reasonable time: edges, golden data and S0."""
     return [*(case for case in timed_cases(spec, None) if case.label == "S0"), *edge_cases(spec, None)]
 
 
 # Cases that the emulator does not run: why, and whether a GPU has shown what it could not.
 
-NAMED = 3  # cases of a reason that are named, not counted
+_NAMED = 3  # cases of a reason that are named, not counted
 
 
 @dataclass
@@ -126,14 +126,14 @@ class SkippedCases:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {count_text(len(names) - NAMED, 'other case')}" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    more = f" and {count_text(len(names) - _NAMED, 'other case')}" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 # Judging a submission without a GPU: its form, its machine code from a jail, and its outputs on the emulator.
 
 MODES = ("fast", "race")
-PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
+_PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
 
 
 @dataclass
@@ -214,7 +214,7 @@ class SubmissionTrial:
 
     def passes(self) -> Sequence[tuple[str, str]]:
         """Return the modes of the emulator, each with an order of threads."""
-        return PASSES
+        return _PASSES
 
     def hidden(self, known: Sequence[Case]) -> list[Case]:
         """Return the task at sizes that nobody knew; `known` are those that everybody does."""
@@ -281,7 +281,7 @@ class SubmissionTrial:
     def _strike(self, spec: KernelSpec, cell: JailCell) -> None:
         """Strike the cases that a kernel without work passes; object where a timed one is among them."""
         with self._step("kernels that do no work"):
-            for case in host_cases(spec):
+            for case in _host_cases(spec):
                 idle = self.idlers(case)
                 words = f"a kernel that leaves {idle[0]} would pass" if idle else ""
                 if words and case.label == "S0":
@@ -297,8 +297,8 @@ class SubmissionTrial:
     def _run(self, spec: KernelSpec, cell: JailCell) -> None:
         if not self.is_emulated:
             return
-        cases = [case for case in host_cases(spec) if case.name not in self.struck]
-        hidden = self.drawn_among(spec, host_cases(self.task.spec))
+        cases = [case for case in _host_cases(spec) if case.name not in self.struck]
+        hidden = self.drawn_among(spec, _host_cases(self.task.spec))
         for index, (mode, order) in enumerate(self.passes()):
             where = f"emulator, {mode}, {order}"
             with self._step(where):
@@ -347,7 +347,7 @@ class SubmissionTrial:
 
     def _launchable(self, spec: KernelSpec) -> list[Case]:
         """Return all that may be launched on a GPU: its own cases, and those that the emulator might skip."""
-        drawn = self.drawn_among(spec, host_cases(self.task.spec)) if self.is_emulated else ()
+        drawn = self.drawn_among(spec, _host_cases(self.task.spec)) if self.is_emulated else ()
         return [*self.gpu_cases(spec), *drawn]
 
     def _skipped_cases(self, launched: Sequence[Case]) -> list[Case]:

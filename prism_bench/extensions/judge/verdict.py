@@ -19,7 +19,7 @@ from prism_bench.units import count_text, time_text
 
 Ruling = Literal["right", "wrong", "refused", "unchecked"]
 TimeKind = Literal["submission", "kernel", "peer", "ceiling"]
-EXIT_CODES: dict[Ruling, int] = {"right": 0, "wrong": 1, "refused": 1, "unchecked": 3}
+_EXIT_CODES: dict[Ruling, int] = {"right": 0, "wrong": 1, "refused": 1, "unchecked": 3}
 
 
 class Objection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,7 +140,7 @@ class JudgeVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def exit_code(self) -> int:
         """What the command ends with: 0 right, 1 wrong or refused, 3 where no output could be checked."""
-        return EXIT_CODES[self.ruling]
+        return _EXIT_CODES[self.ruling]
 
 
 class BatchRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +185,7 @@ def printable(words: str) -> str:
 
 # The seconds of a verdict's steps, for the tables of studies.
 
-SHOWN_SECONDS = 0.5  # of a step that is printed
+_SHOWN_SECONDS = 0.5  # of a step that is printed
 
 
 def seconds_of_steps(*verdicts: Mapping[str, float], digits: int, beginning: str = "", ending: str = "") -> float:
@@ -196,7 +196,7 @@ def seconds_of_steps(*verdicts: Mapping[str, float], digits: int, beginning: str
 
 def steps_text(seconds: Mapping[str, float]) -> str:
     """Return the seconds of a judgement, and of the steps that take some, in words."""
-    long = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items() if took >= SHOWN_SECONDS)
+    long = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items() if took >= _SHOWN_SECONDS)
     return f"{sum(seconds.values()):.1f} s ({long})"
 
 
@@ -232,7 +232,7 @@ def timed_cases(verdict: JudgeVerdict) -> Iterator[TimedCase]:
 
 # A verdict's page: one HTML file that needs no other, for whoever the verdict is handed on to.
 
-RULINGS: dict[Ruling, tuple[str, str]] = {
+_RULINGS: dict[Ruling, tuple[str, str]] = {
     "right": ("good", "Every case that counts agrees with the task's reference."),
     "wrong": ("bad", "An output differs from the task's reference, or a launch did not end as it should."),
     "refused": ("bad", "A rule does not let it be launched, so that its outputs were not compared."),
@@ -251,7 +251,7 @@ def page_html(verdict: JudgeVerdict) -> str:
         )
         for where in wheres
     ]
-    style, meaning = RULINGS[verdict.ruling]
+    style, meaning = _RULINGS[verdict.ruling]
     return (
         environment()
         .get_template("judge/verdict.html")
@@ -271,7 +271,7 @@ def page_html(verdict: JudgeVerdict) -> str:
 
 def leaderboard_html(task: str, rows: Sequence[BatchRow]) -> str:
     """Return the page of many submissions to a task, next to whose file the pages of the verdicts are."""
-    styled = [(row, RULINGS[row.ruling][0]) for row in rows]
+    styled = [(row, _RULINGS[row.ruling][0]) for row in rows]
     right = sum(row.ruling == "right" for row in rows)
     return environment().get_template("judge/leaderboard.html").render(task=task, rows=styled, right=right)
 

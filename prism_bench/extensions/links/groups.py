@@ -71,7 +71,7 @@ class DeviceGroup(ABC):
 
 SOURCE = Path(__file__).with_name("matmul_all_reduce.cu")
 MEET = "meet"
-EVERYTHING = 7  # the parts of a launch: multiplies, reduces, waits
+_EVERYTHING = 7  # the parts of a launch: multiplies, reduces, waits
 PARTS = (1, 2, 4)  # each of them, for a device on which launches follow one another
 STAGES = 3
 # Rows, columns and depth of a tile, its threads, and the blocks that a multiprocessor holds: of tensor_tile.cuh.
@@ -135,7 +135,7 @@ class EmulatedCall(GroupCall):
 
     def __call__(self) -> None:
         self._epoch += 1
-        for steps in (EVERYTHING,) if self._case.devices == 1 else PARTS:
+        for steps in (_EVERYTHING,) if self._case.devices == 1 else PARTS:
             for device in range(self._case.devices):
                 self._run(device, steps)
 
@@ -265,8 +265,8 @@ def _nccl() -> ModuleType:
 
 # GPUs of one host that reach each other's memory: one process, a stream and a harness for each of them.
 
-ALREADY_ENABLED = 704  # cudaErrorPeerAccessAlreadyEnabled
-TRIES = 3  # of a sample: a stalled host releases streams too late once in a while
+_ALREADY_ENABLED = 704  # cudaErrorPeerAccessAlreadyEnabled
+_TRIES = 3  # of a sample: a stalled host releases streams too late once in a while
 
 
 class Member:
@@ -335,7 +335,7 @@ class CudaGroup(DeviceGroup):
                     try:
                         runtime.deviceEnablePeerAccess(other)
                     except runtime.CUDARuntimeError as error:
-                        if error.status != ALREADY_ENABLED:
+                        if error.status != _ALREADY_ENABLED:
                             raise
 
 
@@ -377,7 +377,7 @@ class CudaCall(GroupCall):
         return self.on_each(lambda number: self.results[number].get())
 
     def sample(self) -> Sample:
-        for _ in range(TRIES):
+        for _ in range(_TRIES):
             found = self._held()
             if found:
                 return found
@@ -477,7 +477,7 @@ class OwnKernel(CudaCall):
     def _start(self, number: int) -> None:
         launch, axes = self._launch, self.case.axes
         sizes = [axes[one] for one in ("m", "n", "k") if one in axes]
-        words = map(np.int32, (number, self.case.devices, *sizes, self._epoch, EVERYTHING))
+        words = map(np.int32, (number, self.case.devices, *sizes, self._epoch, _EVERYTHING))
         arguments = (*self.inputs[number].values(), self._addresses[number], *words)
         self._kernels[number]((launch.grid,), (launch.threads,), arguments, shared_mem=launch.shared)
 

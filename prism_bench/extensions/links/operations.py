@@ -13,7 +13,7 @@ from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance, exact, normwise
 Axes = Mapping[str, int]
 Inputs = Sequence[Mapping[str, AnyArray]]  # by device
 ELEMENTS = {"small": 3 << 6, "S0": 1 << 18, "S1": 1 << 24, "S2": 1 << 26}  # floats that a device holds, about
-PRODUCTS = {
+_PRODUCTS = {
     "small": {"m": 80, "n": 72, "k": 64},
     "S0": {"m": 256, "n": 4096, "k": 8192},
     "S1": {"m": 4096, "n": 4096, "k": 4096},
@@ -85,7 +85,7 @@ def _of_elements(label: str, devices: int) -> Axes:
 
 def _of_product(label: str, devices: int) -> Axes:
     """Return the axes of a product whose depth is divided among the devices, in whole vectors of eight."""
-    sizes = PRODUCTS[label]
+    sizes = _PRODUCTS[label]
     return {"devices": devices, **sizes, "k": -(-sizes["k"] // (8 * devices)) * 8}
 
 

@@ -26,9 +26,9 @@ from prism_bench.units import rate_text, ratio_text, share_text, time_text
 # Session of one worker: verifies operations on several GPUs in the first process, times them in the others.
 
 FAMILY = "links"
-CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)
-VERIFIED = 3  # launches: a counter that was not advanced shows in the second
-WARM = 3  # launches before the first sample: NCCL connects in the first
+_CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)
+_VERIFIED = 3  # launches: a counter that was not advanced shows in the second
+_WARM = 3  # launches before the first sample: NCCL connects in the first
 
 
 class LinkSession:
@@ -63,7 +63,7 @@ class LinkSession:
     def _verified(self, case: GroupCase, call: GroupCall, inputs: list[dict[str, np.ndarray]]) -> dict[str, Any]:
         """Verify several launches, each on poisoned outputs, on every device."""
         checks = _Checks(self._backend, case, inputs)
-        for _ in range(VERIFIED):
+        for _ in range(_VERIFIED):
             call.poison()
             call()
             checks.look(call)
@@ -71,9 +71,9 @@ class LinkSession:
 
     def _timed(self, case: GroupCase, call: GroupCall, inputs: list[dict[str, np.ndarray]]) -> dict[str, Any]:
         """Time it, then verify what one more timed launch left on poisoned outputs."""
-        for _ in range(WARM):
+        for _ in range(_WARM):
             call()
-        series = sample(call.sample, CRITERION, self._gate)
+        series = sample(call.sample, _CRITERION, self._gate)
         call.poison()
         call.sample()
         checks = _Checks(self._backend, case, inputs)
@@ -181,7 +181,7 @@ _KEPT = ("compared", "differing", "max_error", "max_relative", "norm_error", "ac
 
 # Results of operations on several GPUs: bandwidth of each GPU, and the fused kernel against what it replaces.
 
-STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
+_STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def _ceilings(cases: Sequence[CaseResult]) -> dict[int, float]:
 
 def exit_code(found: Sequence[LinkRow]) -> int:
     """Return 1 where an operation is wrong or broke, 2 where none could run, else 0."""
-    if any(row.status in STATUS_BAD for row in found):
+    if any(row.status in _STATUS_BAD for row in found):
         return 1
     return 0 if any(row.status == "ok" for row in found) else 2
 
@@ -285,7 +285,7 @@ def exit_code(found: Sequence[LinkRow]) -> int:
 # Operations on several GPUs as a table and as JSON.
 
 _STYLES = {"ok": "green", "skipped": "yellow"}
-NOTE = (
+_NOTE = (
     "time: all GPUs start together, caches cleared; that of the slowest between its events. bandwidth: the bytes that "
     "each GPU has to send at least over the time; share: of the best operation that only moves data"
 )
@@ -301,7 +301,7 @@ def links_view(found: Sequence[LinkRow]) -> RenderableType:
     for row in found:
         table.add_row(*_cells(row))
     reasons = dict.fromkeys(f"{row.operation}:{row.form}: {row.reason}" for row in found if row.reason)
-    return Group(table, *(Text(f"  {reason}", style="yellow") for reason in reasons), Text(f"  {NOTE}", style="dim"))
+    return Group(table, *(Text(f"  {reason}", style="yellow") for reason in reasons), Text(f"  {_NOTE}", style="dim"))
 
 
 def _cells(row: LinkRow) -> tuple[str | Text, ...]:

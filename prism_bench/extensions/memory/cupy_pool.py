@@ -149,7 +149,7 @@ class Addresses(cupy.cuda.MemoryHook):
 
 
 @contextmanager
-def watched_extents() -> Iterator[Callable[[], float | None]]:
+def _watched_extents() -> Iterator[Callable[[], float | None]]:
     """Yield a function for the fragmentation of free memory in chunks that came since; it returns None if none is."""
     extents = Extents()
     with Addresses(extents):
@@ -198,7 +198,7 @@ def install(name: str) -> Opened:
 
 def _cupy() -> Opened:
     pool = cupy.cuda.MemoryPool()
-    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks, watched=watched_extents)
+    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks, watched=_watched_extents)
 
 
 def _size_class() -> Opened:

@@ -110,7 +110,7 @@ class FreeBlocks:
 
 # What a pool may keep: the published defaults (512 MiB, 16 buffers of a class, 60 s), and a bound on its peak.
 
-LEAST = 512  # bytes; what CuPy aligns to, so that no class is finer than its own pool's
+_LEAST = 512  # bytes; what CuPy aligns to, so that no class is finer than its own pool's
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class PoolLimits:
     cap: int = 512 << 20
     per_class: int = 16
     seconds: float = 60.0
-    least: int = LEAST
+    least: int = _LEAST
     slack: float = 0.25
     zero: bool = False
 

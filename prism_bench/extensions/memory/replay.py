@@ -151,9 +151,9 @@ def summary(seconds: Sequence[float]) -> dict[str, float]:
 
 # Replays of traces on the allocator of this process, and recordings of traces: of programs, and of a catalogue.
 
-FAMILY = "allocators"
-REPLAYS = 12
-LARGEST = 1 << 30  # bytes of a case; larger ones would make a trace of the memory's size
+_FAMILY = "allocators"
+_REPLAYS = 12
+_LARGEST = 1 << 30  # bytes of a case; larger ones would make a trace of the memory's size
 
 
 def replayed(path: Path, opened: "Opened", backend: Backend, first: bool) -> CaseResult:
@@ -175,7 +175,7 @@ def _result(found: memory_Trace, status: Status, **facts: Any) -> CaseResult:
     return CaseResult(
         name=f"trace:{found.name}",
         kernel=f"trace:{found.name}",
-        family=FAMILY,
+        family=_FAMILY,
         label="trace",
         workload={"allocations": found.allocations},
         bytes=found.tracked().peak,
@@ -196,7 +196,7 @@ def _footprint(found: memory_Trace, opened: "Opened") -> Footprint:
 def _times(found: memory_Trace, allocate: Callable[[int], object], flow: Flow) -> Iterator[Measurement]:
     lanes = [flow.lane(number) for number in range(found.streams)]
     replay(found, allocate, lanes)
-    rounds = [replay(found, allocate, lanes) for _ in range(REPLAYS)]
+    rounds = [replay(found, allocate, lanes) for _ in range(_REPLAYS)]
     for metric, part, word in (
         ("allocation_time", "allocations", "median"),
         ("allocation_tail", "allocations", "p99"),
@@ -238,7 +238,7 @@ def record_catalogue(context: TaskContext, folder: Path) -> Path:
 
     with recording("catalogue") as recorder:
         for case in context.catalogue.cases(labels=(context.order["label"],)):
-            if case.variant or case.sizes.allocated_bytes > LARGEST:
+            if case.variant or case.sizes.allocated_bytes > _LARGEST:
                 continue
             try:
                 verify(context.backend, case, seeds=(0,))
@@ -257,8 +257,8 @@ def _save(recorder: "Recorder", folder: Path, context: TaskContext) -> Path:
 # Allocators against CuPy's own pool: what an allocation takes, what they hold, what a program notices of it.
 
 BASE = ALLOCATORS[0]
-TRACES, PROGRAMS = "allocators", "pipelines"  # families of a record's cases
-PROGRAM_METRICS = ("steady_time", "end_to_end_time")
+_TRACES, PROGRAMS = "allocators", "pipelines"  # families of a record's cases
+_PROGRAM_METRICS = ("steady_time", "end_to_end_time")
 
 
 @dataclass(frozen=True)
@@ -330,9 +330,9 @@ def contest(records: Mapping[str, RunRecord], missing: Mapping[str, str]) -> Con
     programs: list[Noticed] = []
     for name, record in records.items():
         against = base if name != BASE else None
-        times = _compared(against, record, name, TRACES, "allocation_time")
-        traces += [_row(case, name, times.get(case.name)) for case in record.cases if case.family == TRACES]
-        for metric in PROGRAM_METRICS:
+        times = _compared(against, record, name, _TRACES, "allocation_time")
+        traces += [_row(case, name, times.get(case.name)) for case in record.cases if case.family == _TRACES]
+        for metric in _PROGRAM_METRICS:
             found = _compared(against, record, name, PROGRAMS, metric)
             programs += [Noticed(name, one) for one in found.values()]
     order = {name: place for place, name in enumerate(ALLOCATORS)}

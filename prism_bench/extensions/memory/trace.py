@@ -17,9 +17,9 @@ from prism_bench.io.files import write_atomically
 # The counts and their names are the published tracker's. Of its two percentages the second is a hundred less the first,
 # so real fragmentation is reported too, if the allocator provides it.
 
-LEAST = 4096  # bytes; the published tracker looks away from less
-HIGH, MEDIUM = 50.0, 25.0  # per cent of reuse potential
-TOP_IN_JSON = 10
+_LEAST = 4096  # bytes; the published tracker looks away from less
+_HIGH, _MEDIUM = 50.0, 25.0  # per cent of reuse potential
+_TOP_IN_JSON = 10
 _PUBLISHED_WARNING = 50.0
 
 
@@ -65,9 +65,9 @@ class Tracked:
     @property
     def advice(self) -> str:
         """`high`, `medium` or `low`, by the published thresholds: whether keeping blocks pays."""
-        if self.reuse_potential > HIGH:
+        if self.reuse_potential > _HIGH:
             return "high"
-        return "medium" if self.reuse_potential > MEDIUM else "low"
+        return "medium" if self.reuse_potential > _MEDIUM else "low"
 
     @property
     def warns(self) -> bool:
@@ -98,7 +98,7 @@ class Tracked:
 class Tracker:
     """Counter of allocations and releases; sizes below `least` are only counted as ignored, and so are their ends."""
 
-    def __init__(self, least: int = LEAST) -> None:
+    def __init__(self, least: int = _LEAST) -> None:
         self._least, self._ignored = least, 0
         self._sizes: Counter[int] = Counter()
         self._asked = self._held = self._peak = self._held_at_peak = 0
@@ -138,7 +138,7 @@ class Tracker:
             allocated_bytes=sum(size * times for size, times in self._sizes.items()),
             current=self._asked,
             peak=self._peak,
-            top=tuple(self._sizes.most_common(TOP_IN_JSON)),
+            top=tuple(self._sizes.most_common(_TOP_IN_JSON)),
             classes=len({class_of(size) for size in self._sizes}),
             ignored=self._ignored,
             internal=rounding,
@@ -165,7 +165,7 @@ def published_demo() -> Tracked:
 
 # Traces: every allocation and release of a run, in order, so that allocators can be asked for the same again.
 
-SCHEMA = 1
+_SCHEMA = 1
 _LARGEST = 1 << 62
 _MOST_STREAMS = 1 << 20
 
@@ -220,7 +220,7 @@ class Trace:
 
 def save(trace: Trace, path: Path) -> Path:
     """Write the trace as compressed JSON, whole or not at all."""
-    plain = {"schema": SCHEMA, "name": trace.name, "facts": trace.facts, "events": [list(one) for one in trace.events]}
+    plain = {"schema": _SCHEMA, "name": trace.name, "facts": trace.facts, "events": [list(one) for one in trace.events]}
     text = json_text(plain)
     try:
         write_atomically(path, gzip.compress(text.encode(), 9, mtime=0))
@@ -233,9 +233,9 @@ def read(path: Path) -> Trace:
     """Return the trace at `path`; a ResultsError naming it where it is missing, cut, or none that holds together."""
     try:
         plain = cast("dict[str, Any]", json_of(path, "a readable trace"))
-        if plain["schema"] > SCHEMA:
+        if plain["schema"] > _SCHEMA:
             raise ResultsError(
-                f"{path}: schema {plain['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it"
+                f"{path}: schema {plain['schema']} is newer than {_SCHEMA}; upgrade prism-bench to read it"
             )
         events = tuple(_event(one) for one in plain["events"])
         trace = Trace(str(plain["name"]), events, dict(plain["facts"]))
@@ -269,7 +269,7 @@ def _refuse_broken(trace: Trace, path: Path) -> None:
 
 # A trace that no program made: sizes and life times at random, so that no allocator can have been made for it.
 
-SMALLEST, LARGEST = 9, 23  # powers of two: 512 B to 8 MiB
+_SMALLEST, LARGEST = 9, 23  # powers of two: 512 B to 8 MiB
 IN_USE = 200
 
 
@@ -277,7 +277,7 @@ def random_trace(allocations: int = 5000, seed: int = 0) -> Trace:
     """So many allocations, `IN_USE` of them in use at a time about; what is left is released at the end."""
     random, live, events = Random(seed), [], []
     for id in range(allocations):
-        size = int(2 ** random.uniform(SMALLEST, LARGEST))
+        size = int(2 ** random.uniform(_SMALLEST, LARGEST))
         events.append(Event(id, size, 0))
         live.append(id)
         while live and random.random() < len(live) / (2 * IN_USE):

@@ -40,8 +40,8 @@ from prism_bench.units import count_text
 
 # Submitted items: what a caller holds until an item is served.
 
-SPINS = 10_000  # looks at the answer, about a millisecond, before a waiting caller begins to rest between them
-REST_SECONDS = 50e-6
+_SPINS = 10_000  # looks at the answer, about a millisecond, before a waiting caller begins to rest between them
+_REST_SECONDS = 50e-6
 
 
 class Pending:
@@ -70,7 +70,7 @@ class Pending:
         `timeout` seconds: the item continues, and may be waited for again.
         """
         answers, slot, least = self._place
-        for _ in range(SPINS):
+        for _ in range(_SPINS):
             if answers[slot] >= least or self._settled:
                 break
         if not self.done():  # by now the executor may have moved it to another board
@@ -99,7 +99,7 @@ class Pending:
         while not self.done():
             if limit is not None and time.monotonic() >= limit:
                 raise TimeoutError(f"item {self.ticket} ({self.name}) is not served within {timeout:g} s")
-            time.sleep(REST_SECONDS)
+            time.sleep(_REST_SECONDS)
 
 
 # Settings of the executor, and what it reports about faults.
@@ -145,7 +145,7 @@ class Incident:
 
 # One worker with its queue: items go in, answers come out, and faults are noticed.
 
-PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
+_PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
 
 
 class Service:
@@ -223,7 +223,7 @@ class Service:
         if now - self._head_since > self._settings.timeout:
             return f"no answer within {self._settings.timeout:g} s"
         beating = self.form == PERSISTENT or head is None
-        if beating and now - self._beat_at > max(self._settings.timeout, PULSE_SECONDS):
+        if beating and now - self._beat_at > max(self._settings.timeout, _PULSE_SECONDS):
             return f"its pulse has stopped for {now - self._beat_at:.2g} s"
         return None
 
@@ -242,7 +242,7 @@ class Service:
         self.process.end()
 
 
-def drained(items: list[Pending], timeout: float) -> None:
+def _drained(items: list[Pending], timeout: float) -> None:
     """Return when all items are done; BackendUnavailable where they are not within `timeout` seconds."""
     limit = time.monotonic() + timeout
     while not all(item.done() for item in items):
@@ -283,7 +283,7 @@ class Watchdog:
 # lost without a report (`Executor.incidents`).
 
 DEFAULT = QueueSettings()
-LOOKS = 10  # checks of the watchdog within one timeout
+_LOOKS = 10  # checks of the watchdog within one timeout
 
 
 class Executor:
@@ -302,7 +302,7 @@ class Executor:
         self._written: dict[tuple[str, str], np.ndarray] = {}
         self._numbers = {name: number for number, name in enumerate(self._cases)}
         self._service = Service(self._cases, backend, settings, settings.form)
-        self._watchdog = Watchdog(self._check, settings.timeout / LOOKS)
+        self._watchdog = Watchdog(self._check, settings.timeout / _LOOKS)
 
     @property
     def form(self) -> str:
@@ -351,7 +351,7 @@ class Executor:
         """Return when all submitted items are done; BackendUnavailable where they are not in time."""
         with self._lock:
             items = self._service.unfinished()
-        drained(items, self.settings.timeout * (1 + len(items)))
+        _drained(items, self.settings.timeout * (1 + len(items)))
 
     def close(self) -> None:
         """Serve all submitted items, then stop; items fail of a worker that does not end within the timeout."""
@@ -379,7 +379,7 @@ class Executor:
         """Wait while the queue is full; QueueFull after the patience of the settings."""
         limit = time.monotonic() + self.settings.patience
         while time.monotonic() < limit:
-            time.sleep(REST_SECONDS)
+            time.sleep(_REST_SECONDS)
             if self._place(item):
                 return
         raise QueueFull(

@@ -148,7 +148,7 @@ def _scalar(array: np.ndarray) -> np.generic:
 
 # Handle of the worker process that serves a queue: start it, exchange messages, end it.
 
-END_SECONDS = 30.0
+_END_SECONDS = 30.0
 _WORKER = WorkerEnvironment("prism_bench.extensions.persistent.worker")
 _Expected = TypeVar("_Expected", bound=WorkerMessage)
 
@@ -205,7 +205,7 @@ class ServingProcess:
     def end(self) -> None:
         """End it, whatever it is doing; the system may need a moment to release its memory on the device."""
         self._worker.kill()
-        self.wait(END_SECONDS)
+        self.wait(_END_SECONDS)
         self._worker.release()
 
     def ending(self) -> str:

@@ -29,7 +29,7 @@ from prism_bench.spec.kernel import Array, Launch, Scalar, Zero
 # A message is one word: a ticket in the upper bits, a number in the lower ones. In a request the number is the
 # program's, in an answer the error's. All words are 64 bits wide.
 
-HEADER = default_folder() / "include" / "launches" / "work_queue.cuh"
+_HEADER = default_folder() / "include" / "launches" / "work_queue.cuh"
 _NUMBER = re.compile(r"^constexpr (?:unsigned )?int (\w+) = (0x[0-9a-f]+|\d+);", re.MULTILINE)
 _ENUM = re.compile(r"^enum \w+ \{([^}]*)\};", re.MULTILINE)
 
@@ -41,7 +41,7 @@ def constants(text: str) -> dict[str, int]:
     return {**numbers, **{name: value for names in lists for value, name in enumerate(names)}}
 
 
-_CONSTANTS = constants(HEADER.read_text())
+_CONSTANTS = constants(_HEADER.read_text())
 NUMBER_BITS, STOP_PROGRAM = _CONSTANTS["NUMBER_BITS"], _CONSTANTS["STOP_PROGRAM"]
 DESK_WORDS, MOST_PROGRAM_WORDS = _CONSTANTS["DESK_WORDS"], _CONSTANTS["MOST_PROGRAM_WORDS"]
 NO_SUCH_PROGRAM = _CONSTANTS["NO_SUCH_PROGRAM"]
@@ -171,7 +171,7 @@ def _fresh(nbytes: int) -> int:
 # What a worker is given to serve: a case's host plan and arrays as plain data, and all of them as one queue kernel.
 
 ALIGNMENT = 256
-DEFAULT_THREADS = 256
+_DEFAULT_THREADS = 256
 CHAINS = default_folder() / "include" / "launches" / "persistent_chains.cuh"  # every kernel of the chains, to be served
 
 
@@ -280,7 +280,7 @@ def served(programs: Sequence[Program], source: Path = CHAINS) -> Served:
     kernels = tuple(dict.fromkeys(step.entry for step in steps))
     offsets, total = _offsets(programs)
     words = table([[_stage(program, step, kernels, offsets) for step in program.steps] for program in programs])
-    threads = sizes[0] if sizes else DEFAULT_THREADS
+    threads = sizes[0] if sizes else _DEFAULT_THREADS
     entry = f"serve_queue<{', '.join((str(threads), *kernels))}>"
     shared = max((step.shared for step in steps), default=0)
     return Served(tuple(programs), source, entry, threads, shared, words, offsets, max(total, ALIGNMENT))
@@ -344,7 +344,7 @@ class Machine(ABC):
 
 def open_machine(backend: str) -> Machine:
     """Return the machine of that backend's name; BackendUnavailable where it is missing."""
-    machines = {"cuda": open_cuda, "emulator": open_emulated}
+    machines = {"cuda": _open_cuda, "emulator": _open_emulated}
     if backend not in machines:
         raise UsageError(f"backend '{backend}' serves no queue; {' and '.join(machines)} do")
     return machines[backend]()
@@ -352,12 +352,12 @@ def open_machine(backend: str) -> Machine:
 
 # The queue kernel on a CUDA device: one cooperative launch, with copies on a separate stream.
 
-MAPPED = 2  # cudaHostRegisterMapped
-STAGED = 256 << 10  # bytes; copies of pageable memory this large go through the driver's own pinned memory
-DONE, NOT_READY = 0, 600  # what a stream's query answers; anything else is an error
+_MAPPED = 2  # cudaHostRegisterMapped
+_STAGED = 256 << 10  # bytes; copies of pageable memory this large go through the driver's own pinned memory
+_DONE, _NOT_READY = 0, 600  # what a stream's query answers; anything else is an error
 
 
-def open_cuda() -> "CudaMachine":
+def _open_cuda() -> "CudaMachine":
     """Return the current device; BackendUnavailable where there is none."""
     return CudaMachine(open_cupy())
 
@@ -383,7 +383,7 @@ class CudaMachine(Machine):
                 offset = served.offsets[program.name, name]
                 self._workspace[offset : offset + one.nbytes].data.memset_async(one.first_byte, one.nbytes)
         cupy.cuda.runtime.deviceSynchronize()
-        self.write(0, np.frombuffer(self.read(0, STAGED), np.uint8))
+        self.write(0, np.frombuffer(self.read(0, _STAGED), np.uint8))
 
     def serve(self, served: Served, board: Board) -> None:
         self._refuse()
@@ -406,9 +406,9 @@ class CudaMachine(Machine):
     def serving(self) -> bool:
         runtime = self._cupy.cuda.runtime
         status = runtime.streamQuery(self._kernels.ptr)
-        if status not in (DONE, NOT_READY):
+        if status not in (_DONE, _NOT_READY):
             raise BackendUnavailable(f"the queue kernel ended: {runtime.CUDARuntimeError(status)}")
-        return status == NOT_READY
+        return status == _NOT_READY
 
     def launcher(self, served: Served, program: Program) -> Callable[[], None]:
         calls = [self._call(served, program, step) for step in program.steps]
@@ -448,7 +448,7 @@ class CudaMachine(Machine):
         """Lock the board's pages and return how far the device's addresses of it are from the host's."""
         runtime, address = self._cupy.cuda.runtime, board.arrays()[0].ctypes.data
         try:
-            runtime.hostRegister(address, board.nbytes, MAPPED)
+            runtime.hostRegister(address, board.nbytes, _MAPPED)
             return runtime.pointerGetAttributes(address).devicePointer - address
         except runtime.CUDARuntimeError as error:
             raise BackendUnavailable(f"the queue's memory cannot be shared with {self._name}: {error}") from error
@@ -474,10 +474,10 @@ class CudaMachine(Machine):
 
 # The queue kernel on the emulator, in its own thread: its waits let the blocks take turns.
 
-UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress, and the watchdog is ours
+_UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress, and the watchdog is ours
 
 
-def open_emulated() -> "EmulatedMachine":
+def _open_emulated() -> "EmulatedMachine":
     """Return the emulator's machine; a missing compiler is reported when something is compiled."""
     return EmulatedMachine()
 
@@ -501,7 +501,7 @@ class EmulatedLaunch:
             self.arguments,
             shared_bytes=self.shared,
             cooperative=cooperative,
-            patience=UNLIMITED,
+            patience=_UNLIMITED,
         )
 
 

@@ -18,7 +18,7 @@ from prism_bench.spec.case import Case
 
 # Records of items' times, one JSON file each: the time until an answer, and the share of one of many items.
 
-SCHEMA = Schema("a record of items' times", 1, "scripts/persistent")
+_SCHEMA = Schema("a record of items' times", 1, "scripts/persistent")
 EMPTY = "empty"  # the case of an item without work
 GRAPH, LAUNCH = "graph", "launch"  # forms of answer that need no executor: a replayed graph, plain launches
 
@@ -71,15 +71,15 @@ class LatencyRecord:
 
     def write(self, path: Path) -> None:
         """Write the record as JSON, completely or not at all; ResultsError where that fails."""
-        SCHEMA.write(path, asdict(self))
+        _SCHEMA.write(path, asdict(self))
 
 
 def read_latencies(path: Path) -> LatencyRecord:
     """Return the record in that file; ResultsError where it is none."""
-    plain = SCHEMA.read(path)
+    plain = _SCHEMA.read(path)
     if plain is None:
         raise ResultsError(f"{path}: no such file")
-    return SCHEMA.kind_of(plain, LatencyRecord, path)
+    return _SCHEMA.kind_of(plain, LatencyRecord, path)
 
 
 def newest(folder: Path) -> Path | None:
@@ -92,7 +92,7 @@ def newest(folder: Path) -> Path | None:
 #
 # The two never share the device: while a queue kernel runs, the other process's context has no work.
 
-WARM_UP = 100
+_WARM_UP = 100
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class LatencySamples:
     def take(self, one: Callable[[], None], many: Callable[[int], None], sizes: LatencySizes) -> None:
         """Time `one()`, an item from request to answer, and `many(count)`."""
         with no_collection():
-            for _ in range(min(WARM_UP, sizes.answers)):
+            for _ in range(min(_WARM_UP, sizes.answers)):
                 one()
             self.answers += [_seconds(one) for _ in range(sizes.answers)]
             self.shares += [_seconds(lambda: many(sizes.burst)) / sizes.burst for _ in range(sizes.bursts)]

@@ -144,7 +144,7 @@ sensors_to_kalman = Pipeline(
     workloads={"small": Workload(filters=3, n=4, m=2), "S0": Workload(filters=64, n=16, m=8)},
 )  # fmt: skip
 
-CROSSINGS = (
+_CROSSINGS = (
     forecast_to_softmax, image_to_information, dendrites_to_oscillators, lstm_to_tensor_cores, quantum_to_divergence,
     tokens_to_sampling, gru_to_free_energy, series_to_neighbours, sensors_to_kalman,
 )  # fmt: skip
@@ -164,7 +164,7 @@ def check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | N
     return None if ((v >= -75) & (v < -50)).all() else "a potential left the range from rest to threshold"
 
 
-DENDRITIC = Pipeline(
+_DENDRITIC = Pipeline(
     name="dendritic",
     meaning="dendritic integration with NMDA branches into spiking somata, potentials kept on the device",
     stages=(
@@ -220,23 +220,23 @@ def heated(image: "NDArray[Any]", places: "NDArray[Any]", radius: int, heat: flo
 #
 # Hot spots are planted in every frame; each must come out as one component without holes, and nothing else may.
 
-TAPS, WINDOW = 5, 8
-BACKGROUND, NOISE, HEAT, RADIUS = 100.0, 8.0, 600.0, 5
-THRESHOLD = 250.0
-CELL = 4 * RADIUS + 2 * TAPS  # each spot has its own cell, so that no two meet
+_TAPS, WINDOW = 5, 8
+BACKGROUND, _NOISE, _HEAT, _RADIUS = 100.0, 8.0, 600.0, 5
+_THRESHOLD = 250.0
+_CELL = 4 * _RADIUS + 2 * _TAPS  # each spot has its own cell, so that no two meet
 
 
 def places(rows: int, cols: int, spots: int) -> np.ndarray:
     """Return the centres of the spots."""
-    return centres(rows, cols, spots, CELL)
+    return centres(rows, cols, spots, _CELL)
 
 
 def frame(rows: int, cols: int, spots: int, rng: np.random.Generator) -> np.ndarray:
     """Return noise on a background, with a disc of heat for each spot."""
-    return heated(rng.normal(BACKGROUND, NOISE, (rows, cols)), places(rows, cols, spots), RADIUS, HEAT)
+    return heated(rng.normal(BACKGROUND, _NOISE, (rows, cols)), places(rows, cols, spots), _RADIUS, _HEAT)
 
 
-def image_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
+def _image_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
     """Return a complaint unless every spot, and nothing else, is a separate component and hot."""
     labels, betti = results["topology.labels"], results["topology.betti"]
     planted = tuple(places(axes["rows"], axes["cols"], axes["spots"]).T)
@@ -249,20 +249,20 @@ def image_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> s
     return None if (hot == 1).all() else "a planted spot is not segmented as hot"
 
 
-IMAGE = Pipeline(
+_IMAGE = Pipeline(
     name="image",
     meaning="convolution, then entropy, topology and segmentation side by side, with planted hot spots",
     stages=(
         Stage(
             "smooth",
             "conv2d",
-            lambda rows, cols: Workload(rows=rows, cols=cols, k=TAPS, padding=TAPS // 2),
-            values={"x": frame, "taps": np.full((TAPS, TAPS), 1 / TAPS**2)},
+            lambda rows, cols: Workload(rows=rows, cols=cols, k=_TAPS, padding=_TAPS // 2),
+            values={"x": frame, "taps": np.full((_TAPS, _TAPS), 1 / _TAPS**2)},
         ),
         Stage(
             "topology",
             "pixel_tda:sizes",
-            lambda rows, cols: Workload(rows=rows, cols=cols, threshold=THRESHOLD),
+            lambda rows, cols: Workload(rows=rows, cols=cols, threshold=_THRESHOLD),
             feeds={"x": "smooth.y"},
         ),
         Stage(
@@ -274,14 +274,14 @@ IMAGE = Pipeline(
         Stage(
             "segments",
             "image_segmentation",
-            lambda rows, cols: Workload(rows=rows, cols=cols, threshold=THRESHOLD),
+            lambda rows, cols: Workload(rows=rows, cols=cols, threshold=_THRESHOLD),
             feeds={"x": "smooth.y"},
         ),
     ),
     frame=("smooth.x",),
     results=("topology.labels", "topology.sizes", "topology.betti", "entropy.entropy", "segments.labels"),
     workloads={"small": Workload(rows=70, cols=100, spots=3), "S0": Workload(rows=512, cols=512, spots=24)},
-    check=image_check,
+    check=_image_check,
 )
 
 
@@ -292,7 +292,7 @@ IMAGE = Pipeline(
 # the catalogue's own kernel for all steps in one launch.
 
 STEPS = 16
-SIZES = {"small": Workload(batch=2, inputs=3, hidden=5), "S0": Workload(batch=32, inputs=64, hidden=128)}
+_SIZES = {"small": Workload(batch=2, inputs=3, hidden=5), "S0": Workload(batch=32, inputs=64, hidden=128)}
 SHARED = ("w_ih", "w_hh", "bias")
 
 
@@ -310,17 +310,17 @@ def _step(number: int) -> Stage:
     )
 
 
-LAST = f"step{STEPS - 1}"
-LSTM = Pipeline(
+_LAST = f"step{STEPS - 1}"
+_LSTM = Pipeline(
     name="lstm",
     meaning=f"{STEPS} steps of an LSTM, a launch each",
     stages=tuple(_step(number) for number in range(STEPS)),
     frame=tuple(f"step{number}.x" for number in range(STEPS)),
     results=tuple(f"step{number}.h_next" for number in range(STEPS)),
-    workloads=SIZES,
-    carries={"step0.h": f"{LAST}.h_next", "step0.c": f"{LAST}.c_next"},
+    workloads=_SIZES,
+    carries={"step0.h": f"{_LAST}.h_next", "step0.c": f"{_LAST}.c_next"},
 )
-LSTM_SEQUENCE = Pipeline(
+_LSTM_SEQUENCE = Pipeline(
     name="lstm_sequence",
     meaning=f"{STEPS} steps of an LSTM in one launch",
     stages=(
@@ -332,7 +332,7 @@ LSTM_SEQUENCE = Pipeline(
     ),
     frame=("all.x",),
     results=("all.y",),
-    workloads=SIZES,
+    workloads=_SIZES,
     carries={"all.c": "all.c_next"},
 )
 
@@ -353,12 +353,12 @@ def phi(lags: int) -> np.ndarray:
     return np.full(lags, 0.95 / lags)
 
 
-def input_weights(horizon: int, hidden: int, rng: np.random.Generator) -> np.ndarray:
+def _input_weights(horizon: int, hidden: int, rng: np.random.Generator) -> np.ndarray:
     """Return PyTorch's initial weights, scaled to the forecasts' level of 100."""
     return rng.uniform(-0.01, 0.01, (4 * hidden, horizon)) / np.sqrt(hidden)
 
 
-def time_series_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
+def _time_series_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
     """Return a complaint unless the band holds its forecast and widens, and forecasts stay at their series' level."""
     mean, width = results["forecast.forecast"], results["band.upper"] - results["band.lower"]
     if not (np.isfinite(width).all() and (width >= 0).all()):
@@ -368,7 +368,7 @@ def time_series_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]
     return None if ((mean > 50) & (mean < 150)).all() else "a forecast left its series"
 
 
-TIME_SERIES = Pipeline(
+_TIME_SERIES = Pipeline(
     name="time_series",
     meaning="AR forecasts, LSTM with a head for deviations, bands of uncertainty",
     stages=(
@@ -381,7 +381,7 @@ TIME_SERIES = Pipeline(
         ),
         Stage(
             "lstm", "lstm_cell", lambda series, horizon, hidden: Workload(batch=series, inputs=horizon, hidden=hidden),
-            feeds={"x": "forecast.forecast"}, values={"w_ih": input_weights},
+            feeds={"x": "forecast.forecast"}, values={"w_ih": _input_weights},
         ),
         Stage(
             "head", "fused_linear_relu",
@@ -400,17 +400,17 @@ TIME_SERIES = Pipeline(
         "S0": Workload(series=32, length=1000, lags=5, horizon=64, hidden=128),
     },
     carries={"lstm.h": "lstm.h_next", "lstm.c": "lstm.c_next"},
-    check=time_series_check,
+    check=_time_series_check,
 )  # fmt: skip
 
 
 # Every pipeline by name: those that are measured, and the short ones that test how families fit together.
 
-ALL_THREE = together("together", "time series, image and dendrites side by side", (TIME_SERIES, IMAGE, DENDRITIC))
-PHASES = (LSTM, LSTM_SEQUENCE)
-MEASURED = (TIME_SERIES, IMAGE, DENDRITIC, ALL_THREE, *PHASES)
-INTEGRATION = (TIME_SERIES, IMAGE, DENDRITIC, ALL_THREE, *CROSSINGS)
-KNOWN = {pipeline.name: pipeline for pipeline in (*MEASURED, *CROSSINGS)}
+_ALL_THREE = together("together", "time series, image and dendrites side by side", (_TIME_SERIES, _IMAGE, _DENDRITIC))
+PHASES = (_LSTM, _LSTM_SEQUENCE)
+MEASURED = (_TIME_SERIES, _IMAGE, _DENDRITIC, _ALL_THREE, *PHASES)
+INTEGRATION = (_TIME_SERIES, _IMAGE, _DENDRITIC, _ALL_THREE, *_CROSSINGS)
+KNOWN = {pipeline.name: pipeline for pipeline in (*MEASURED, *_CROSSINGS)}
 
 
 def pipelines(names: Sequence[str] = ()) -> tuple[Pipeline, ...]:

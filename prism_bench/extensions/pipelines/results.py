@@ -17,11 +17,11 @@ from prism_bench.units import bytes_text, ratio_text, share_text, time_text
 #
 # Latency, throughput, overlap and copies of every form, and the two phases of the LSTM.
 
-ASKED_PER_SECOND = 50  # operations, as the documents ask of their pipelines
-PUBLISHED_FRAMES = 191  # a second, as the documents report of their images
-GOALS = {"together:graph": 2000.0}  # evaluations a second at S0
-LSTM_GOAL = 50.0  # times the CPU reference, state on the device, from host to host
-STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
+_ASKED_PER_SECOND = 50  # operations, as the documents ask of their pipelines
+_PUBLISHED_FRAMES = 191  # a second, as the documents report of their images
+_GOALS = {"together:graph": 2000.0}  # evaluations a second at S0
+_LSTM_GOAL = 50.0  # times the CPU reference, state on the device, from host to host
+_STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PipelineRow:
     @property
     def goal(self) -> float | None:
         """The goal in evaluations a second."""
-        return GOALS.get(self.word)
+        return _GOALS.get(self.word)
 
 
 def rows(record: RunRecord) -> tuple[PipelineRow, ...]:
@@ -114,7 +114,7 @@ class Phase:
     against_cpu: float | None
 
 
-PHASES = (
+_PHASES = (
     ("phase 1: every call brings and takes everything", "lstm:per_call"),
     ("phase 2: state and weights stay, a launch a step", "lstm:one_stream"),
     ("the same as one graph", "lstm:graph"),
@@ -129,7 +129,7 @@ def phases(found: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
     """
     by_word = {row.word: row for row in found if row.status == "ok"}
     cpu = min((row.cpu for row in found if row.pipeline in ("lstm", "lstm_sequence") and row.cpu), default=None)
-    return tuple(_phase(name, by_word[word], steps, cpu) for name, word in PHASES if word in by_word)
+    return tuple(_phase(name, by_word[word], steps, cpu) for name, word in _PHASES if word in by_word)
 
 
 def _phase(name: str, row: PipelineRow, steps: int, cpu: float | None) -> Phase:
@@ -146,7 +146,7 @@ def _phase(name: str, row: PipelineRow, steps: int, cpu: float | None) -> Phase:
 
 def exit_code(found: Sequence[PipelineRow]) -> int:
     """Return 1 where a form is wrong or broke, 2 where none could run, else 0."""
-    if any(row.status in STATUS_BAD for row in found):
+    if any(row.status in _STATUS_BAD for row in found):
         return 1
     return 0 if any(row.status == "ok" for row in found) else 2
 
@@ -168,7 +168,7 @@ def pipelines_view(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> Rend
 
 def _asked() -> str:
     return (
-        f"  the documents ask for {ASKED_PER_SECOND} operations a second and report {PUBLISHED_FRAMES} frames; "
+        f"  the documents ask for {_ASKED_PER_SECOND} operations a second and report {_PUBLISHED_FRAMES} frames; "
         "latency is from the host's memory to the host's memory, CPU is the float64 references on NumPy"
     )
 
@@ -238,16 +238,16 @@ def _phases(phases: Sequence[Phase]) -> Table:
 def _times(phase: Phase) -> Text:
     text = Text(ratio_text(phase.against_cpu))
     if phase.row.word == "lstm:one_stream" and phase.against_cpu:
-        met = phase.against_cpu >= LSTM_GOAL
-        text.append(f" (asked {ratio_text(LSTM_GOAL)})", style="green" if met else "bold red")
+        met = phase.against_cpu >= _LSTM_GOAL
+        text.append(f" (asked {ratio_text(_LSTM_GOAL)})", style="green" if met else "bold red")
     return text
 
 
 def pipelines_json(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> dict[str, Any]:
     """Return the same as plain JSON values; what was not measured is null."""
     return {
-        "asked_per_second": ASKED_PER_SECOND,
-        "published_frames_per_second": PUBLISHED_FRAMES,
+        "asked_per_second": _ASKED_PER_SECOND,
+        "published_frames_per_second": _PUBLISHED_FRAMES,
         "pipelines": [
             {**asdict(row), "per_second": row.per_second, "against_cpu": row.against_cpu, "goal": row.goal}
             for row in rows

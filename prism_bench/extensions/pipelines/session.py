@@ -73,9 +73,9 @@ def _evaluated(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
 
 # Times of an evaluation: alone and from the host's memory, or one of many that are enqueued without waiting.
 
-BATCH_SECONDS = 20e-3  # of evaluations without waiting, so that the one wait at their end does not count
+_BATCH_SECONDS = 20e-3  # of evaluations without waiting, so that the one wait at their end does not count
 MOST = 2000
-CRITERIA = {
+_CRITERIA = {
     "end_to_end_time": Criterion(precision=0.01, min_samples=10, max_samples=60, seconds=0.4),
     "steady_time": Criterion(precision=0.01, min_samples=6, max_samples=20, seconds=0.5),
     "wall_time": Criterion(precision=0.05, min_samples=3, max_samples=10, seconds=0.5),
@@ -107,7 +107,7 @@ class Steady:
         self._flow, self._evaluate = prepared.flow, evaluate
         self._count = 2
         estimate = min(self().seconds for _ in range(2))
-        self._count = max(2, min(MOST, round(BATCH_SECONDS / max(estimate, 1e-9))))
+        self._count = max(2, min(MOST, round(_BATCH_SECONDS / max(estimate, 1e-9))))
 
     def __call__(self) -> Sample:
         self._flow.synchronize()
@@ -122,7 +122,7 @@ class Steady:
 def timed(metric: str, once: Callable[[], Sample], subject: str = "kernel") -> list[Measurement]:
     """Return the metric's measurement in this process; with steady times also the host's share, `launch_time`."""
     once()
-    series = sample(once, CRITERIA[metric], ClockGate())
+    series = sample(once, _CRITERIA[metric], ClockGate())
     found = [Measurement(metric, subject, (tuple(one.seconds for one in series.samples),))]
     launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)
     return found + ([Measurement("launch_time", subject, (launches,))] if launches else [])
@@ -249,7 +249,7 @@ def _value(value: float | None, unit: str) -> JsonTable:
 # Session of one worker: verifies and times forms of pipelines.
 
 FAMILY = "pipelines"
-ON_CPU = "one_stream"  # the form whose record holds the time of the CPU
+_ON_CPU = "one_stream"  # the form whose record holds the time of the CPU
 
 
 class PipelineSession:
@@ -297,7 +297,7 @@ class PipelineSession:
             verification=tuple(entries),
             code=code,
             profile=profile,
-            measurements=tuple(self._on_cpu(pipeline)) if self._watches and name == ON_CPU else (),
+            measurements=tuple(self._on_cpu(pipeline)) if self._watches and name == _ON_CPU else (),
         )
 
     def _traced(self, prepared: Prepared, name: str) -> JsonTable:
@@ -318,7 +318,7 @@ class PipelineSession:
     def _on_cpu(self, pipeline: Pipeline) -> list[Measurement]:
         """Time the float64 references one after the other, on NumPy."""
         with Prepared(pipeline, self._label, self._catalogue, NumpyBackend()) as prepared:
-            return timed("wall_time", EndToEnd(prepared, form(ON_CPU, prepared)), "cpu")
+            return timed("wall_time", EndToEnd(prepared, form(_ON_CPU, prepared)), "cpu")
 
     def _complaint(self, pipeline: Pipeline, entry: Entry) -> str:
         where = f"{pipeline.name} on {self._backend.name}: {entry['output']}"

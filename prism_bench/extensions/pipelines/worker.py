@@ -11,7 +11,7 @@ from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
 from prism_bench.spec.case import Case
 
 PLACE = worker_of("prism_bench.extensions.pipelines.worker")
-EVALUATIONS = 5
+_EVALUATIONS = 5
 
 
 def tasks_of(pipelines: Sequence[Pipeline], forms: Sequence[str], label: str, catalogue: Catalogue) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class PipelinePrograms:
         for pipeline in INTEGRATION:
             with Prepared(pipeline, context.order["label"], context.catalogue, context.backend) as prepared:
                 evaluate = form("allocating", prepared)
-                for _ in range(EVALUATIONS):
+                for _ in range(_EVALUATIONS):
                     evaluate()
                 prepared.flow.synchronize()
 

@@ -41,7 +41,7 @@ BENCHMARKS = {
 METRICS = {name: metric for metric, name in BENCHMARKS.items()}
 
 
-def value_of(text: object) -> object:
+def _value_of(text: object) -> object:
     """Return the value of a parameter, which asv writes as its `repr`: a number, a truth, None or a text.
 
     Anything else stays the text that asv wrote, as does a text that would read like another value without its quotes:
@@ -76,7 +76,7 @@ def _literal(text: object) -> object:
 # unless it is the one that is listed now.
 
 BACKEND = "asv"
-VERSION = 2
+_VERSION = 2
 _LATEST = 253_402_300_800_000  # the end of the year 9999
 _MOST_COMBINATIONS = 100_000
 _TIMES = {**SECONDS, "second": 1.0, "sec": 1.0}
@@ -86,7 +86,7 @@ _SKIPPED = "asv has no number of it (NaN): its setup skipped it, or its times we
 _MACHINE = ("machine", "python", "cpu", "os", "arch", "num_cpu", "ram")
 
 
-def recognised(data: object) -> bool:
+def _recognised(data: object) -> bool:
     """Return whether the JSON is a result file of asv."""
     return isinstance(data, dict) and {"result_columns", "results", "env_name"} <= set(data)
 
@@ -94,8 +94,8 @@ def recognised(data: object) -> bool:
 def read(path: Path) -> Imported:
     """Return the record of one result file, whose benchmarks `benchmarks.json` in the parent folder describes."""
     data, listed = json_object(path), read_json(path.parent.parent / "benchmarks.json")
-    if data.get("version") != VERSION:
-        raise ResultsError(f"{path}: version {data.get('version')} of asv's results; {VERSION} is known here")
+    if data.get("version") != _VERSION:
+        raise ResultsError(f"{path}: version {data.get('version')} of asv's results; {_VERSION} is known here")
     columns = _columns(data, path)
     rows = ImportedRows(path)
     ours: dict[str, list[CaseResult]] = {}
@@ -153,7 +153,7 @@ def _record(data: dict[str, Any], path: Path, cases: list[CaseResult], began: li
     commit = field(data, "commit_hash", str, str(path)) if data.get("commit_hash") is not None else None
     machine = field(params, "machine", str, f"{path}: params")
     facts |= {"software": _environment(data, params, str(path)), "committed": committed}
-    return record(BACKEND, machine, created, cases, commit, **facts, version=VERSION)
+    return record(BACKEND, machine, created, cases, commit, **facts, version=_VERSION)
 
 
 def _environment(data: dict[str, Any], params: dict[str, Any], place: str) -> dict[str, str]:
@@ -214,7 +214,7 @@ def _case(
         changes = {"status": "failed", "reason": "asv could not measure it"}
     elif not values:
         changes = {"status": "skipped", "reason": _SKIPPED}
-    plain = [value_of(value) for value in parameters]
+    plain = [_value_of(value) for value in parameters]
     if name not in METRICS:
         return case(_kernel(name, row, known), axes_of(zip(axes, plain, strict=True)), times, **changes)
     if len(plain) != 1:

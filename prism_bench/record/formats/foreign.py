@@ -22,7 +22,7 @@ from prism_bench.units import count_text
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.IGNORECASE)
 ODD = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)  # of odd content
-TIME, MACHINE = "created", "machine"  # facts that a file may lack
+TIME, _MACHINE = "created", "machine"  # facts that a file may lack
 SECONDS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -103,7 +103,7 @@ def record(
     known. `committed`, a datetime among the facts, is when the commit was made.
     """
     software, version, committed = facts.pop("software", {}), facts.pop("version"), facts.pop("committed", None)
-    guessed = [name for name, is_guess in ((TIME, isinstance(created, Path)), (MACHINE, machine is None)) if is_guess]
+    guessed = [name for name, is_guess in ((TIME, isinstance(created, Path)), (_MACHINE, machine is None)) if is_guess]
     if isinstance(created, Path):
         created = datetime.fromtimestamp(created.stat().st_mtime, UTC)
     return RunRecord(

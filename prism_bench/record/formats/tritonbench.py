@@ -18,12 +18,12 @@ from prism_bench.record.formats.foreign import Imported, ImportedRows, case, num
 from prism_bench.record.run_record import CaseResult
 
 BACKEND = "tritonbench"
-LATENCY, INPUT = "-latency", "x_val"
+_LATENCY, _INPUT = "-latency", "x_val"
 _NO_INPUTS = ("average", "hashes")
 _VALUE = re.compile(r"\s*([-+0-9.einfa]+)\s*(\(.*\))?\s*", re.IGNORECASE)
 
 
-def recognised(data: object) -> bool:
+def _recognised(data: object) -> bool:
     """Return False for every JSON: its files are CSV."""
     return False
 
@@ -40,9 +40,11 @@ def read(path: Path) -> Imported:
         header, *lines = [*_lines(text)] or [[]]
     except csv.Error as error:
         raise ResultsError(f"{path}: no CSV: {error}") from None
-    columns = {index: name.removesuffix(LATENCY) for index, name in enumerate(header) if name.endswith(LATENCY)}
+    columns = {index: name.removesuffix(_LATENCY) for index, name in enumerate(header) if name.endswith(_LATENCY)}
     if not columns or 0 in columns:
-        raise ResultsError(f"{path}: no CSV of TritonBench: its first column names the inputs, others end in {LATENCY}")
+        raise ResultsError(
+            f"{path}: no CSV of TritonBench: its first column names the inputs, others end in {_LATENCY}"
+        )
     backends, rows = _backends(header), ImportedRows(path)
     for row, line in enumerate(lines, 2):
         for index, name in columns.items() if line and line[0] not in _NO_INPUTS else ():
@@ -74,10 +76,10 @@ def _case(line: list[str], index: int, name: str, first: int, place: str) -> Cas
     error, text = (line[at] if at < len(line) else "" for at in (first, index))
     value = _VALUE.fullmatch(text)
     if value:
-        seconds = number(value[1], f"{place}: {name}{LATENCY}") * 1e-3
+        seconds = number(value[1], f"{place}: {name}{_LATENCY}") * 1e-3
         note = ("one number: the median that TritonBench gives",)
-        return case(name, {INPUT: line[0]}, [timing("cold_time", [seconds], note)])
+        return case(name, {_INPUT: line[0]}, [timing("cold_time", [seconds], note)])
     if text.strip() or (error.strip() and not _VALUE.fullmatch(error)):
         reason = f"TritonBench writes: {text.strip() or error.strip():.200}"
-        return case(name, {INPUT: line[0]}, [], status="failed", reason=reason)
+        return case(name, {_INPUT: line[0]}, [], status="failed", reason=reason)
     return None

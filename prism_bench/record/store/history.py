@@ -70,14 +70,14 @@ def _seal(file: BufferedReader) -> str:
     return f"{size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def place_for(root: Path) -> Path:
+def _place_for(root: Path) -> Path:
     """Return the folder of the cache of the records below `root`."""
     return cache_folder("history") / hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
 
 
 def folder_for(root: Path) -> ShardFolder:
     """Return the shards that the cache of the records below `root` consists of."""
-    return ShardFolder(place_for(root), _maker())
+    return ShardFolder(_place_for(root), _maker())
 
 
 def cache_kept(folder: ShardFolder) -> Listing:
@@ -218,7 +218,7 @@ class History:
 
     def read(self, numbers: Collection[str]) -> PointTable:
         """Return the points of all records with these numbers, read anew."""
-        found = together(blocks_of(self.stored, numbers), numbers, sum(one.rows for one in self.stored))
+        found = together(_blocks_of(self.stored, numbers), numbers, sum(one.rows for one in self.stored))
         keep = found.rows_with({"case": self.cases, "metric": self.metrics})
         return found if keep.all() else found.chosen(keep)
 
@@ -258,7 +258,7 @@ class History:
         return list(dict.fromkeys(name for known in lists.values() for name in known))
 
 
-def blocks_of(stored: Sequence[StoredPoints], numbers: Collection[str] = tuple(NUMBERS)) -> Iterator[PointBlock]:
+def _blocks_of(stored: Sequence[StoredPoints], numbers: Collection[str] = tuple(NUMBERS)) -> Iterator[PointBlock]:
     """Yield the points of the records, in their order, with these numbers.
 
     The records of one shard are read at once, when the first of them is next.
@@ -299,7 +299,7 @@ def read_history(
     folder = ShardFolder(root)
     listing, kept_folder = listed(folder), folder_for(root)
     kept = cache_kept(kept_folder)
-    seals = seals_of(root)
+    seals = _seals_of(root)
     durable = {
         file: _in_shard(entry, folder)
         for file, entry in listing.entries.items()
@@ -312,7 +312,7 @@ def read_history(
     }
     changed = [(root / file, file, seal) for file, seal in seals.items() if file not in known]
     blocks: list[PointBlock] = []
-    for done, one in enumerate(in_processes(partial(read_block, shown), changed), 1):
+    for done, one in enumerate(in_processes(partial(_read_block, shown), changed), 1):
         blocks.append(one)
         if report:
             report(done, len(changed))
@@ -334,7 +334,7 @@ def listed(folder: ShardFolder) -> Listing:
     return folder.listing()
 
 
-def seals_of(root: Path) -> dict[str, str]:
+def _seals_of(root: Path) -> dict[str, str]:
     """Return the seals of all records below `root`, by file relative to it, oldest first."""
     found: dict[str, str] = {}
     for path in records_in(root):
@@ -386,7 +386,7 @@ def _began(file: str) -> tuple[str, int]:
     return in_order(path) if path.suffix == ".gz" else (month_of(path)[1].replace("-", "") + "32", 1)
 
 
-def read_block(shown: _Shown | None, changed: tuple[Path, str, str], *, detailed: bool = False) -> PointBlock:
+def _read_block(shown: _Shown | None, changed: tuple[Path, str, str], *, detailed: bool = False) -> PointBlock:
     """Return the points of one record, with details if wanted; a block with a problem where it is damaged."""
     path, file, seal = changed
     try:
@@ -511,14 +511,14 @@ def migrate(root: Path, report: Report | None = None) -> Migrated:
 
     `report` is called with how many of the new records are done. Raise a ResultsError where shards cannot be written.
     """
-    folder, seals = ShardFolder(root), seals_of(root)
+    folder, seals = ShardFolder(root), _seals_of(root)
     listing = listed(folder)
     new = [file for file, seal in seals.items() if not _holds(listing, file, seal)]
     written: dict[Path, None] = {}
     problems = [f"{reason}" for reason in listing.damaged.values()]
     done = 0
     for batch in _batches(new):
-        blocks = list(in_processes(partial(read_block, None, detailed=True), [(root / f, f, seals[f]) for f in batch]))
+        blocks = list(in_processes(partial(_read_block, None, detailed=True), [(root / f, f, seals[f]) for f in batch]))
         good = [one for one in blocks if one.facts]
         problems += [one.problem for one in blocks if one.problem]
         written |= dict.fromkeys(_added(folder, good, together=True))
@@ -539,7 +539,7 @@ def add_record(path: Path, root: Path) -> Path | None:
     if path.parent.parent != root or not folder.is_used() or not is_installed("pyarrow"):
         return None
     file = path.relative_to(root).as_posix()
-    block = read_block(None, (path, file, seal_of(path)), detailed=True)
+    block = _read_block(None, (path, file, seal_of(path)), detailed=True)
     if block.problem:
         raise ResultsError(block.problem)
     return _added(folder, [block])[0]
@@ -601,7 +601,7 @@ class Verified:
 def verify(root: Path, report: Report | None = None) -> Verified:
     """Read every shard below `root` whole, with its checksums, and compare its records' seals with the records."""
     folder = ShardFolder(root)
-    listing, seals = listed(folder), seals_of(root)
+    listing, seals = listed(folder), _seals_of(root)
     paths, problems = folder.paths(), dict(listing.damaged)
     for done, path in enumerate(paths, 1):
         try:
@@ -640,7 +640,7 @@ def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Pa
     Of each machine, backend and environment the record of the newest commit and the last one measured stay, and what is
     `used`: reasons by the file's name.
     """
-    listing, seals = listed(ShardFolder(root)), seals_of(root)
+    listing, seals = listed(ShardFolder(root)), _seals_of(root)
     records = sorted((entry.record.facts for entry in listing.entries.values()), key=lambda one: one.created)
     order, _ = CommitOrder.around(records, (root, Path())).sorted(records)
     last = {one.owner: one.file for one in records}

@@ -35,12 +35,12 @@ from prism_bench.record.store.points import (
     units_of,
 )
 
-SCHEMA = 1
-HEADER = b"prism_bench"
+_SCHEMA = 1
+_HEADER = b"prism_bench"
 GROUP = 1 << 16  # rows; a group of rows, which is read as a whole, ends with the record that fills it
 BOARD = "board"  # the column that the first shards lack
-UNIT = "unit"  # the exponent of ten of a point's unit of time: see `decimals`
-_REPEATED = (*WORDS, "samples", "throttled", DISTURBED, UNIT)
+_UNIT = "unit"  # the exponent of ten of a point's unit of time: see `decimals`
+_REPEATED = (*WORDS, "samples", "throttled", DISTURBED, _UNIT)
 _SHARED = ("software", "protocol", "boards")
 _SPLIT = ("clock", *READ)
 
@@ -90,7 +90,7 @@ def points_of(
         return {}
     ends = numpy.cumsum([one.rows for one in header.records])
     groups, first = _groups(parquet, ends - [one.rows for one in header.records], ends, chosen)
-    kept = [name for name in (*WORDS, *numbers, UNIT) if name in parquet.schema_arrow.names or name != BOARD]
+    kept = [name for name in (*WORDS, *numbers, _UNIT) if name in parquet.schema_arrow.names or name != BOARD]
     columns, vocabulary = _columns(_table(parquet, path, groups, kept))
     if BOARD not in vocabulary:
         vocabulary[BOARD] = sorted({_only_board(one.facts) for one in header.records})
@@ -141,7 +141,7 @@ def part_of(block: PointBlock) -> ShardPart:
     }
     columns = words | {name: arrow.array(block.columns[name]) for name in NUMBERS}
     units, values = units_of(block.columns["value"]), block.columns["value"]
-    columns |= {UNIT: arrow.array(units), "value": arrow.array(counted(values, units))}
+    columns |= {_UNIT: arrow.array(units), "value": arrow.array(counted(values, units))}
     if block.details:
         columns |= {name: arrow.array(block.details[name]) for name in (*READ, DISTURBED)}
         columns |= {name: arrow.array(counted(block.details[name] - values, units)) for name in QUARTILES}
@@ -177,7 +177,7 @@ def write_shard(path: Path, parts: Sequence[ShardPart], maker: str = "") -> None
     with writer:
         for first, end in _cut(one.record.rows for one in parts):
             writer.write_table(table.slice(first, end - first), row_group_size=max(1, end - first))
-        writer.add_key_value_metadata({HEADER: _encoded([one.record for one in parts], table, maker)})
+        writer.add_key_value_metadata({_HEADER: _encoded([one.record for one in parts], table, maker)})
     write_atomically(path, data.getvalue())
 
 
@@ -204,7 +204,7 @@ def _encoded(records: Sequence[ShardRecord], table: Any, maker: str) -> bytes:
             facts[name] = known.index(facts[name])
         plain.append({"facts": facts, "seal": one.seal, "rows": one.rows})
     words = {name: sorted(table[name].unique().to_pylist()) for name in ("case", "metric")}
-    return orjson.dumps({"schema": SCHEMA, "maker": maker, "words": words, **tables, "records": plain})
+    return orjson.dumps({"schema": _SCHEMA, "maker": maker, "words": words, **tables, "records": plain})
 
 
 def _opened(path: Path) -> Any:
@@ -223,9 +223,9 @@ def _opened(path: Path) -> Any:
 
 def _header(parquet: Any, path: Path) -> ShardHeader:
     try:
-        plain = orjson.loads(parquet.metadata.metadata[HEADER])
-        if plain["schema"] != SCHEMA:
-            raise ResultsError(f"{path}: schema {plain['schema']!r} of shards is not {SCHEMA}; upgrade prism-bench")
+        plain = orjson.loads(parquet.metadata.metadata[_HEADER])
+        if plain["schema"] != _SCHEMA:
+            raise ResultsError(f"{path}: schema {plain['schema']!r} of shards is not {_SCHEMA}; upgrade prism-bench")
         shared = {name: plain[name] for name in _SHARED if name in plain}
         records = tuple(_record(one, shared) for one in plain["records"])
         header = ShardHeader(records, plain["words"], plain["maker"])
@@ -263,7 +263,7 @@ def _table(parquet: Any, path: Path, groups: Iterable[int], columns: Sequence[st
 
 def _columns(table: Any) -> tuple[dict[str, Column], dict[str, list[str]]]:
     columns = {name: _numbers(table[name].chunks) for name in NUMBERS if name in table.column_names}
-    columns["value"] = seconds(columns["value"], _numbers(table[UNIT].chunks))
+    columns["value"] = seconds(columns["value"], _numbers(table[_UNIT].chunks))
     vocabulary: dict[str, list[str]] = {}
     for word in [name for name in table.column_names if name in WORDS]:
         chunks = table[word].chunks

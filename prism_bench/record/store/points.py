@@ -369,7 +369,7 @@ READ = ("power", "temperature", "energy")
 DISTURBED = "disturbed"
 # Medians of the processes in seconds, a list for each point: what `compare` judges.
 PROCESSES = "processes"
-DETAILS = (*QUARTILES, *READ, DISTURBED, PROCESSES)
+_DETAILS = (*QUARTILES, *READ, DISTURBED, PROCESSES)
 
 
 def details_in(record: RecordFile) -> dict[str, Any]:

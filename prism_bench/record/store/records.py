@@ -71,7 +71,7 @@ def is_present(path: Path) -> bool:
     return source is not None and source.has(path)
 
 
-def copy_of(path: Path) -> Path | None:
+def _copy_of(path: Path) -> Path | None:
     """Return a copy of the missing record from elsewhere; None where there is none."""
     source = _source()
     return source.copy(path) if source else None
@@ -194,7 +194,7 @@ def text_at(path: Path | str) -> bytes | bytearray:
     try:
         return content_of(Path(path), "a readable run record")
     except FileNotFoundError:
-        copy = copy_of(Path(path))
+        copy = _copy_of(Path(path))
         if copy is None:
             raise ResultsError(f"{path}: no such record") from None
         return content_of(copy, "a readable run record")

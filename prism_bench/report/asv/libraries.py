@@ -19,7 +19,7 @@ from prism_bench.io.files import cache_folder, write_atomically
 # Each package is one tarball, taken only with the digest that is given here, so that a mirror (npm's own setting
 # `npm_config_registry` names one) can hand over nothing else. None of it is our code, and none of it is in our tree.
 
-REGISTRY = "https://registry.npmjs.org"
+_REGISTRY = "https://registry.npmjs.org"
 FOLDER = "vendor"  # in the site
 _SECONDS = 20.0
 
@@ -100,7 +100,7 @@ def _fetched(package: Package) -> bytes:
 
 
 def _registry() -> str:
-    return (os.environ.get("npm_config_registry") or REGISTRY).rstrip("/")
+    return (os.environ.get("npm_config_registry") or _REGISTRY).rstrip("/")
 
 
 def _digest(data: bytes) -> str:

@@ -42,7 +42,7 @@ class NewestReading:
     passed_by: tuple[str, ...] = ()
 
 
-def newest_by_machine(runs: Path) -> list[NewestReading]:
+def _newest_by_machine(runs: Path) -> list[NewestReading]:
     """Return a reading for each folder of records below `runs`, by name.
 
     Budgets are those of the configured catalogue, else of the one next to the package.
@@ -103,7 +103,7 @@ class Past:
         return next(place for place, one in enumerate(records) if self.history.records[one].file == step.record)
 
 
-def past_of(runs: Path) -> Past:
+def _past_of(runs: Path) -> Past:
     """Return the past of all records below `runs`, with the noise floors that are kept next to them."""
     history = store.read_history(runs)
     return Past(history, trend(history, kept_floors(history, runs.parent / "noise")))
@@ -115,7 +115,7 @@ _WIDTH, _HEIGHT = 460, 120
 _AROUND = 45  # runs shown before and after the step
 
 
-def step_chart(series: Course, step: Step, place: int, began: int, name: str) -> str:
+def _step_chart(series: Course, step: Step, place: int, began: int, name: str) -> str:
     """Draw the chart as inline SVG.
 
     `place` is the step's first run in the series, `began` that of the level before; `name` sets its ids apart.
@@ -170,7 +170,7 @@ class Promise:
     why: str
 
 
-def document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
+def _document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
     """Return the page called `name` as text."""
     template = environment().get_template(f"asv/{name}.html")
     return template.render(
@@ -178,7 +178,7 @@ def document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
         machines=machines,
         promises=promises,
         counts=counts,
-        rooflines=rooflines,
+        rooflines=_rooflines,
         machine_name=machine_name,
         plotted=lambda reading: plotted(reading.frame),
         past=past,
@@ -193,7 +193,7 @@ def _chart(shift: Shift, past: Past) -> Markup:
     number = past.trend.steps.index(step)
     place = past.place(step)
     earlier = [past.place(one) for one in past.trend.steps[:number] if one.key == step.key]
-    return Markup(step_chart(past.series[step.key], step, place, max(earlier, default=0), f"step{number}"))
+    return Markup(_step_chart(past.series[step.key], step, place, max(earlier, default=0), f"step{number}"))
 
 
 def promises(reading: Reading) -> list[Promise]:
@@ -230,7 +230,7 @@ def counts(reading: Reading) -> list[tuple[str, int]]:
     return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
 
 
-def rooflines(reading: Reading) -> list[Markup]:
+def _rooflines(reading: Reading) -> list[Markup]:
     """Draw the chart, wide and narrow; empty where the record has nothing to draw."""
     charts = [roofline_chart(reading, width, height) for width, height in (_WIDE, _NARROW)]
     return [Markup(chart) for chart in charts if chart]
@@ -255,9 +255,9 @@ def build(site: Path, runs: Path, tell: Callable[[str], None] = print) -> None:
     with as_file(files("prism_bench.report.asv")) as here:
         for name in ("our_pages.js", "our_pages.css", "offline.js"):
             shutil.copy(here / name, site)
-    machines, past = newest_by_machine(runs), past_of(runs)
+    machines, past = _newest_by_machine(runs), _past_of(runs)
     for name in PAGES:
-        write_atomically(site / "prism_bench" / f"{name}.html", document(name, machines, past).encode())
+        write_atomically(site / "prism_bench" / f"{name}.html", _document(name, machines, past).encode())
     write_atomically(index, page.encode())
 
 

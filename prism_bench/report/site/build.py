@@ -45,12 +45,12 @@ GUIDES = {
 }  # fmt: skip
 
 
-def has_documentation(site: Path) -> bool:
+def _has_documentation(site: Path) -> bool:
     """Return whether the documentation was built into the site's folder."""
     return (site / FOLDER / "index.html").is_file()
 
 
-def guide_link(page: Page, documentation: str | None) -> str:
+def _guide_link(page: Page, documentation: str | None) -> str:
     """Return the way from a page to how its content was measured.
 
     `documentation` leads from the folder of the machine's pages to that of the documentation; None where there is none.
@@ -273,7 +273,7 @@ def _files(
     for listed, one, context in zip(lists, nights, found, strict=True):
         tell(f"pages of {one.machine}, {backend_name(one.record)}")
         others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not one]
-        for name, content in machine_files(context, listed, lists, others, documented=has_documentation(folder)):
+        for name, content in _machine_files(context, listed, lists, others, documented=_has_documentation(folder)):
             yield listed.place + name, content
         tell(f"what any two records of {one.machine}, {backend_name(one.record)} are compared by")
         for name, content in side_files(folder / listed.place, listed.sides):
@@ -299,7 +299,7 @@ def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]
     }
 
 
-def machine_files(
+def _machine_files(
     context: SiteContext,
     own: RecordList,
     lists: Sequence[RecordList],
@@ -334,7 +334,7 @@ def _rendered(page: Page, context: SiteContext, up: str, documentation: str | No
             page=page,
             menu=MENU,
             documentation=documentation,
-            guide=guide_link(page, documentation),
+            guide=_guide_link(page, documentation),
             root=page.root,
             assets=f"{page.root}{up}assets/",
             context=context,

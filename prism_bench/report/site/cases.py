@@ -161,7 +161,7 @@ def telemetry(record: RunRecord) -> Telemetry:
         "windows": len(windows),
         "columns": [(column[0][0], column[-1][0]) for column in columns],
         "quantities": {
-            name: [band_of([evidence.spans.get(name) for _, evidence in column]) for column in columns]
+            name: [_band_of([evidence.spans.get(name) for _, evidence in column]) for column in columns]
             for name in quantities
         },
     }
@@ -181,7 +181,7 @@ def _cuts(count: int) -> list[tuple[int, int]]:
     return list(zip(places, places[1:], strict=False))
 
 
-def band_of(spans: Sequence[Span | None]) -> Span | None:
+def _band_of(spans: Sequence[Span | None]) -> Span | None:
     """Return the lowest reading, the median of the windows' medians and the highest; None where none is known."""
     known = [span for span in spans if span is not None]
     if not known:
@@ -267,7 +267,7 @@ def conditions(measurements: Iterable[Measurement]) -> ConditionsSummary | None:
     windows = [evidence for one in timed for evidence in one.evidence]
     if not windows:
         return None
-    spans = {name: band_of([one.spans.get(name) for one in windows]) for name in _WATCHED}
+    spans = {name: _band_of([one.spans.get(name) for one in windows]) for name in _WATCHED}
     return {
         "spans": {name: span for name, span in spans.items() if span},
         "reasons": sorted({reason for one in windows for reason in one.reasons}),
@@ -304,7 +304,7 @@ def _step(context: SiteContext, step: Step) -> dict[str, Any]:
 
 # A line small enough for a table: the last runs of a series as the path of an SVG.
 
-WIDTH, HEIGHT = 96, 22
+_WIDTH, _HEIGHT = 96, 22
 _CALM = 0.02  # relative: a series within this much of its middle is drawn as flat as it is
 
 
@@ -325,9 +325,9 @@ def sparkline(values: Sequence[float]) -> str | None:
     low, high = float(min(values)), float(max(values))
     middle = (low + high) / 2
     reach = max(high - middle, _CALM * middle) or 1.0
-    step = WIDTH / (len(values) - 1)
+    step = _WIDTH / (len(values) - 1)
     points = [
-        (index * step, HEIGHT / 2 - (float(value) - middle) / reach * (HEIGHT / 2 - 2))
+        (index * step, _HEIGHT / 2 - (float(value) - middle) / reach * (_HEIGHT / 2 - 2))
         for index, value in enumerate(values)
     ]
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(points))
@@ -348,7 +348,7 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 # An operation is a kernel with forms in other languages than its own. Times are those of the newest record that has
 # them; machine code is the record's, and lines of source are those of the catalogue at hand.
 
-CODE = ("registers", "spill_bytes", "shared_bytes", "code_bytes", "compile_seconds")
+_CODE = ("registers", "spill_bytes", "shared_bytes", "code_bytes", "compile_seconds")
 _TITLES = {CUDA: "CUDA C++", "callable": "Python callable"}
 
 
@@ -471,7 +471,7 @@ def _row(
         "share": number(shown.row["bound_share"]) if shown else None,
         "by": str(shown.row["bound"]) if shown and shown.row["bound"] else None,
         "compiler": str(code["compiler"]) if code.get("compiler") else None,
-        "code": {name: number(code.get(name)) for name in CODE},
+        "code": {name: number(code.get(name)) for name in _CODE},
         "lines": lines,
     }
 

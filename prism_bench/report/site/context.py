@@ -174,30 +174,30 @@ class ShownCase:
         return str(self.row["implementation"])
 
 
-def cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[ShownCase]:
+def _cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[ShownCase]:
     """Yield the cases of a reading, only the `wanted` ones if there are any named."""
     for row, line in zip(reading.rows, lines(reading), strict=True):
         if wanted is None or line.case.name in wanted:
             yield ShownCase(line.case, row, line, reading, origin)
 
 
-def newest_cases(
+def _newest_cases(
     reading: Reading, own: Sequence[Facts], history: History, places: Places, catalogue: Catalogue | None
 ) -> dict[str, ShownCase]:
     """Return by name the newest run's cases, then those of the catalogue that something older timed last.
 
     That is an older run, else a round of making kernels faster or a record of languages.
     """
-    found = {one.case.name: one for one in cases_of(reading, "newest")}
+    found = {one.case.name: one for one in _cases_of(reading, "newest")}
     known = {case.name for case in catalogue.cases()} if catalogue else set()
-    for facts, names in newest_with(history, own, known - set(found)):
+    for facts, names in _newest_with(history, own, known - set(found)):
         older = _read(places.runs / facts.file, catalogue)
-        found |= {one.case.name: one for one in cases_of(older, "older", names)} if older else {}
+        found |= {one.case.name: one for one in _cases_of(older, "older", names)} if older else {}
     for path, origin in _beside_runs(places, str(reading.record.machine["id"])):
         missing = known - set(found)
         made = _read(path, catalogue) if missing else None
         if made and made.record.backend == reading.record.backend:
-            found |= {one.case.name: one for one in cases_of(made, origin, missing)}
+            found |= {one.case.name: one for one in _cases_of(made, origin, missing)}
     return found
 
 
@@ -213,7 +213,7 @@ def _beside_runs(places: Places, machine: str) -> list[tuple[Path, str]]:
     return sorted(found, key=lambda one: in_order(one[0]), reverse=True)
 
 
-def newest_with(history: History, own: Sequence[Facts], wanted: Collection[str]) -> Iterator[tuple[Facts, list[str]]]:
+def _newest_with(history: History, own: Sequence[Facts], wanted: Collection[str]) -> Iterator[tuple[Facts, list[str]]]:
     """Yield each record that holds the newest time of wanted cases, with the names of these cases.
 
     Only the records `own` are searched.
@@ -256,7 +256,7 @@ def judged(record: RunRecord, catalogue: Catalogue | None) -> tuple[Reading, str
 # Every case as the newest run before its own has it: what its machine code is compared with.
 
 
-def earlier_cases(
+def _earlier_cases(
     history: History, own: Sequence[Facts], runs: Path, cases: Iterable[ShownCase]
 ) -> dict[str, tuple[Facts, CaseResult]]:
     """Return by name the newest run before a case's own that timed it, and the case as it has it, without times.
@@ -271,7 +271,7 @@ def earlier_cases(
     for created, names in wanted.items():
         place = next((place for place, one in enumerate(own) if one.created == created), None)
         before = [one for one in own if one.created < created] if place is None else own[:place]
-        for facts, held in newest_with(history, before, names):
+        for facts, held in _newest_with(history, before, names):
             places.setdefault(facts.file, (facts, set()))[1].update(held)
     return {case.name: (facts, case) for facts, names in places.values() for case in _cases(runs / facts.file, names)}
 
@@ -538,7 +538,7 @@ class SiteContext:
 
     @cached_property
     def _before(self) -> Mapping[str, tuple[Facts, CaseResult]]:
-        return earlier_cases(self.history, self.own, self.places.runs, self.cases.values())
+        return _earlier_cases(self.history, self.own, self.places.runs, self.cases.values())
 
     def kernels(self) -> Iterator[tuple[str, list[ShownCase]]]:
         """Yield every kernel of the catalogue or of a record by name, with its cases: none if nothing was measured."""
@@ -548,7 +548,7 @@ class SiteContext:
         yield from sorted(found.items())
 
 
-def context_of(
+def _context_of(
     history: History,
     record: RunRecord,
     path: Path,
@@ -567,7 +567,7 @@ def context_of(
     parts = [baseline, last, trend_part(history, record, floors, found)]
     passed = gate(reading, path, parts + ([GatePart("budgets of the device", silent=refusal)] if refusal else []))
     own = tuple(facts for facts in history.records if facts.backend == record.backend)
-    cases = newest_cases(reading, own, history, places, catalogue)
+    cases = _newest_cases(reading, own, history, places, catalogue)
     return SiteContext(places, catalogue, history, found, own, path, reading, passed, cases, noise, tuple(passed_by))
 
 
@@ -576,7 +576,9 @@ def contexts(
 ) -> Iterator[SiteContext]:
     """Yield the context of each newest run."""
     for one in nights:
-        yield context_of(history.of(one.record.owner), one.record, one.path, places, catalogue, passed_by=one.passed_by)
+        yield _context_of(
+            history.of(one.record.owner), one.record, one.path, places, catalogue, passed_by=one.passed_by
+        )
 
 
 def _baseline(

@@ -42,11 +42,11 @@ from prism_bench.workflows.compile_table import read_table
 
 FOLDER = "data/records"
 _ANALYSIS = "prism_bench.analysis"
-SIDE, METRIC = "{side}", "{metric}"  # known when two records are compared
+SIDE, _METRIC = "{side}", "{metric}"  # known when two records are compared
 _DIGITS = 8  # of a logarithm: a hundred-millionth of the time
 
 
-def side_name(path: Path) -> str | None:
+def _side_name(path: Path) -> str | None:
     """Return the name of the side of the record at `path`; None where there is no file."""
     try:
         return hashlib.sha256(f"{path.parent.name}/{path.name} {seal_of(path)} {_maker()}".encode()).hexdigest()[:10]
@@ -82,7 +82,7 @@ def keep_side(folders: Sequence[Path], path: Path, text: bytes | bytearray) -> N
 
     Nothing is kept where the side is in one of the `folders` already, or where keeping it fails.
     """
-    side = side_name(path)
+    side = _side_name(path)
     if side is None or any(_is_whole(folder / file_of(side)) for folder in folders):
         return
     content = _made(side, text, str(path))
@@ -168,7 +168,7 @@ def _boards(record: RunRecord) -> dict[str, str]:
 
 def _case(case: CaseResult) -> list[Any]:
     metric = peers.clock_of(case) if case.measurements else None
-    reason = comparison.missing(case, metric or METRIC, SIDE)
+    reason = comparison.missing(case, metric or _METRIC, SIDE)
     if reason:
         return [metric, reason]
     found = case.measurement(metric) if metric else None
@@ -258,7 +258,7 @@ def _imported(path: Path) -> Iterator[str]:
 # file for each kernel, and the files of all full chunks stay as they are, however long the history grows.
 
 CHUNK = 128  # runs; a window of a trend has a whole number of them
-SERIES_DATA_FOLDER = "data"
+_SERIES_DATA_FOLDER = "data"
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ class Data:
     first: int
 
 
-def nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]:
+def _nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]:
     """Return when each run was, its commit, and its record's side: `[[created, commit, side], ...]`, chunk by chunk."""
     runs = [[facts.created, (facts.commit or "")[:8], side] for facts, side in zip(own, sides, strict=True)]
     return [_data("nights", first, runs[first : first + CHUNK]) for first in range(0, len(runs), CHUNK)]
@@ -331,7 +331,7 @@ def _data(name: str, first: int, plain: object) -> Data:
     text = orjson.dumps(plain, option=orjson.OPT_SERIALIZE_NUMPY)
     content = b"prism.give(%s, %d, %s);\n" % (orjson.dumps(name), first, text)
     digest = hashlib.sha256(content).hexdigest()[:10]
-    return Data(f"{SERIES_DATA_FOLDER}/{name}/{first:06}-{digest}.js", content, first)
+    return Data(f"{_SERIES_DATA_FOLDER}/{name}/{first:06}-{digest}.js", content, first)
 
 
 # The records of every machine, as the page offers them that compares any two.
@@ -379,7 +379,7 @@ def record_lists(nights: Mapping[str, NewestRecord], history: History, places: P
 def _record_list(place: str, one: NewestRecord, history: History, places: Places) -> RecordList:
     own = history.of(one.record.owner).records
     paths = [_path(facts, one, places) for facts in own]
-    names = [side_name(path) for path in paths]
+    names = [_side_name(path) for path in paths]
     sides = {name: path for name, path in zip(names, paths, strict=True) if name}
     noise = stored_noise(one.machine, places.noise)
     return RecordList(
@@ -387,7 +387,7 @@ def _record_list(place: str, one: NewestRecord, history: History, places: Places
         backend_name(one.record),
         place,
         len(own),
-        nights_data(own, names),
+        _nights_data(own, names),
         noise_data(noise) if noise else None,
         list(sides.items()),
     )

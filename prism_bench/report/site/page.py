@@ -102,14 +102,14 @@ def plain(view: object) -> bytes:
 # Rows of a table and points of a picture repeat themselves: packed, they take a fourth to a tenth. A page from disk may
 # fetch nothing, so that no server packs it. `site.js` unpacks them.
 
-LEAST = 8_000  # bytes: what is shorter stays readable
+_LEAST = 8_000  # bytes: what is shorter stays readable
 _RAW = -15  # DEFLATE without a header, with its largest window
 
 
 def giving(name: str, first: int, values: object) -> bytes:
     """Return the content of the script file that hands over these values."""
     text = plain(values).strip()
-    if len(text) >= LEAST:
+    if len(text) >= _LEAST:
         packer = zlib.compressobj(9, zlib.DEFLATED, _RAW)
         packed = base64.b64encode(packer.compress(text) + packer.flush())
         text = b'prism.unpacked(%d, "%s")' % (len(text), packed)

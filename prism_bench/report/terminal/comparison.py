@@ -36,7 +36,7 @@ from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_a
 _SHOWN = 5  # differences of machine code; --json has all
 
 
-def selection_view(selection: Selection) -> list[RenderableType]:
+def _selection_view(selection: Selection) -> list[RenderableType]:
     """Return a line of counts, a line of times, and the differences of machine code, each once."""
     groups = _groups(selection)
     parts = [part for cases in groups[:_SHOWN] for part in _difference(cases)]
@@ -87,7 +87,7 @@ def _difference(cases: list[SelectedCase]) -> Iterator[RenderableType]:
 # A comparison in the terminal and as plain values: the count, the changed and the doubtful cases, the control.
 
 # Of machine code and launches, as a record has them on both sides: null where it does not know.
-RESOURCES = ("language", "compiler", "registers", "spill_bytes", "shared_bytes", "launches", "plan")
+_RESOURCES = ("language", "compiler", "registers", "spill_bytes", "shared_bytes", "launches", "plan")
 STYLES = {
     "slower": "bold red", "faster": "green", "same": "dim", "inconclusive": "yellow", "not compared": "yellow",
     "same machine code": "dim",
@@ -115,7 +115,7 @@ def comparison_view(comparison: RecordComparison, everything: bool = False) -> R
         parts.append(Text(f"  machine: {words}", style="dim"))
     parts += _left_out(found, shown) if not everything else []
     parts += _reasons(shown)
-    parts += selection_view(comparison.selection) if comparison.selection else []
+    parts += _selection_view(comparison.selection) if comparison.selection else []
     parts += [_control(comparison.control)] if comparison.control.cases else []
     parts += [Text(note, style="yellow") for note in comparison.notes]
     return Group(*parts)
@@ -292,7 +292,7 @@ def _plain(one: ComparedCase) -> dict[str, Any]:
         "identical": one.identical,
         "seconds": list(one.seconds),
         "build_change": one.build_change.words if one.build_change else None,
-        **{name: [code.get(name) for code in one.codes] for name in RESOURCES},
+        **{name: [code.get(name) for code in one.codes] for name in _RESOURCES},
     }
     if one.judgement is None:
         return plain

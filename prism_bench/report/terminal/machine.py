@@ -28,7 +28,7 @@ def doctor_view(found: Sequence[tuple[str, Check]], everything: bool = False) ->
     shown = [(group, check) for group, check in found if everything or check.state == "broken" or _is_noted(check)]
     parts: list[RenderableType] = list(_abilities(answers(check for _, check in found)))
     if shown:
-        parts += [Text(), checks_view(shown)]
+        parts += [Text(), _checks_view(shown)]
     if len(shown) < len(found):
         parts += [
             Text(),
@@ -52,7 +52,7 @@ def _abilities(found: Sequence[AbilityAnswer]) -> Iterator[Text]:
         yield Text.assemble(("You cannot: ", "cyan"), f"{what}. {reason}")
 
 
-def checks_view(found: Sequence[tuple[str, Check]]) -> RenderableType:
+def _checks_view(found: Sequence[tuple[str, Check]]) -> RenderableType:
     """Return the table of checks by group, and how many have each state."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "check", "state"):

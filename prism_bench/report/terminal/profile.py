@@ -24,7 +24,7 @@ from prism_bench.workflows.tracing import LaunchCost
 
 # Profiles in the terminal: shares of peaks and the bottleneck of each case, and the launches of a capture.
 
-MOST_LAUNCHES = 20  # that a capture shows one by one
+_MOST_LAUNCHES = 20  # that a capture shows one by one
 _SHARES = ("dram_share", "l2_share", "fp32_share", "tensor_share", "sfu_share", "issue_share", "occupancy")
 _HEADINGS = ("bound", "duration", "launches", "DRAM", "of model", "emulated", *_SHARES, "registers", "local")
 # Columns that a narrow terminal leaves out, the first to go first; case, bottleneck and time stay.
@@ -120,7 +120,7 @@ def capture_view(launches: Sequence[ProfiledLaunch]) -> RenderableType:
     Processes and devices are shown where the capture has several.
     """
     several = tuple(key for key in ("process", "device") if len({getattr(one, key) for one in launches}) > 1)
-    if len(launches) > MOST_LAUNCHES:
+    if len(launches) > _MOST_LAUNCHES:
         return _capture_by_kernel(launches, several)
     lines: list[Text] = []
     for one in launches:

@@ -169,7 +169,7 @@ def _budget_cell(verdicts: Sequence[str], words: Sequence[str]) -> Cell:
 # Peers in the terminal: the headline by class of peer, and every peer of a case.
 
 
-def headline_view(rows: Sequence[HeadlineRow], *, whole: bool = True) -> list[RenderableType]:
+def _headline_view(rows: Sequence[HeadlineRow], *, whole: bool = True) -> list[RenderableType]:
     """Return the headline: a table by label and class, what its figures mean, and the large ratios by name.
 
     Without `whole`, the table is that of the first labels alone.
@@ -215,7 +215,7 @@ def _peers_grid(rows: Sequence[HeadlineRow], names: int) -> Table:
     return grid
 
 
-def peer_tables(cases: Sequence[CaseResult]) -> list[RenderableType]:
+def _peer_tables(cases: Sequence[CaseResult]) -> list[RenderableType]:
     """Return for each case with peers a table of them: class, time, ratio, how it was called or why it has no time."""
     found = [(case, peer_rows(case)) for case in cases if not case.ceiling]
     return [
@@ -246,7 +246,7 @@ _DISPENSABLE = (
 )  # fmt: skip
 
 
-WORST = 10  # cases of a summary
+_WORST = 10  # cases of a summary
 _AXES = 40  # characters of the axes of an imported case
 _FINDINGS = 3  # of a kind, in a summary that leaves cases out
 _ALL = "show --all"  # what prints everything
@@ -267,20 +267,20 @@ def summary_view(
     """
     reading = read(record, catalogue, must_be_held=must_be_held)
     found = lines(reading)
-    whole = everything or every_peer or len(found) <= WORST
-    table = table_of(found if whole else worst_first(found)[:WORST])
+    whole = everything or every_peer or len(found) <= _WORST
+    table = table_of(found if whole else _worst_first(found)[:_WORST])
     parts: list[RenderableType] = [_title(reading), *_parts(record), _limits(reading)]
     parts += [*_conditions(record), *_time(record)] if whole else []
-    parts += [*_tiles(reading), *headline_view(reading.against_peers, whole=whole)]
-    parts += [] if whole else [Text(f"\nThe {WORST} worst of {count_text(len(found), 'case')}:", style="bold")]
+    parts += [*_tiles(reading), *_headline_view(reading.against_peers, whole=whole)]
+    parts += [] if whole else [Text(f"\nThe {_WORST} worst of {count_text(len(found), 'case')}:", style="bold")]
     parts += [_fitted(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += _legend(table)
-    parts += peer_tables(reading.cases) if every_peer else []
+    parts += _peer_tables(reading.cases) if every_peer else []
     if everything:
         parts += [_finding(one, verbose=True) for one in reading.findings]
     else:
-        parts += _brief_findings(reading.findings, WORST if whole else _FINDINGS, notes=whole)
+        parts += _brief_findings(reading.findings, _WORST if whole else _FINDINGS, notes=whole)
     parts += [] if whole else [Text(_MORE.format(count=len(found)), style="dim")]
     return Group(*parts)
 
@@ -291,7 +291,7 @@ _MORE = (
 )
 
 
-def worst_first(found: Sequence[Line]) -> list[Line]:
+def _worst_first(found: Sequence[Line]) -> list[Line]:
     """Return the cases by how much they need attention.
 
     Those that are wrong or cannot be trusted come first, then missed budgets, then by the ratio to the best peer; cases

@@ -11,10 +11,10 @@ from rich.text import Text
 
 # Names and texts cut to what a terminal has room for.
 
-FEW = 5  # lines of one text: more are for --verbose
+_FEW = 5  # lines of one text: more are for --verbose
 _NUMBER = re.compile(r"-?\b(?:nan|inf|\d[\d.,]*(?:e[+-]?\d+)?)")
 _ERROR = re.compile(r"\berror\b")
-CUT = "…"
+_CUT = "…"
 
 
 def middle_cut(text: str, width: int) -> str:
@@ -23,7 +23,7 @@ def middle_cut(text: str, width: int) -> str:
         return text
     head = max(width - 1, 0) // 2
     tail = max(width - 1 - head, 0)
-    return f"{text[:head]}{CUT}{text[len(text) - tail :]}"
+    return f"{text[:head]}{_CUT}{text[len(text) - tail :]}"
 
 
 def few_lines(text: str, *, verbose: bool = False, option: str = "--verbose") -> list[str]:
@@ -32,11 +32,11 @@ def few_lines(text: str, *, verbose: bool = False, option: str = "--verbose") ->
     `option` is what shows all of them.
     """
     lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
-    if verbose or len(lines) <= FEW:
+    if verbose or len(lines) <= _FEW:
         return lines
     head, rest = lines[0], lines[1:]
     start = next((place for place, line in enumerate(rest) if _ERROR.search(line)), 0)
-    shown = [head, *rest[start : start + FEW - 2]]
+    shown = [head, *rest[start : start + _FEW - 2]]
     return [*shown, f"{len(lines) - len(shown)} more lines: " + option + " shows them"]
 
 

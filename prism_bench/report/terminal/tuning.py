@@ -135,12 +135,12 @@ def _matmul(rows: Sequence[CrossoverRow], asked: Asked) -> Iterator[RenderableTy
         found = pick(rows, asked.shape, operands=asked.operands, tolerance=asked.tolerance)
         expected = f", about {time_text(found.seconds)}" if found.seconds else ""
         yield Text(f"{shape_text(asked.shape)} of {asked.operands}: {found.form}{expected} ({found.reason})")
-    yield matmul_table(rows, asked, {})
+    yield _matmul_table(rows, asked, {})
     for found in costs(rows, ALWAYS, asked.operands, asked.tolerance):
-        yield Text(cost_words(found))
+        yield Text(_cost_words(found))
 
 
-def matmul_table(rows: Sequence[CrossoverRow], asked: Asked, rules: Mapping[str, Rule]) -> Table:
+def _matmul_table(rows: Sequence[CrossoverRow], asked: Asked, rules: Mapping[str, Rule]) -> Table:
     """Return a row for each measured shape: each form's time, the quickest form, and what each of the rules picks."""
     title = f"products of {asked.operands} operands, conversion counted, within {asked.tolerance:g}"
     table = Table(title=title, title_justify="left")
@@ -160,7 +160,7 @@ def _time(row: CrossoverRow, form: str, asked: Asked) -> Text | str:
     return text if row.errors[form] <= asked.tolerance else Text(f"{text} (error {row.errors[form]:.1g})", "dim")
 
 
-def cost_words(found: CrossoverCost) -> str:
+def _cost_words(found: CrossoverCost) -> str:
     """Return what a rule costs, as one line."""
     worst = f"at worst {ratio_text(found.worst)} at {shape_text(found.worst_at)}"
     return f"{found.policy}: {ratio_text(found.mean)} of the measured policy's time (geometric mean), {worst}"

@@ -56,7 +56,7 @@ def _is_size(value: object) -> bool:
 
 # Choices: what to launch for a case, what the default costs, and when a choice is stale.
 
-TOOLCHAIN = ("driver", "nvrtc", "compiler")
+_TOOLCHAIN = ("driver", "nvrtc", "compiler")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class TuningChoice:
 def toolchain_of(facts: Mapping) -> dict[str, str]:
     """Return what turns a source into machine code and runs it, with its version, from a device's facts."""
     software = facts.get("software", {})
-    found = {name: str(software[name]) for name in TOOLCHAIN if software.get(name)}
+    found = {name: str(software[name]) for name in _TOOLCHAIN if software.get(name)}
     capability = facts.get("compute_capability")
     return found | ({"compute_capability": str(capability)} if capability else {})
 
@@ -125,7 +125,7 @@ def toolchain_of(facts: Mapping) -> dict[str, str]:
 #     schema, machine, device, backend     whose choices these are
 #     choices     list of objects with the fields of `choice.Choice`, sorted by kernel and workload
 
-SCHEMA = Schema("a store of choices", 1, "prism-bench tune")
+_SCHEMA = Schema("a store of choices", 1, "prism-bench tune")
 DEFAULT_FOLDER = Path("reports/tuning")
 _LISTS = ("seconds", "interval")
 
@@ -179,21 +179,21 @@ def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
 
 def read_kept(path: Path) -> KeptChoices | None:
     """Return the choices at `path`, None where there is no such file; a ResultsError names what is damaged."""
-    data = SCHEMA.read(path)
+    data = _SCHEMA.read(path)
     if data is None:
         return None
     try:
         whose = {key: str(data[key]) for key in ("machine", "device", "backend")}
-        choices = SCHEMA.kind_of(data["choices"], tuple[TuningChoice, ...], path)
+        choices = _SCHEMA.kind_of(data["choices"], tuple[TuningChoice, ...], path)
     except KeyError as error:
-        raise SCHEMA.damaged(path, error) from error
+        raise _SCHEMA.damaged(path, error) from error
     return KeptChoices(**whose, choices=choices)
 
 
 def write_kept(kept: KeptChoices, path: Path) -> Path:
     """Keep the choices at `path`, whole or not at all; returns the path."""
     plain = {"machine": kept.machine, "device": kept.device, "backend": kept.backend}
-    return SCHEMA.write(path, plain | {"choices": [_encoded(one) for one in kept.choices]})
+    return _SCHEMA.write(path, plain | {"choices": [_encoded(one) for one in kept.choices]})
 
 
 def _encoded(choice: TuningChoice) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _encoded(choice: TuningChoice) -> dict[str, Any]:
 # A choice that was made for one hash is stale for another. References, peers, edges, workloads, inputs, budgets,
 # tolerances, comments, docstrings and annotations are no part of it.
 
-FIELDS = ("entry", "launch", "derived", "parameters", "options", "requires", "tune")
+_FIELDS = ("entry", "launch", "derived", "parameters", "options", "requires", "tune")
 
 
 def launched(spec: KernelSpec) -> str:
@@ -219,7 +219,7 @@ def launched(spec: KernelSpec) -> str:
     digest = hashlib.sha256(source_hash(source).encode())
     words = CodeWords((family_folder(source).parent, *python_shared_with(source)))
     passed = [(type(one).__name__, one.name, getattr(one, "shape", None), one.dtype) for one in spec.arguments]
-    parts: dict[str, object] = {"arguments": passed, **{field: getattr(spec, field) for field in FIELDS}}
+    parts: dict[str, object] = {"arguments": passed, **{field: getattr(spec, field) for field in _FIELDS}}
     if spec.callable is not None:
         parts["callable"] = as_call(spec.callable).function
     for name, value in parts.items():

@@ -17,7 +17,7 @@ from prism_bench.workflows.tuning.choice import REACH, distance
 FORMS = {"fp32": "matmul", "tf32": "matmul:tf32", "f16": "tensor_core_matmul", "wmma": "tensor_core_matmul_wmma"}
 CASTS = "tensor_core_matmul:casts"  # the same as f16, from float32
 HALVES = ("f16", "wmma")
-OPERANDS = ("float32", "float16")
+_OPERANDS = ("float32", "float16")
 SHAPES = (
     *({"m": s, "k": s, "n": s} for s in (64, 128, 256, 512, 1024, 2048, 4096)),
     {"m": 16, "k": 4096, "n": 4096},
@@ -64,8 +64,8 @@ def pick(
 
     UsageError for operands that no form takes and for a tolerance that no form keeps.
     """
-    if operands not in OPERANDS:
-        raise unknown("dtype of operands", operands, OPERANDS)
+    if operands not in _OPERANDS:
+        raise unknown("dtype of operands", operands, _OPERANDS)
     near = min(rows, key=lambda row: distance(row.shape, shape), default=None)
     if near is None or distance(near.shape, shape) > REACH:
         return Picked("fp32", None, "no shape within four times of it was measured")
@@ -137,7 +137,7 @@ def _cost(rows: Sequence[CrossoverRow], policy: str, rule: Rule, how: tuple[str,
 #
 # Each part is measured on its own and leaves the others alone.
 
-SCHEMA = Schema("measured policies", 1, "prism-bench select --measure")
+_SCHEMA = Schema("measured policies", 1, "prism-bench select --measure")
 TARGETS = (5e-3, 10e-3)  # seconds that an LSTM's answer may take
 
 
@@ -202,10 +202,10 @@ def path_for(machine: str, folder: Path) -> Path:
 
 def read_measured(path: Path) -> Measured | None:
     """Return what is kept at `path`, None where there is no such file; a ResultsError names what is damaged."""
-    data = SCHEMA.read(path)
+    data = _SCHEMA.read(path)
     if data is None:
         return None
-    return SCHEMA.kind_of(data, Measured, path)
+    return _SCHEMA.kind_of(data, Measured, path)
 
 
 def write_measured(measured: Measured, path: Path) -> Path:
@@ -214,4 +214,6 @@ def write_measured(measured: Measured, path: Path) -> Path:
     same = old and (old.device, old.backend) == (measured.device, measured.backend)
     rows = {name: getattr(measured, name) or (getattr(old, name) if same else ()) for name in _PARTS}
     plain = {key: value for key, value in vars(measured).items() if key not in _PARTS}
-    return SCHEMA.write(path, plain | {name: [four_digits(asdict(one)) for one in some] for name, some in rows.items()})
+    return _SCHEMA.write(
+        path, plain | {name: [four_digits(asdict(one)) for one in some] for name, some in rows.items()}
+    )

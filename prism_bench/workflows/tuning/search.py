@@ -164,12 +164,12 @@ class OnlineTuner:
 #
 # B. van Werkhoven, Future Generation Computer Systems 90 (2019) 347. Only its search is used: no kernel is handed over.
 
-SEED = 0
+_SEED = 0
 WRONG = 1e6  # seconds: the time of a configuration without one, so that no strategy stays near it
 _TIME = "time"
 
 
-def ask_strategy(
+def _ask_strategy(
     name: str, space: Sequence[dict[str, Any]], measure: Callable[[dict[str, Any]], float | None], budget: int
 ) -> None:
     """Call `measure` for the default (the first), then for what the strategy proposes: at most `budget` in all.
@@ -181,8 +181,8 @@ def ask_strategy(
     values = {key: list(dict.fromkeys(one[key] for one in space)) for key in space[0]}
     with open(devnull, "w") as nowhere, redirect_stdout(nowhere), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a small space makes populations smaller
-        random.seed(SEED)
-        np.random.seed(SEED)
+        random.seed(_SEED)
+        np.random.seed(_SEED)
         known = {"tune_params": values, "cache": dict(enumerate(space))}
         found = searchspace.Searchspace(None, None, None, from_cache=known)
         options = interface.Options(
@@ -236,22 +236,22 @@ class _Runner:
 
 # Which configurations to try: all of a small space, a strategy of kernel_tuner's in a large one.
 
-SMALL = 64  # configurations that are simply all tried
-LEAST_GAIN = 0.005  # of the default's time in the search: less is not worth fresh processes
-AUTO, EXHAUSTIVE = "auto", "exhaustive"
-NAMES = (EXHAUSTIVE, "random_sample", "genetic_algorithm", "simulated_annealing", "dual_annealing", "pso", "mls",
+_SMALL = 64  # configurations that are simply all tried
+_LEAST_GAIN = 0.005  # of the default's time in the search: less is not worth fresh processes
+_AUTO, _EXHAUSTIVE = "auto", "exhaustive"
+NAMES = (_EXHAUSTIVE, "random_sample", "genetic_algorithm", "simulated_annealing", "dual_annealing", "pso", "mls",
          "firefly_algorithm", "diff_evo", "greedy_ils", "greedy_mls")  # fmt: skip
 Measure = Callable[[dict[str, Any]], float | None]  # seconds of a configuration; None where it is wrong or failed
 
 
 def require_strategy(name: str) -> str:
     """Return the name, if there is such a strategy."""
-    if name not in (AUTO, *NAMES):
-        raise unknown("strategy", name, (AUTO, *NAMES))
+    if name not in (_AUTO, *NAMES):
+        raise unknown("strategy", name, (_AUTO, *NAMES))
     return name
 
 
-def search(space: Sequence[dict[str, Any]], measure: Measure, strategy: str = AUTO, budget: int = SMALL) -> None:
+def search(space: Sequence[dict[str, Any]], measure: Measure, strategy: str = _AUTO, budget: int = _SMALL) -> None:
     """Call `measure` for configurations of `space`, whose first is the default.
 
     All are measured if `strategy` is `exhaustive`, or `auto` and there are at most `budget`; else at most `budget` that
@@ -259,11 +259,11 @@ def search(space: Sequence[dict[str, Any]], measure: Measure, strategy: str = AU
     """
     if not space:
         raise UsageError("there is no configuration to try")
-    if strategy == EXHAUSTIVE or (strategy == AUTO and len(space) <= budget):
+    if strategy == _EXHAUSTIVE or (strategy == _AUTO and len(space) <= budget):
         for configuration in space:
             measure(configuration)
         return
-    ask_strategy("genetic_algorithm" if strategy == AUTO else strategy, space, measure, budget)
+    _ask_strategy("genetic_algorithm" if strategy == _AUTO else strategy, space, measure, budget)
 
 
 def best_few(seconds: dict[str, float], default: str) -> list[str]:
@@ -271,5 +271,5 @@ def best_few(seconds: dict[str, float], default: str) -> list[str]:
     usual = seconds.get(default)
     if usual is None:
         return []
-    quicker = [task for task, took in seconds.items() if took < usual * (1 - LEAST_GAIN) and task != default]
+    quicker = [task for task, took in seconds.items() if took < usual * (1 - _LEAST_GAIN) and task != default]
     return sorted(quicker, key=seconds.__getitem__)

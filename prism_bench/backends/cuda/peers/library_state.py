@@ -23,13 +23,13 @@ from prism_bench.spec.peer import LIBRARIES
 # imports a library.
 
 # Set by torch's compiler itself; another value of them would not be seen before the next process.
-OF_COMPILERS = (
+_OF_COMPILERS = (
     "TORCHINDUCTOR_CACHE_DIR", "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", "TORCH_WARM_POOL", "TRITON_CACHE_DIR",
     "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "CUDA_HOME", "CUBLAS_WORKSPACE_CONFIG", "KMP_DUPLICATE_LIB_OK",
     "DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI", "TORCH_CUDA_ARCH_LIST", "PYTEST_CURRENT_TEST",
 )  # fmt: skip
 # Beginnings of the variables that change what more than one library does.
-OF_ALL = (
+_OF_ALL = (
     "CUBLAS", "CUDA_", "CUDNN", "CUPY", "JAX", "MKL_", "NVIDIA_", "OMP_", "PYTHON", "PYTORCH", "TF_", "TORCH", "TRITON",
     "XLA",
 )  # fmt: skip
@@ -62,33 +62,33 @@ class Handle:
     value: Any = field(compare=False)
 
 
-def lookup(path: str) -> Any:
+def _lookup(path: str) -> Any:
     """Return what a dotted path such as `torch.backends.cudnn.benchmark` names; its first module is loaded."""
     first, *names = path.split(".")
     return reduce(getattr, names, sys.modules[first])
 
 
-def attribute(path: str, after: str | None = None) -> GlobalFlag:
+def _attribute(path: str, after: str | None = None) -> GlobalFlag:
     """Return the flag that is an attribute."""
     owner, _, name = path.rpartition(".")
     return GlobalFlag(
         path,
         path.partition(".")[0],
-        lambda: lookup(path),
-        lambda value: setattr(lookup(owner), name, value),
+        lambda: _lookup(path),
+        lambda value: setattr(_lookup(owner), name, value),
         after=after,
         paths=(path,),
     )
 
 
-def functions(getter: str, setter: str, *arguments: Any, after: str | None = None) -> GlobalFlag:
+def _functions(getter: str, setter: str, *arguments: Any, after: str | None = None) -> GlobalFlag:
     """Return the flag that one function returns and another one sets, both after the same leading arguments."""
     inside = ", ".join(map(repr, arguments))
     return GlobalFlag(
         f"{getter}({inside})",
         getter.partition(".")[0],
-        lambda: lookup(getter)(*arguments),
-        lambda value: lookup(setter)(*arguments, value),
+        lambda: _lookup(getter)(*arguments),
+        lambda value: _lookup(setter)(*arguments, value),
         after=after,
         paths=(getter, setter),
     )
@@ -99,53 +99,53 @@ _CUDNN_TF32 = "torch.backends.cudnn.allow_tf32"
 _SDP = ("flash", "mem_efficient", "math", "cudnn")
 
 ATTRIBUTES = (
-    attribute(_TF32),
-    attribute(_CUDNN_TF32),
-    attribute("torch.backends.cuda.matmul.fp32_precision", _TF32),
-    attribute("torch.backends.cudnn.conv.fp32_precision", _CUDNN_TF32),
-    attribute("torch.backends.cudnn.rnn.fp32_precision", _CUDNN_TF32),
-    attribute("torch.backends.cudnn.fp32_precision"),
-    attribute("torch.backends.fp32_precision"),
-    attribute("torch.backends.mkldnn.fp32_precision", "torch.backends.fp32_precision"),
-    attribute("torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction"),
-    attribute("torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction"),
-    attribute("torch.backends.cuda.matmul.allow_fp16_accumulation"),
-    attribute("torch.backends.cudnn.enabled"),
-    attribute("torch.backends.cudnn.benchmark"),
-    attribute("torch.backends.cudnn.deterministic"),
-    attribute("torch.backends.opt_einsum.enabled"),
-    attribute("torch.utils.deterministic.fill_uninitialized_memory"),
+    _attribute(_TF32),
+    _attribute(_CUDNN_TF32),
+    _attribute("torch.backends.cuda.matmul.fp32_precision", _TF32),
+    _attribute("torch.backends.cudnn.conv.fp32_precision", _CUDNN_TF32),
+    _attribute("torch.backends.cudnn.rnn.fp32_precision", _CUDNN_TF32),
+    _attribute("torch.backends.cudnn.fp32_precision"),
+    _attribute("torch.backends.fp32_precision"),
+    _attribute("torch.backends.mkldnn.fp32_precision", "torch.backends.fp32_precision"),
+    _attribute("torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction"),
+    _attribute("torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction"),
+    _attribute("torch.backends.cuda.matmul.allow_fp16_accumulation"),
+    _attribute("torch.backends.cudnn.enabled"),
+    _attribute("torch.backends.cudnn.benchmark"),
+    _attribute("torch.backends.cudnn.deterministic"),
+    _attribute("torch.backends.opt_einsum.enabled"),
+    _attribute("torch.utils.deterministic.fill_uninitialized_memory"),
 )
 FUNCTIONS = (
-    functions("torch.get_float32_matmul_precision", "torch.set_float32_matmul_precision", after=_TF32),
-    functions("torch.get_default_dtype", "torch.set_default_dtype"),
-    functions("torch.is_grad_enabled", "torch.set_grad_enabled"),
-    functions("torch.is_autocast_enabled", "torch.set_autocast_enabled", "cuda"),
-    functions("torch.is_autocast_enabled", "torch.set_autocast_enabled", "cpu"),
-    functions("torch.get_autocast_dtype", "torch.set_autocast_dtype", "cuda"),
-    functions("torch.get_autocast_dtype", "torch.set_autocast_dtype", "cpu"),
-    functions("torch.is_autocast_cache_enabled", "torch.set_autocast_cache_enabled"),
-    functions("torch.get_deterministic_debug_mode", "torch.set_deterministic_debug_mode"),
-    functions("torch.is_anomaly_enabled", "torch.autograd.set_detect_anomaly"),
-    functions("torch.get_num_threads", "torch.set_num_threads"),
-    functions("torch.backends.mha.get_fastpath_enabled", "torch.backends.mha.set_fastpath_enabled"),
-    *(functions(f"torch.backends.cuda.{name}_sdp_enabled", f"torch.backends.cuda.enable_{name}_sdp") for name in _SDP),
-    functions(
+    _functions("torch.get_float32_matmul_precision", "torch.set_float32_matmul_precision", after=_TF32),
+    _functions("torch.get_default_dtype", "torch.set_default_dtype"),
+    _functions("torch.is_grad_enabled", "torch.set_grad_enabled"),
+    _functions("torch.is_autocast_enabled", "torch.set_autocast_enabled", "cuda"),
+    _functions("torch.is_autocast_enabled", "torch.set_autocast_enabled", "cpu"),
+    _functions("torch.get_autocast_dtype", "torch.set_autocast_dtype", "cuda"),
+    _functions("torch.get_autocast_dtype", "torch.set_autocast_dtype", "cpu"),
+    _functions("torch.is_autocast_cache_enabled", "torch.set_autocast_cache_enabled"),
+    _functions("torch.get_deterministic_debug_mode", "torch.set_deterministic_debug_mode"),
+    _functions("torch.is_anomaly_enabled", "torch.autograd.set_detect_anomaly"),
+    _functions("torch.get_num_threads", "torch.set_num_threads"),
+    _functions("torch.backends.mha.get_fastpath_enabled", "torch.backends.mha.set_fastpath_enabled"),
+    *(_functions(f"torch.backends.cuda.{name}_sdp_enabled", f"torch.backends.cuda.enable_{name}_sdp") for name in _SDP),
+    _functions(
         "torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed",
         "torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp",
     ),
-    functions("torch._C._get_sdp_priority_order", "torch._C._set_sdp_priority_order"),
-    functions("cupy._core.get_routine_accelerators", "cupy._core.set_routine_accelerators"),
-    functions("cupy._core.get_reduction_accelerators", "cupy._core.set_reduction_accelerators"),
-    functions("cupy._core.get_elementwise_accelerators", "cupy._core.set_elementwise_accelerators"),
-    *(functions("cupy._core.get_compute_type", "cupy._core.set_compute_type", kind) for kind in "efd"),
-    functions("cupy.cuda.get_allocator", "cupy.cuda.set_allocator"),
-    functions("os.getcwd", "os.chdir"),
+    _functions("torch._C._get_sdp_priority_order", "torch._C._set_sdp_priority_order"),
+    _functions("cupy._core.get_routine_accelerators", "cupy._core.set_routine_accelerators"),
+    _functions("cupy._core.get_reduction_accelerators", "cupy._core.set_reduction_accelerators"),
+    _functions("cupy._core.get_elementwise_accelerators", "cupy._core.set_elementwise_accelerators"),
+    *(_functions("cupy._core.get_compute_type", "cupy._core.set_compute_type", kind) for kind in "efd"),
+    _functions("cupy.cuda.get_allocator", "cupy.cuda.set_allocator"),
+    _functions("os.getcwd", "os.chdir"),
 )
 
 
 def _default_device() -> Any:
-    context = getattr(lookup("torch._GLOBAL_DEVICE_CONTEXT"), "device_context", None)
+    context = getattr(_lookup("torch._GLOBAL_DEVICE_CONTEXT"), "device_context", None)
     return None if context is None else context.device
 
 
@@ -153,18 +153,18 @@ _KEPT: list[Any] = []  # a mode that is entered again to restore it ends when it
 
 
 def _enter_inference_mode(value: bool) -> None:
-    mode = lookup("torch.inference_mode")(value)
+    mode = _lookup("torch.inference_mode")(value)
     mode.__enter__()
     _KEPT.append(mode)
 
 
 def _initialized() -> None:
-    if not lookup("torch.cuda.is_initialized")():
+    if not _lookup("torch.cuda.is_initialized")():
         raise LookupError("no device of torch is in use")
 
 
 def _torch_random() -> bytes:
-    return lookup("torch.get_rng_state")().numpy().tobytes()
+    return _lookup("torch.get_rng_state")().numpy().tobytes()
 
 
 def _set_torch_random(state: bytes) -> None:
@@ -174,7 +174,7 @@ def _set_torch_random(state: bytes) -> None:
 
 def _cuda_random() -> bytes:
     _initialized()
-    return lookup("torch.cuda.get_rng_state")().cpu().numpy().tobytes()
+    return _lookup("torch.cuda.get_rng_state")().cpu().numpy().tobytes()
 
 
 def _set_cuda_random(state: bytes) -> None:
@@ -184,22 +184,22 @@ def _set_cuda_random(state: bytes) -> None:
 
 def _torch_stream() -> Handle:
     _initialized()
-    stream = lookup("torch.cuda.current_stream")()
+    stream = _lookup("torch.cuda.current_stream")()
     return Handle((stream.device_index, stream.cuda_stream), stream)
 
 
 def _torch_device() -> int:
     _initialized()
-    return lookup("torch.cuda.current_device")()
+    return _lookup("torch.cuda.current_device")()
 
 
 def _cupy_stream() -> Handle:
-    stream = lookup("cupy.cuda.get_current_stream")()
+    stream = _lookup("cupy.cuda.get_current_stream")()
     return Handle(stream.ptr, stream)
 
 
 def _numpy_random() -> tuple[Any, ...]:
-    name, keys, *rest = lookup("numpy.random.get_state")()
+    name, keys, *rest = _lookup("numpy.random.get_state")()
     return (name, keys.tobytes(), *rest)
 
 
@@ -213,11 +213,11 @@ class Variables:
     """The environment variables, without those that a compiler or a library keeps for itself."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        self.values = {name: value for name, value in values.items() if name not in OF_COMPILERS}
+        self.values = {name: value for name, value in values.items() if name not in _OF_COMPILERS}
 
     def changed(self, later: "Variables") -> list[str]:
         """Return the names of those that are others later; a new one counts only where several libraries read it."""
-        names = sorted(self.values.keys() | {name for name in later.values if name.startswith(OF_ALL)})
+        names = sorted(self.values.keys() | {name for name in later.values if name.startswith(_OF_ALL)})
         return [name for name in names if self.values.get(name) != later.values.get(name)]
 
     def __eq__(self, later: object) -> bool:
@@ -260,7 +260,7 @@ def _set_filters(filters: list[Any]) -> None:
     getattr(warnings, "_filters_mutated", lambda: None)()
 
 
-def first_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _first_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return the first key whose value has changed, as it is written after the name of the table: `['HOME']`."""
     changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
     return f"['{changed[0]}']" if changed else ""
@@ -268,22 +268,24 @@ def first_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 OTHERS = (
     GlobalFlag("torch.set_default_device", "torch", _default_device,
-               lambda value: lookup("torch.set_default_device")(value)),
+               lambda value: _lookup("torch.set_default_device")(value)),
     GlobalFlag(
-        "torch.inference_mode", "torch", lambda: lookup("torch.is_inference_mode_enabled")(), _enter_inference_mode
+        "torch.inference_mode", "torch", lambda: _lookup("torch.is_inference_mode_enabled")(), _enter_inference_mode
     ),
-    GlobalFlag("torch.cuda.set_device", "torch", _torch_device, lambda index: lookup("torch.cuda.set_device")(index)),
+    GlobalFlag("torch.cuda.set_device", "torch", _torch_device, lambda index: _lookup("torch.cuda.set_device")(index)),
     GlobalFlag(
-        "torch.cuda.set_stream", "torch", _torch_stream, lambda stream: lookup("torch.cuda.set_stream")(stream.value)
+        "torch.cuda.set_stream", "torch", _torch_stream, lambda stream: _lookup("torch.cuda.set_stream")(stream.value)
     ),
-    GlobalFlag("cupy.cuda.Device.use", "cupy", lambda: lookup("cupy.cuda.Device")().id,
-               lambda index: lookup("cupy.cuda.Device")(index).use()),
+    GlobalFlag("cupy.cuda.Device.use", "cupy", lambda: _lookup("cupy.cuda.Device")().id,
+               lambda index: _lookup("cupy.cuda.Device")(index).use()),
     # `use` would let the end of any `with` of a library go back to the null stream.
     GlobalFlag("cupy.cuda.Stream.use", "cupy", _cupy_stream, lambda stream: stream.value.__enter__()),
-    GlobalFlag("numpy.seterr", "numpy", lambda: lookup("numpy.geterr")(), lambda value: lookup("numpy.seterr")(**value),
-               detail=first_change),
-    GlobalFlag("numpy.set_printoptions", "numpy", lambda: lookup("numpy.get_printoptions")(),
-               lambda value: lookup("numpy.set_printoptions")(**value)),
+    GlobalFlag(
+        "numpy.seterr", "numpy", lambda: _lookup("numpy.geterr")(), lambda value: _lookup("numpy.seterr")(**value),
+        detail=_first_change,
+    ),
+    GlobalFlag("numpy.set_printoptions", "numpy", lambda: _lookup("numpy.get_printoptions")(),
+               lambda value: _lookup("numpy.set_printoptions")(**value)),
     GlobalFlag("os.environ", "os", lambda: Variables(os.environ), Variables.restore,
                detail=lambda before, now: f"['{before.changed(now)[0]}']"),
     GlobalFlag("gc.isenabled", "gc", gc.isenabled, lambda value: gc.enable() if value else gc.disable()),
@@ -300,8 +302,8 @@ OTHERS = (
 # Global state of the libraries around a peer: remembered before it, compared and restored after it.
 
 FLAGS = (*ATTRIBUTES, *FUNCTIONS, *OTHERS)
-CONFIGURATIONS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
-COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx")
+_CONFIGURATIONS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+_COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx")
 _PASSES = 3  # a flag that shows another one's value may change it when it is written
 _MOST_NAMES = 3
 _UNREADABLE = object()
@@ -345,7 +347,7 @@ class LibraryState:
     @classmethod
     def now(cls) -> "LibraryState":
         """Return the current state."""
-        values = [(flag, _value(flag)) for flag in loaded_flags()]
+        values = [(flag, _value(flag)) for flag in _loaded_flags()]
         return cls([(flag, value) for flag, value in values if value is not _UNREADABLE])
 
     def restore(self) -> StateChange:
@@ -371,13 +373,13 @@ def ready(name: str | None) -> None:
     """
     if name is None:
         return
-    import_library(name)
+    _import_library(name)
     if LIBRARIES[name].arrays == "torch":
         cupy = sys.modules.get("cupy")
         set_up_torch(sys.modules["torch"], cupy.cuda.get_current_stream().ptr if cupy else None)
 
 
-def import_library(name: str) -> None:
+def _import_library(name: str) -> None:
     """Import a library of the registry, and what its arrays need; BackendUnavailable where it is not installed."""
     library = LIBRARIES[name]
     if not library.is_installed():
@@ -385,15 +387,15 @@ def import_library(name: str) -> None:
     import_module(library.arrays)
     import_module(library.module)
     if library.arrays == "torch":
-        for module in CONFIGURATIONS:
+        for module in _CONFIGURATIONS:
             import_module(module)
 
 
 def import_ahead(name: str) -> None:
     """Import a library of the registry with what its first use would import: for torch its compilers."""
-    import_library(name)
+    _import_library(name)
     if name == "torch":
-        for module in COMPILERS:
+        for module in _COMPILERS:
             import_module(module)
 
 
@@ -428,10 +430,10 @@ def end_failed_capture(torch: Any) -> None:
         generator.graphsafe_set_state(generator.clone_state())
 
 
-def loaded_flags() -> Iterator[GlobalFlag]:
+def _loaded_flags() -> Iterator[GlobalFlag]:
     """Yield the flags of the libraries that are loaded, in the order in which they are restored."""
     yield from (flag for flag in FLAGS if flag.module in sys.modules)
-    yield from (_configuration(sys.modules[name]) for name in CONFIGURATIONS if name in sys.modules)
+    yield from (_configuration(sys.modules[name]) for name in _CONFIGURATIONS if name in sys.modules)
     if "jax" in sys.modules:
         yield _jax_flags(sys.modules["jax"])
     if "triton.knobs" in sys.modules:
@@ -504,7 +506,7 @@ def _triton_knobs(knobs: Any) -> Iterator[GlobalFlag]:
             vars(group).clear()
             vars(group).update(values)
 
-        return GlobalFlag(f"triton.knobs.{name}", "triton", lambda: dict(vars(group)), write, detail=first_change)
+        return GlobalFlag(f"triton.knobs.{name}", "triton", lambda: dict(vars(group)), write, detail=_first_change)
 
     yield from (flag(name, group) for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs))
 

@@ -28,8 +28,8 @@ from prism_bench.units import count_text
 
 EAGER = ("torch", "cupy")  # array packages, whose peers may be chains of calls; the other libraries offer kernels
 XLA: ArrayPackage = "jax"  # compiled, on streams of XLA which wait for the timed one
-NO_GRAPH = "a CUDA graph of the timed stream does not capture the streams of XLA"
-CUPY_KERNEL = 2  # work items that one operator of CuPy may have: it may clear its result first, or reduce in two steps
+_NO_GRAPH = "a CUDA graph of the timed stream does not capture the streams of XLA"
+_CUPY_KERNEL = 2  # work items that one operator of CuPy may have: it may clear its result first, or reduce in two steps
 
 
 class CallableTimers:
@@ -45,7 +45,7 @@ class CallableTimers:
     ) -> None:
         self._harness, self._call, self._library, self._least = harness, call, library, least
         self._restore = restore
-        self._refusal = NO_GRAPH if library == "jax" else ""
+        self._refusal = _NO_GRAPH if library == "jax" else ""
         self._nodes: list[int | None] = []  # of the graph captured last
         self._held: Callable[[], object] | None = None
 
@@ -235,7 +235,7 @@ class CudaPeer(Runnable):
         if self._library.name == "torch":
             return "library kernel" if calls is not None and calls <= 1 else "eager chain"
         if self._library.name == "cupy":
-            return "library kernel" if launches is not None and launches <= CUPY_KERNEL else "eager chain"
+            return "library kernel" if launches is not None and launches <= _CUPY_KERNEL else "eager chain"
         return "library kernel"
 
 

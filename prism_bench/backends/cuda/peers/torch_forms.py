@@ -104,7 +104,7 @@ def _one_benchmark_at_a_time(file: Path) -> Generator[None]:
 
 # Forms of a torch peer: its eager calls, and what torch.compile makes of them, with proof that this is what ran.
 
-MODES: Mapping[Form, str | None] = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
+_MODES: Mapping[Form, str | None] = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
 
 
 class CompiledCall(AbstractContextManager["CompiledCall"]):
@@ -119,7 +119,7 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
         """Take a peer's function with all its arguments bound, or a call that needs none."""
         bound = call if isinstance(call, partial) else partial(call)
         self._form: Form = form
-        self._torch, self._mode = torch, MODES[form]
+        self._torch, self._mode = torch, _MODES[form]
         self._modules = {name: value for name, value in bound.keywords.items() if isinstance(value, ModuleType)}
         self._arguments = {name: value for name, value in bound.keywords.items() if name not in self._modules}
         self._function, self._around = inner(bound.func), surroundings(bound.func)
@@ -130,7 +130,7 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            stack.enter_context(configured(self._torch, self._form))
+            stack.enter_context(_configured(self._torch, self._form))
             try:
                 self._compile()
             except MeasurementInvalid:
@@ -190,7 +190,7 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
 
 
 @contextmanager
-def configured(torch: ModuleType, form: Form) -> Generator[None]:
+def _configured(torch: ModuleType, form: Form) -> Generator[None]:
     """Give Dynamo and Inductor the configuration of every compiled peer; afterwards it is as it was before.
 
     Dynamo raises where it would fall back to eager. Inductor compiles in this process, into our own cache, which the
@@ -406,7 +406,7 @@ def _operators(case: Case, name: str) -> Operators | None:
         return None
     try:
         with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-            offered = {**case.axes, **empty_tensors(torch, case), "torch": torch}
+            offered = {**case.axes, **_empty_tensors(torch, case), "torch": torch}
             return operators_of(torch, prepared_call(peer, offered, f"{case.spec.name}: peer {name}"))
     except Exception:  # whatever it is, it is raised again where the peer is timed, and reported there
         return None
@@ -421,7 +421,7 @@ def _forget(function: Callable[..., object]) -> None:
             value.cache_clear()
 
 
-def empty_tensors(torch: ModuleType, case: Case, device: str = "cuda") -> dict[str, Any]:
+def _empty_tensors(torch: ModuleType, case: Case, device: str = "cuda") -> dict[str, Any]:
     """Return tensors like the case's inputs on the device, with any values; within a fake mode, shapes alone."""
     return {
         array.name: torch.empty(case.sizes.shape(array.name), dtype=getattr(torch, str(array.dtype)), device=device)

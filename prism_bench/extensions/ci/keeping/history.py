@@ -55,7 +55,7 @@ _READERS = {
 }
 
 
-def content_problems(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _content_problems(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield a sentence for each file that is missing, has another digest, or cannot be read as what it is."""
     with TemporaryDirectory() as folder:
         for (name, _), data in zip(files, sound_contents(target, files), strict=True):
@@ -161,11 +161,11 @@ class Remote:
     def load(self, names: Container[str]) -> dict[str, bytes]:
         """Return the contents of these files, as far as they are there."""
         kept = [(name, digest) for name, digest in self.digests.items() if name in names and name not in self.made]
-        loaded = {name: data for (name, _), data in sound(self.target, kept, self.problems)}
+        loaded = {name: data for (name, _), data in _sound(self.target, kept, self.problems)}
         return {**loaded, **{name: data for name, data in self.made.items() if name in names}}
 
 
-def sound(
+def _sound(
     target: HistoryTarget, files: Sequence[tuple[str, str]], problems: list[str] | None
 ) -> Iterator[tuple[tuple[str, str], bytes]]:
     """Yield each file, name and digest, with its content.
@@ -190,7 +190,7 @@ def families(digests: Mapping[str, str]) -> dict[tuple[str, str], set[str]]:
     return found
 
 
-def resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | None = None) -> Remote:
+def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | None = None) -> Remote:
     """Return the history with one version of each file; what keepers at once wrote is merged or numbered.
 
     Versions that are missing or damaged are left out; see `sound`.
@@ -200,7 +200,7 @@ def resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | N
     for name, versions in state.files.items():
         if len(versions) < 2 or not (is_merged(name) or is_record(name)):
             continue
-        contents = {digest: data for (_, digest), data in sound(target, [(name, one) for one in versions], problems)}
+        contents = {digest: data for (_, digest), data in _sound(target, [(name, one) for one in versions], problems)}
         if not contents:
             del digests[name]
         elif is_merged(name):
@@ -225,7 +225,7 @@ def resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | N
 #     shards of records   the last writer's; a record that a shard lacks is read from the record
 #     asv's results       the last writer's; a branch and a bucket keep the former content as well
 
-TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer after every try
+_TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer after every try
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     A file that is missing there or damaged is left out. Raise a ResultsError for a history that cannot be read.
     """
     state, problems = target.read(), list[str]()
-    remote = resolved(target, state, problems)
+    remote = _resolved(target, state, problems)
     actions = _fetch_actions(remote, checkout)
     loaded = remote.load({name for name, what in actions.items() if what or is_merged(name)})
     local = local_files(checkout.runs)
@@ -323,15 +323,15 @@ def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
     Raise HistoryMoved where others were first TRIES times in a row, or a UsageError where the folder of the records is
     none; then nothing of this keep is written.
     """
-    for attempt in range(TRIES):
+    for attempt in range(_TRIES):
         state = target.read()
         require_records(checkout.runs)
-        remote = resolved(target, state)
+        remote = _resolved(target, state)
         changes, common = _changes(remote, checkout)
         try:
             made = _write_remote(target, state, changes)
         except HistoryMoved:
-            if attempt == TRIES - 1:
+            if attempt == _TRIES - 1:
                 raise
             time.sleep(WAIT * (attempt + 1))
             continue
@@ -375,7 +375,7 @@ def verified(target: HistoryTarget) -> tuple[int, list[str]]:
     found = target.problems()
     state = target.read()
     files = [(name, digest) for name, versions in state.files.items() for digest in versions]
-    return len(files), [*found, *content_problems(target, files)]
+    return len(files), [*found, *_content_problems(target, files)]
 
 
 def _digest(path: Path, target: HistoryTarget) -> str:

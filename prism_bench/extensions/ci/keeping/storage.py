@@ -20,13 +20,13 @@ from prism_bench.record.store.shards import ENDING as SHARD
 
 # Names of the files of a history: a folder of PLACES, and the path in it; records may be in any folder here.
 
-RECORDS, LEDGERS, ASV, ALERTS = PLACES = ("runs", "nights", "asv-nights", "alerts")
+RECORDS, LEDGERS, ASV, ALERTS = _PLACES = ("runs", "nights", "asv-nights", "alerts")
 
 
 def is_kept(name: str) -> bool:
     """Return whether the name belongs to a history: a file in one of PLACES, by a path that stays there."""
     parts = PurePosixPath(name).parts
-    return len(parts) > 1 and parts[0] in PLACES and ".." not in parts and str(PurePosixPath(name)) == name
+    return len(parts) > 1 and parts[0] in _PLACES and ".." not in parts and str(PurePosixPath(name)) == name
 
 
 def is_merged(name: str) -> bool:
@@ -53,7 +53,7 @@ def local_files(runs: Path) -> dict[str, Path]:
     """Return the files that are kept, by name, where the records are below `runs`."""
     found = (
         (place, folder, path)
-        for place in PLACES
+        for place in _PLACES
         for folder in [_folder(runs, place)]
         for path in sorted(folder.rglob("*"))
     )
@@ -70,7 +70,7 @@ def local_files(runs: Path) -> dict[str, Path]:
 def local_path(runs: Path, name: str) -> Path:
     """Return where the file of that name is; raise a ResultsError for a name that is not kept."""
     if not is_kept(name):
-        raise ResultsError(f"{name!r:.80} is no name of a history: its folder is one of {', '.join(PLACES)}")
+        raise ResultsError(f"{name!r:.80} is no name of a history: its folder is one of {', '.join(_PLACES)}")
     place, _, rest = name.partition("/")
     return confined(_folder(runs, place), rest)
 
@@ -311,8 +311,8 @@ def sound_contents(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> I
 # wrote, and two at once are two manifests that did not read each other. The index is derived: of each name the versions
 # that no later keep, which had read them, replaced.
 
-MARKER, SCHEMA = "prism-bench-history.json", 1
-_MARK = json_line({"what": "history of nightly runs of Prism Bench", "schema": SCHEMA}).encode() + b"\n"
+MARKER, _SCHEMA = "prism-bench-history.json", 1
+_MARK = json_line({"what": "history of nightly runs of Prism Bench", "schema": _SCHEMA}).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ class Bucket:
     def read(self) -> HistoryState:
         """Read every manifest; raise a UsageError for a place that holds something else."""
         manifests = self._manifests(self._names())
-        live = live_versions(manifests)
+        live = _live_versions(manifests)
         return HistoryState(live, json_line(heads(manifests)))
 
     def _names(self) -> dict[str, int]:
@@ -395,7 +395,7 @@ class Bucket:
         sizes = self._names()
         manifests = self._manifests(sizes)
         wanted = {_place(file, digest): name for name, one in manifests.items() for file, digest in one.files.items()}
-        live = {_place(file, digest) for file, own in live_versions(manifests).items() for digest in own}
+        live = {_place(file, digest) for file, own in _live_versions(manifests).items() for digest in own}
         gone = [f"{place}: missing; {name} names it" for place, name in wanted.items() if place not in {*sizes, *live}]
         lost = [
             f"{before}: missing; {name} had read it"
@@ -440,7 +440,7 @@ def heads(manifests: Mapping[str, Manifest]) -> list[str]:
     return [name for name in manifests if name not in read]
 
 
-def live_versions(manifests: Mapping[str, Manifest]) -> dict[str, tuple[str, ...]]:
+def _live_versions(manifests: Mapping[str, Manifest]) -> dict[str, tuple[str, ...]]:
     """Return the digests of each file that no later keep replaced which had read them, oldest first."""
     number = {name: i for i, name in enumerate(manifests)}
     before = _ancestors(manifests, number)

@@ -53,7 +53,7 @@ class NightlyChild:
     @property
     def line(self) -> str:
         """The last line of its log, else of its output: how far it is, or why it ended."""
-        return last_line(self.log) or last_line(self.output)
+        return _last_line(self.log) or _last_line(self.output)
 
     def end(self) -> int:
         """Interrupt it if it runs, wait until it kept what it measured, and return its exit code."""
@@ -79,7 +79,7 @@ def started(words: Sequence[str], stem: Path, device: str | None) -> NightlyChil
     return NightlyChild(process, output, log)
 
 
-def last_line(path: Path) -> str:
+def _last_line(path: Path) -> str:
     """Return the last line of a log that is not empty."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 4096))
@@ -226,7 +226,7 @@ def measured(plan: NightlyPlan, logs: Path, report: Report) -> NightlyMeasuremen
         interrupted = watched(parts, report)
         codes = [part.end() for part in parts]
         found = _one_record(plan, logs, parts, interrupted=interrupted)
-        return replace(found, code=max(found.code, worst_code(codes)))
+        return replace(found, code=max(found.code, _worst_code(codes)))
 
 
 def watched(parts: Sequence[NightlyChild], report: Report) -> bool:
@@ -252,7 +252,7 @@ def _states(parts: Sequence[NightlyChild]) -> list[PartState]:
     ]
 
 
-def worst_code(codes: Iterable[int]) -> int:
+def _worst_code(codes: Iterable[int]) -> int:
     """Return the largest exit code of the parts, 0 without one; what is none of a run's counts as 2."""
     return max((code if 0 <= code <= _LARGEST else 2 for code in codes), default=0)
 
@@ -267,10 +267,10 @@ def _one_record(
     """Return the record of one part, or that of several merged; without one where a part is lost."""
     if plan.gpus == 1:
         path = _named(parts[0])
-        lost = () if path else lost_parts(parts)
+        lost = () if path else _lost_parts(parts)
         return NightlyMeasurement(0, path, interrupted, lost)
     kept = [path for part in range(1, plan.gpus + 1) if (path := _record(logs, part)).is_file()]
-    lost = lost_parts(part for i, part in enumerate(parts, 1) if not _record(logs, i).is_file())
+    lost = _lost_parts(part for i, part in enumerate(parts, 1) if not _record(logs, i).is_file())
     if not kept or (lost and not interrupted):
         return NightlyMeasurement(2, None, interrupted, lost)
     try:
@@ -295,7 +295,7 @@ def _merged(plan: NightlyPlan, kept: Sequence[Path]) -> Path:
     return path
 
 
-def lost_parts(parts: Iterable[NightlyChild]) -> tuple[str, ...]:
+def _lost_parts(parts: Iterable[NightlyChild]) -> tuple[str, ...]:
     """Return a sentence for each part without a record, with the end of its log."""
     return tuple(f"{part.log.stem} was not measured ({part.log}): {_tail(part.log)}" for part in parts)
 
@@ -363,10 +363,10 @@ def _round(
     record = store.read(path)
     parts = [_started(plan, stem, part, own, processes) for part, own in _shares(plan, record, cases)]
     interrupted = watched(parts, report)
-    code = worst_code(part.end() for part in parts)
+    code = _worst_code(part.end() for part in parts)
     outputs = [part.log.with_suffix(".json.gz") for part in parts]
     measured = [store.read(output) for output in outputs if output.is_file()]
-    lost = lost_parts(part for part, output in zip(parts, outputs, strict=True) if not output.is_file())
+    lost = _lost_parts(part for part, output in zip(parts, outputs, strict=True) if not output.is_file())
     if measured:
         _keep(grown(record, measured), path, plan)
     return NightlyMeasurement(code, path, interrupted, () if interrupted else lost)

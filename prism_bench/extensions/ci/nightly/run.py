@@ -37,7 +37,7 @@ from prism_bench.workflows.pairs import judged
 #
 # Cases that the check could not decide are measured again before it answers.
 
-FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
+_FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class NightlyResult:
 
     def with_problem(self) -> "NightlyResult":
         """Return the result after a step failed: what is bad stays bad, all else could not be done."""
-        return replace(self, exit_code=self.exit_code or FAILED)
+        return replace(self, exit_code=self.exit_code or _FAILED)
 
 
 def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> NightlyResult:
@@ -81,7 +81,7 @@ def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> N
             found = _measured(plan, logs, catalogue, output)
         result = NightlyResult(found.code, logs, found.record, interrupted=found.interrupted)
         if found.record is None or found.interrupted:
-            return replace(result, exit_code=FAILED)
+            return replace(result, exit_code=_FAILED)
         output.record(store.read(found.record))
         result = _judged(result, found.record, plan, catalogue, output)
         result = _published(result, found.record, plan, catalogue, output)

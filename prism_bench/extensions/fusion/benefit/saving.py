@@ -44,7 +44,7 @@ def absent(reason: str | None) -> Figure:
 DIVIDED = ("cold_time", "hot_time")
 CLOCKS = (*DIVIDED, "issued")
 Basis = Literal["counters", "emulator", "model"]
-BASES: tuple[Basis, ...] = get_args(Basis)  # where bytes are from, the best first
+_BASES: tuple[Basis, ...] = get_args(Basis)  # where bytes are from, the best first
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def saving(baseline: StageCost, stage: StageCost, prices: Prices) -> Saving | No
 
 def _removed(baseline: StageCost, stage: StageCost) -> tuple[Basis, float]:
     """Return the bytes that the stage saves, by the best basis that has those of both; the plans' model always has."""
-    for basis in BASES:
+    for basis in _BASES:
         before, after = baseline.bytes[basis], stage.bytes[basis]
         if before is not None and after is not None:
             return basis, before - after

@@ -25,7 +25,7 @@ LEGEND = (
     "launch to launch; workspace: a launch's own; unexplained: saved by "
     "neither fewer launches nor fewer bytes, such as by faster arithmetic or shorter waits of dependent launches"
 )
-CACHED = "the bytes that differ fit in the last cache, where they cost less than at the copy ceiling"
+_CACHED = "the bytes that differ fit in the last cache, where they cost less than at the copy ceiling"
 
 
 def heading(sources: Sources) -> str:
@@ -225,7 +225,7 @@ def _parts(row: StageRow, notes: Footnotes) -> tuple[str, ...]:
     if found is None:
         return ("-",) * 4
     seconds, launches, traffic, rest = map(signed, (found.seconds, found.launches, found.traffic, found.rest))
-    mark = f" {notes.mark(CACHED)}" if found.cached else ""
+    mark = f" {notes.mark(_CACHED)}" if found.cached else ""
     return seconds, launches, f"{traffic}{mark} ({found.basis})", rest
 
 

@@ -36,7 +36,7 @@ class BufferUse:
     terms: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
 
-def buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, BufferUse]:
+def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, BufferUse]:
     """Return by pointer what the body does with it; `sizes` are the whole numbers that the kernel takes."""
     use = {name: BufferUse() for name in pointers}
     if body is not None:
@@ -175,25 +175,25 @@ class DeclaredFunction:
     template: Node | None = None
 
 
-def functions(node: Node, tree: Tree, namespace: str = "", template: Node | None = None) -> Iterator[DeclaredFunction]:
+def _functions(node: Node, tree: Tree, namespace: str = "", template: Node | None = None) -> Iterator[DeclaredFunction]:
     """Yield every function definition outside of classes, in the order of the source."""
     if node.type == "function_definition":
         yield DeclaredFunction(node, namespace, template)
     elif node.type == "template_declaration":
         for child in node.children:
-            yield from functions(child, tree, namespace, node)
+            yield from _functions(child, tree, namespace, node)
     elif node.type in _CONTAINERS:
         name = node.child_by_field_name("name") if node.type == "namespace_definition" else None
         inner = "::".join(filter(None, (namespace, tree.text(name) if name else "")))
         for child in node.children:
-            yield from functions(child, tree, inner, template)
+            yield from _functions(child, tree, inner, template)
 
 
 def kernels_of(tree: Tree) -> tuple[list[tuple[FoundKernel, Node]], list[Unread]]:
     """Return the kernels that the file defines, each with its node, and those that could not be read."""
     found: list[tuple[FoundKernel, Node]] = []
     unread: list[Unread] = []
-    for declared in functions(tree.root, tree):
+    for declared in _functions(tree.root, tree):
         if b"__global__" in tree.specifiers(declared.node):
             kernel = _kernel(declared, tree)
             if isinstance(kernel, Unread):
@@ -222,7 +222,7 @@ def _kernel(declared: DeclaredFunction, tree: Tree) -> FoundKernel | Unread:
         line = line_of(defect or node)
         return Unread(tree.path, line, f"the head of kernel {name or '?'} cannot be read (a macro in it?)")
     raw = [_parameter(one, tree) for one in parameters.children if "parameter_declaration" in one.type]
-    use = buffer_use(body, tree, [one.name for one in raw if one.is_pointer], _sizes(raw))
+    use = _buffer_use(body, tree, [one.name for one in raw if one.is_pointer], _sizes(raw))
     return FoundKernel(
         "cuda",
         name,

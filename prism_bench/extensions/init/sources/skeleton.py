@@ -123,12 +123,12 @@ def _with_launches(kernel: FoundKernel, launches: Iterable[WrittenLaunch]) -> Fo
 
 # Spec skeletons for kernels that were found: text for a person to complete, every guess marked.
 
-CONFIRM = "# guess: confirm"
+_CONFIRM = "# guess: confirm"
 _WORDS = {"input": "In", "output": "Out", "in_out": "InOut"}
-TAKEN = ("xp", "special", "device", "self")  # what references and launches may ask for
+_TAKEN = ("xp", "special", "device", "self")  # what references and launches may ask for
 # Small and large workloads by the number of axes: about 64 KiB and 64 MiB of floats.
-SMALL = {1: 16_384, 2: 128, 3: 32}
-LARGE = {1: 16_777_216, 2: 4096, 3: 256}
+_SMALL = {1: 16_384, 2: 128, 3: 32}
+_LARGE = {1: 16_777_216, 2: 4096, 3: 256}
 
 
 @dataclass(frozen=True)
@@ -171,25 +171,25 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
             inputs=_names(kernel, "input", "in_out"),
             axes=axes,
             values=values,
-            small=_workload(axes, SMALL),
-            large=_workload(axes, LARGE),
-            confirm=CONFIRM,
+            small=_workload(axes, _SMALL),
+            large=_workload(axes, _LARGE),
+            confirm=_CONFIRM,
             missing=missing,
             words=_imports(kernel, arguments),
         )
     )
     guessed = [f"{one.text} {one.note}" for one in arguments if one.note]
-    return Skeleton(f"{module_name(kernel.name)}.py", text, not missing, (*missing, "the reference", *guessed))
+    return Skeleton(f"{_module_name(kernel.name)}.py", text, not missing, (*missing, "the reference", *guessed))
 
 
-def module_name(name: str) -> str:
+def _module_name(name: str) -> str:
     """Return the kernel's name as that of a module: `softmaxKernel2` is softmax_kernel2."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _with_python_names(kernel: FoundKernel) -> FoundKernel:
     """Return the kernel with parameters that a Python function can have: `in_` for `in`."""
-    odd = [one.name for one in kernel.parameters if iskeyword(one.name) or one.name in TAKEN]
+    odd = [one.name for one in kernel.parameters if iskeyword(one.name) or one.name in _TAKEN]
     for name in odd:
         renamed = partial(re.sub, rf"\b{re.escape(name)}\b", f"{name}_")
         kernel = replace(
@@ -246,7 +246,7 @@ def _argument(parameter: FoundParameter, types: Mapping[str, str]) -> SpecLine:
     if role.value in _WORDS and dtype is not None:
         shape = parameter.shape.value if parameter.shape else "1"
         more = "" if dtype == "float32" else f', dtype="{dtype}"'
-        return SpecLine(f'{_WORDS[role.value]}("{name}", "{shape}"{more})', f"{CONFIRM} role and shape")
+        return SpecLine(f'{_WORDS[role.value]}("{name}", "{shape}"{more})', f"{_CONFIRM} role and shape")
     if role.value == "size":
         return SpecLine(f'Size("{name}")' if dtype == "int32" else f'Size("{name}", "{dtype}")')
     if dtype is None:
@@ -356,7 +356,7 @@ def environment() -> "Environment":
 # Spec skeletons for PyTorch operators that were found: kernels whose spec has a callable.
 
 _NUMBERS = {"float": "1.0", "int": "1", "bool": "False"}
-_RESERVED = (*TAKEN, "torch", "stream", "n")  # what a callable may ask for, and the axis of the workloads
+_RESERVED = (*_TAKEN, "torch", "stream", "n")  # what a callable may ask for, and the axis of the workloads
 
 
 @dataclass(frozen=True)
@@ -384,7 +384,7 @@ def operator_skeleton(operator: FoundOperator, source: str) -> Skeleton | None:
     text = _rendered(operator, source, passed, tensors=tensors, outputs=outputs, module=module, missing=missing)
     guesses = [f"shape and type of {one.name}" for one in tensors] + [f"shape and type of {one}" for one in outputs]
     name = operator.name.rpartition("::")[2].replace(".", "_")
-    return Skeleton(f"{module_name(name)}.py", text, not missing, (*missing, "the reference", *guesses))
+    return Skeleton(f"{_module_name(name)}.py", text, not missing, (*missing, "the reference", *guesses))
 
 
 def _rendered(
@@ -412,11 +412,11 @@ def _rendered(
             call=f"torch.ops.{operator.name.replace('::', '.')}({', '.join(one.text for one in passed)})",
             asked=["torch", *(one.name for one in tensors), *numbers],
             numbers=numbers,
-            confirm=CONFIRM,
+            confirm=_CONFIRM,
             results=[*(one.name for one in tensors if one.argument.is_written), *outputs],
             words=sorted({*words, "KernelSpec", "Workload"}),
-            small=SMALL[1],
-            large=LARGE[1],
+            small=_SMALL[1],
+            large=_LARGE[1],
         )
     )
 

@@ -34,7 +34,7 @@ REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "unshare": (272, 97), "userfaultfd": (323, 282), "vhangup": (153, 58),
 }  # fmt: skip
 # Memory that is shared and of no file, or grows like a stack, is within no limit of a process's memory.
-MAP = (9, 222)  # mmap, of the columns above
+_MAP = (9, 222)  # mmap, of the columns above
 _SHARED, _ANONYMOUS, _GROWS_DOWN = 0x01, 0x20, 0x100  # MAP_SHARED_VALIDATE has the bit of MAP_SHARED, too
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # AUDIT_ARCH, and the column above
 _OTHER_CALLS = 0x40000000  # x86-64's bit of the calls of its 32-bit pointers
@@ -87,7 +87,7 @@ def _steps(machine: str) -> Iterator[_Step]:
     yield _Step(_LOAD, _NUMBER)
     yield _Step(_AT_LEAST, _OTHER_CALLS, if_false=1)
     yield _Step(_RETURN, _KILL)
-    yield _Step(_EQUAL, MAP[_ARCHITECTURES[machine][1]], if_false=6)
+    yield _Step(_EQUAL, _MAP[_ARCHITECTURES[machine][1]], if_false=6)
     yield _Step(_LOAD, _FLAGS)
     yield _Step(_HAS, _GROWS_DOWN, if_true=2)
     yield _Step(_HAS, _SHARED, if_false=2)

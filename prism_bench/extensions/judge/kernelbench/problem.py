@@ -42,10 +42,10 @@ from prism_bench.units import count_text
 # All of the problem's Python runs in a jailed process. A kernel gets `x0`, `x1`, ... (inputs), `p_...` (parameters and
 # buffers of the model, by their names in its state), `y0`, ... (outputs), and the problem's whole numbers as sizes.
 
-SECONDS = 120.0  # for PyTorch's import, or one call of a model
-LARGEST = 4 << 30  # bytes of all arrays of a problem
+_SECONDS = 120.0  # for PyTorch's import, or one call of a model
+_LARGEST = 4 << 30  # bytes of all arrays of a problem
 # KernelBench asks for 1e-4 in float32, relative and absolute. An absolute part lets zeros pass: here it is of the peak.
-TOLERANCE = Tolerance("KernelBench, float32", relative=1e-4, floor_of_peak=1e-4)
+_TOLERANCE = Tolerance("KernelBench, float32", relative=1e-4, floor_of_peak=1e-4)
 _Expected = TypeVar("_Expected", bound=ProblemAnswer)
 
 
@@ -97,7 +97,7 @@ class KernelBenchProblem:
                 *(Size(name) for name in answer.sizes),
             ),
             reference=_Reference(partial(self._forward, [arrays[name] for name in given]), given),
-            tolerance=TOLERANCE,
+            tolerance=_TOLERANCE,
             workloads={"S0": Workload(**answer.sizes)},
         )
 
@@ -127,9 +127,9 @@ class KernelBenchProblem:
     ) -> Frame[_Expected]:
         try:
             self._worker.channel.send(question, arrays)
-            frame = self._worker.channel.receive(ANSWERS, SECONDS, LARGEST)
+            frame = self._worker.channel.receive(ANSWERS, _SECONDS, _LARGEST)
         except TimeoutError:
-            raise VerificationFailed(f"{self.path.name}: its model has not answered in {SECONDS:.0f} s") from None
+            raise VerificationFailed(f"{self.path.name}: its model has not answered in {_SECONDS:.0f} s") from None
         except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
             self._worker.kill()
             raise VerificationFailed(f"{self.path.name}: {self._worker.last_words()}") from None

@@ -105,10 +105,10 @@ class RefereeDevice(ABC):
 
 # A runner's memory: every buffer between canaries, moved and poisoned before each launch.
 
-CANARY_BYTES = 4096  # on either side of a buffer, at least
-CANARY = 0xC5
-SHIFT_BYTES = 256  # of which a buffer is moved by a random number
-MOST_SHIFTS = 64
+_CANARY_BYTES = 4096  # on either side of a buffer, at least
+_CANARY = 0xC5
+_SHIFT_BYTES = 256  # of which a buffer is moved by a random number
+_MOST_SHIFTS = 64
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _BufferPlace:
 
     def moved(self, shift: int) -> "_BufferPlace":
         """Return the place so many times 256 bytes behind the first one."""
-        return replace(self, address=self.first + CANARY_BYTES + shift * SHIFT_BYTES)
+        return replace(self, address=self.first + _CANARY_BYTES + shift * _SHIFT_BYTES)
 
 
 class Arena:
@@ -167,14 +167,14 @@ class Arena:
     def move(self, key: int) -> None:
         """Move every buffer by 256 bytes times a number that the key draws for it; what was in it is lost."""
         draw = Random(key)
-        self._places = {name: place.moved(draw.randrange(MOST_SHIFTS)) for name, place in self._places.items()}
+        self._places = {name: place.moved(draw.randrange(_MOST_SHIFTS)) for name, place in self._places.items()}
 
     def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:
         """Write new inputs, poison the outputs by the key, and make scratch and canaries as they were at first."""
         self._given = {}
         for number, (name, place) in enumerate(self._places.items()):
             for address, size in place.margins:
-                self._device.fill(address, size, CANARY)
+                self._device.fill(address, size, _CANARY)
             if name in inputs:
                 self._device.lay_out(place.address, inputs[name])
                 if place.plan.role == "input":
@@ -211,16 +211,16 @@ class Arena:
         """Yield in words what a launch may not have changed: canaries and inputs."""
         for name, place in self._places.items():
             for side, (address, size) in zip(("before", "after"), place.margins, strict=True):
-                if not self._device.is_filled(address, size, CANARY):
+                if not self._device.is_filled(address, size, _CANARY):
                     yield f"it wrote {side} the buffer of {name}"
             if name in self._given and self._device.digest(place.address, place.size) != self._given[name]:
                 yield f"it changed the input {name}"
 
     def _placed(self, plan: BufferPlan) -> _BufferPlace:
         size = plan.nbytes
-        room = size + 2 * CANARY_BYTES + MOST_SHIFTS * SHIFT_BYTES
+        room = size + 2 * _CANARY_BYTES + _MOST_SHIFTS * _SHIFT_BYTES
         first = self._device.allocate(room)
-        return _BufferPlace(plan, first, room, first + CANARY_BYTES, size)
+        return _BufferPlace(plan, first, room, first + _CANARY_BYTES, size)
 
 
 class BareArena(Arena):

@@ -49,7 +49,7 @@ from prism_bench.spec.launch import Instance, LaunchCard
 # The referee's side of a runner: questions with a limit of time, on a clock of this process.
 
 RUNNER = f"{__package__}.runner"
-CUDA_DEVICE = f"{__package__}.cuda_device:open_device"
+_CUDA_DEVICE = f"{__package__}.cuda_device:open_device"
 _EAGER = {"CUDA_MODULE_LOADING": "EAGER"}  # nothing is loaded within a launch that is timed
 _LARGEST = 1 << 36  # bytes of all outputs of a case
 _Expected = TypeVar("_Expected", bound=Answer)
@@ -70,7 +70,7 @@ class Runner(Protocol):
 class RunnerProcess:
     """A runner in an own process, which is killed where it does not answer in time."""
 
-    def __init__(self, device: str = CUDA_DEVICE, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, device: str = _CUDA_DEVICE, variables: Mapping[str, str] | None = None) -> None:
         self._worker = self._started(device, variables or {})
 
     def _lost(self) -> None:

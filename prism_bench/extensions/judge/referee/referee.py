@@ -52,14 +52,14 @@ def differing(outputs: Mapping[str, AnyArray], digests: Mapping[str, int], xp: A
 # Inputs that are launched, compared, and launched again: drawn once, while the device has the ones before.
 
 KEPT_BYTES = 512 << 20  # of a case's inputs, the latest
-DRAWN_INPUTS_AHEAD = 2  # seeds whose inputs are drawn before they are needed, by default
+_DRAWN_INPUTS_AHEAD = 2  # seeds whose inputs are drawn before they are needed, by default
 _Inputs = Mapping[str, InputArray]
 
 
 class DrawnInputs:
     """The inputs of a case by seed, as `draw` makes them; a context, whose threads draw so many `ahead`."""
 
-    def __init__(self, draw: Callable[[int], _Inputs], ahead: int = DRAWN_INPUTS_AHEAD) -> None:
+    def __init__(self, draw: Callable[[int], _Inputs], ahead: int = _DRAWN_INPUTS_AHEAD) -> None:
         self._draw, self._bytes, self._ahead = draw, 0, ahead
         self._kept = OrderedDict[int, _Inputs]()
         self._pool = ThreadPoolExecutor(ahead)
@@ -227,11 +227,11 @@ class DeviceTurns:
 
 # The referee of one case: draws inputs, asks for launches, keeps an own clock, and compares what they left.
 
-CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enqueue them
-ENQUEUE_SECONDS = 30e-6  # that the host may need for each further launch of a case
-CLOCK_SHARE = 0.5  # of the time by this process's clock that the device's may name
-REPEATED_SECONDS = 0.2
-REPEATED = (8, 4000)
+_CLOCK_SECONDS = 50e-6  # shorter launches are lost in what the host needs to enqueue them
+_ENQUEUE_SECONDS = 30e-6  # that the host may need for each further launch of a case
+_CLOCK_SHARE = 0.5  # of the time by this process's clock that the device's may name
+_REPEATED_SECONDS = 0.2
+_REPEATED = (8, 4000)
 AHEAD = 4  # seeds whose inputs are drawn while the device has others
 
 
@@ -470,9 +470,9 @@ class Referee:
 
         A host that stalls, or shares its cores, only adds to what its clock names: the least of all tries is believed.
         """
-        least, most = REPEATED
-        times = max(least, min(most, round(REPEATED_SECONDS / seconds)))
-        believed = CLOCK_SECONDS + ENQUEUE_SECONDS * (len(case.plan.steps) - 1)
+        least, most = _REPEATED
+        times = max(least, min(most, round(_REPEATED_SECONDS / seconds)))
+        believed = _CLOCK_SECONDS + _ENQUEUE_SECONDS * (len(case.plan.steps) - 1)
         walls = list[float]()
         for number in range(self._rules.clock_tries):
             if number:
@@ -483,7 +483,7 @@ class Referee:
             with self._turns.taken("launches"):
                 walls.append(client.repeated(times) / times)
             self._spend(walls[-1] * times)
-            if walls[-1] <= believed or seconds >= CLOCK_SHARE * walls[-1]:
+            if walls[-1] <= believed or seconds >= _CLOCK_SHARE * walls[-1]:
                 return
         words = f"{time_text(min(walls))} by the referee's clock, {time_text(seconds)} by the device's"
         found.complaints.append(("clock", f"{case.plan.name}: a launch takes {words}, each of {len(walls)} times"))

@@ -35,8 +35,8 @@ from prism_bench.io.channels import Frame, FrameChannel
 from prism_bench.io.workers import Refusal, end_with
 from prism_bench.spec.inputs import InputArray, Runs
 
-LEFTOVER_SECONDS = 1e-3  # that a device may seem to work on where nothing is left: a late wake-up of the host
-TRIES = 3  # of a launch that a stalled host spoiled, with the same inputs and all memory as it was at first
+_LEFTOVER_SECONDS = 1e-3  # that a device may seem to work on where nothing is left: a late wake-up of the host
+_TRIES = 3  # of a launch that a stalled host spoiled, with the same inputs and all memory as it was at first
 _Reply = tuple[Answer, Sequence[np.ndarray]]
 
 
@@ -115,13 +115,13 @@ class RunnerService:
             return self._launched_watched(arena, inputs)
         broken: list[str] = []
         seconds: float | None = None
-        for _ in range(TRIES):
+        for _ in range(_TRIES):
             arena.prepare(inputs, question.key)
             self._device.restore_variables()
             self._device.synchronize()
             seconds = self._device.timed(self._all, cold=question.cold)
             broken += arena.broken()
-            leaves_work = self._device.leftover() > LEFTOVER_SECONDS
+            leaves_work = self._device.leftover() > _LEFTOVER_SECONDS
             if broken or (seconds is not None and not leaves_work):
                 break
         else:

@@ -37,9 +37,9 @@ from prism_bench.units import count_text
 
 # A runner under one check of compute-sanitizer, whose findings are in a file that no kernel can write to.
 
-WATCHED_DEVICE = f"{__package__}.cuda_device:open_watched_device"
+_WATCHED_DEVICE = f"{__package__}.cuda_device:open_watched_device"
 LARGEST_LOG = 8 << 20  # bytes that are read: names of kernels are the stranger's, and as long as that likes
-ENDING_SECONDS = 60.0  # for a tool to write what it found, once its program has ended
+_ENDING_SECONDS = 60.0  # for a tool to write what it found, once its program has ended
 
 
 class SanitizedRunner(RunnerProcess):
@@ -48,7 +48,7 @@ class SanitizedRunner(RunnerProcess):
     What the program and its kernels print is thrown away: they could print what looks like the tool's words.
     """
 
-    def __init__(self, tool: Tool, check: str, device: str = WATCHED_DEVICE) -> None:
+    def __init__(self, tool: Tool, check: str, device: str = _WATCHED_DEVICE) -> None:
         self._folder = TemporaryDirectory(prefix=f"{folder_prefix()}sanitizer-")
         self._log = Path(self._folder.name) / "log"
         self._command = command_to_file(tool, check, self._log)
@@ -65,7 +65,7 @@ class SanitizedRunner(RunnerProcess):
     def finish(self) -> int | None:
         """Let the program end in order and return the tool's exit status; None where it had to be killed."""
         self._worker.channel.finish()
-        status = self._worker.wait(ENDING_SECONDS)
+        status = self._worker.wait(_ENDING_SECONDS)
         self._worker.kill()
         return status
 
@@ -83,21 +83,21 @@ class SanitizedRunner(RunnerProcess):
 
     def _lost(self) -> None:
         """Let the tool write what it found where its program has ended by itself."""
-        self._worker.wait(ENDING_SECONDS)
+        self._worker.wait(_ENDING_SECONDS)
         super()._lost()
 
 
 # Launches of a submission under compute-sanitizer: each check in an own process, which launches every case once.
 
 TOOL = "compute-sanitizer"
-LOOKED_FOR: Mapping[str, str] = {
+_LOOKED_FOR: Mapping[str, str] = {
     "memcheck": "accesses out of bounds",
     "racecheck": "races in shared memory",
     "initcheck": "reads of memory that nothing wrote",
     "synccheck": "divergent barriers",
 }
 # As the emulator names them.
-KINDS: Mapping[str, str] = {
+_KINDS: Mapping[str, str] = {
     "memcheck": "out of bounds",
     "racecheck": "race",
     "initcheck": "unwritten read",
@@ -135,9 +135,9 @@ class WatchRules:
     check_seconds: float = 180.0
 
 
-QUICK = WatchRules(launch_seconds=20.0, check_seconds=40.0)  # of sizes whose kernels smaller ones have shown
+_QUICK = WatchRules(launch_seconds=20.0, check_seconds=40.0)  # of sizes whose kernels smaller ones have shown
 # There, outputs that are compared show what memory that nothing wrote does to them; only what these find shows seldom.
-OF_LARGER = ("memcheck", "racecheck")
+_OF_LARGER = ("memcheck", "racecheck")
 
 
 @dataclass
@@ -173,7 +173,7 @@ class LaunchWatch:
         start: Callable[[str], WatchedRunner],
         rules: WatchRules | None = None,
         checks: Sequence[str] = CHECKS,
-        larger: WatchRules = QUICK,
+        larger: WatchRules = _QUICK,
     ) -> None:
         self._start, self._checks = start, checks
         self._rules, self._larger = rules or WatchRules(), larger
@@ -212,7 +212,7 @@ class LaunchWatch:
         return found
 
     def _of_larger(self) -> list[str]:
-        return [check for check in self._checks if check in OF_LARGER]
+        return [check for check in self._checks if check in _OF_LARGER]
 
     def _run(self, check: str, launches: "_Launches") -> WatchRun:
         run = WatchRun(check)
@@ -304,7 +304,7 @@ def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_memo
     if objections:
         return
     if reason:
-        found.unjudged.append(f"{LOOKED_FOR[run.check]} ({TOOL}, {run.check}): {_printable(reason)}")
+        found.unjudged.append(f"{_LOOKED_FOR[run.check]} ({TOOL}, {run.check}): {_printable(reason)}")
     else:
         found.complete.append(run.check)
 
@@ -342,7 +342,7 @@ def _doubt(findings: Sequence[SanitizerFinding], *, has_memory_barriers: bool) -
 
 
 def _words(finding: SanitizerFinding) -> str:
-    kind = "misaligned access" if finding.message.startswith("Misaligned") else KINDS[finding.check]
+    kind = "misaligned access" if finding.message.startswith("Misaligned") else _KINDS[finding.check]
     place = " ".join(part for part in (finding.kernel, finding.source) if part)
     return _printable(f"{kind}: {finding.message}" + (f" [{place}]" if place else ""))
 

@@ -50,11 +50,14 @@ from prism_bench.units import bytes_text, time_text
 # State of the machine before and after a stranger's kernel, and quarantine of devices that are not as they were.
 
 COUNTERS = ("ecc_uncorrected", "ecc_corrected", "rows_remapped")
-SETTINGS = ("max_sm_clock", "memory_total")
-MEMORY_BYTES = 256 << 20  # which the driver may take for itself meanwhile
-SLOWER = 1.5  # times that an empty kernel may take longer than before
-SLOWER_SECONDS = 5e-6
-SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25  # contexts are listed later than their memory is taken, and end likewise
+_SETTINGS = ("max_sm_clock", "memory_total")
+_MEMORY_BYTES = 256 << 20  # which the driver may take for itself meanwhile
+_SLOWER = 1.5  # times that an empty kernel may take longer than before
+_SLOWER_SECONDS = 5e-6
+_SETTLING_READINGS, SETTLING_SECONDS = (
+    20,
+    0.25,
+)  # contexts are listed later than their memory is taken, and end likewise
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,13 @@ class MachineState:
             then, words = before.values.get(name, now), name.replace("_", " ")
             if name in COUNTERS and now > then:
                 found.append(f"{words} rose from {then:.0f} to {now:.0f}")
-            if name in SETTINGS and now != then:
+            if name in _SETTINGS and now != then:
                 found.append(f"{words} is {now:.4g}, it was {then:.4g}")
-        if self.lists_processes and self.unowned - before.unowned > MEMORY_BYTES:
+        if self.lists_processes and self.unowned - before.unowned > _MEMORY_BYTES:
             found.append(f"{bytes_text(int(self.unowned - before.unowned))} of its memory are held by no process")
         if self.canary != before.canary:
             found.append("a kernel of known outcome has another one")
-        if self.overhead > before.overhead * SLOWER + SLOWER_SECONDS:
+        if self.overhead > before.overhead * _SLOWER + _SLOWER_SECONDS:
             found.append(f"an empty kernel takes {time_text(self.overhead)}, it took {time_text(before.overhead)}")
         return found
 
@@ -115,8 +118,8 @@ def _settled(probe: Probe) -> DeviceReading:
     Drivers that count what they reserve as used (`monitor.probe`) show none: the last reading counts there.
     """
     reading = probe.read(time.perf_counter())
-    for _ in range(SETTLING_READINGS):
-        if not reading.processes or _unowned(reading) <= MEMORY_BYTES:
+    for _ in range(_SETTLING_READINGS):
+        if not reading.processes or _unowned(reading) <= _MEMORY_BYTES:
             break
         time.sleep(SETTLING_SECONDS)
         reading = probe.read(time.perf_counter())
@@ -166,7 +169,7 @@ def quarantine(uuid: str, words: str) -> Path:
     return path
 
 
-def refuse_quarantined(uuid: str) -> None:
+def _refuse_quarantined(uuid: str) -> None:
     """Raise BackendUnavailable, with the reason, where a device is in quarantine."""
     path = quarantine_file(uuid)
     if path.is_file():
@@ -180,7 +183,7 @@ WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 BEYOND = "sizes beyond S0"
 LARGER = ("S1", "S2", HIDDEN)  # labels of cases that only a GPU runs
 TIMED = ("S0", *LARGER)  # edges and golden data are compared alone
-AGAIN = 2  # times that a machine is looked at once more: a neighbour's work slows canaries, too, and ends
+_AGAIN = 2  # times that a machine is looked at once more: a neighbour's work slows canaries, too, and ends
 _Kind = Literal["submission", "kernel"]
 
 
@@ -235,7 +238,7 @@ class RefereeSession:
         self.findings, self.clock = RefereeFindings(), PhaseClock()
         with self.clock.phase("GPU, machine before"):
             self.facts = self._asked()
-            refuse_quarantined(self.facts.uuid)
+            _refuse_quarantined(self.facts.uuid)
             self._before = state(self.facts)
         self.findings.evidence["device"] = f"{self.facts.device} {self.facts.uuid}".strip()
 
@@ -329,7 +332,7 @@ class RefereeSession:
         """Compare the machine with what it was, and put the device into quarantine where it differs each time."""
         with self.clock.phase("GPU, machine afterwards"):
             complaints = self._complaints()
-            for _ in range(AGAIN):
+            for _ in range(_AGAIN):
                 complaints = self._complaints() if complaints else complaints
         if complaints:
             path = quarantine(self.facts.uuid, "; ".join(complaints))

@@ -32,8 +32,8 @@ from prism_bench.workflows.tuning_session import Bench, Trial, Trials, timed_in_
 # What another entropy window does to the result, on a seeded scene and in float64.
 
 USUAL = 16  # the window that others are compared with
-SPOTS, RADIUS, HEAT = 6, 6, 0.25
-CUTS = (1.0, 2.0, 3.0)  # bits: where segmentation by entropy cuts around a threshold of 2
+_SPOTS, _RADIUS, _HEAT = 6, 6, 0.25
+_CUTS = (1.0, 2.0, 3.0)  # bits: where segmentation by entropy cuts around a threshold of 2
 
 
 def scene(rows: int, cols: int) -> np.ndarray:
@@ -41,7 +41,7 @@ def scene(rows: int, cols: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     down, across = np.mgrid[0:rows, 0:cols] / max(rows, cols)
     image = 0.2 + 0.3 * across + 0.2 * down * rng.random((rows, cols))
-    return heated(image, centres(rows, cols, SPOTS, 3 * RADIUS), RADIUS, HEAT).astype("float32")
+    return heated(image, centres(rows, cols, _SPOTS, 3 * _RADIUS), _RADIUS, _HEAT).astype("float32")
 
 
 def entropies(case: Case) -> np.ndarray:
@@ -52,7 +52,7 @@ def entropies(case: Case) -> np.ndarray:
 def window_row(window: int, seconds: float, by_window: Mapping[int, np.ndarray]) -> Window:
     """Return what the window does to the entropies, which `by_window` has for every one and for `USUAL`."""
     own, usual = by_window[window], by_window[USUAL]
-    moved = np.digitize(own, CUTS) != np.digitize(usual, CUTS)
+    moved = np.digitize(own, _CUTS) != np.digitize(usual, _CUTS)
     difference = float(np.abs(own - usual).mean())
     rows, cols = own.shape
     return Window(rows, cols, window, seconds, float(own.mean()), difference, float(moved.mean()))
@@ -61,14 +61,14 @@ def window_row(window: int, seconds: float, by_window: Mapping[int, np.ndarray])
 # Measurements behind the policies: forms of a product by shape, entropy windows by image, LSTM batches.
 
 PARTS = ("matmul", "windows", "batches")
-WINDOWS = (8, 16, 32)
-IMAGES = ((200, 200), (256, 256), (512, 512), (1024, 1024))
-SMALL_SHAPES = SHAPES[:2]  # where a CPU plays the device
-SMALL_IMAGES = ((48, 64),)
-SEQUENCE = {"steps": 128, "inputs": 1024, "hidden": 1024}
-SMALL_SEQUENCE = {"steps": 4, "inputs": 16, "hidden": 16}
-BATCHES = (8, 16, 32, 64)
-MORE_BATCHES = (*BATCHES, 128, 256, 512)
+_WINDOWS = (8, 16, 32)
+_IMAGES = ((200, 200), (256, 256), (512, 512), (1024, 1024))
+_SMALL_SHAPES = SHAPES[:2]  # where a CPU plays the device
+_SMALL_IMAGES = ((48, 64),)
+_SEQUENCE = {"steps": 128, "inputs": 1024, "hidden": 1024}
+_SMALL_SEQUENCE = {"steps": 4, "inputs": 16, "hidden": 16}
+_BATCHES = (8, 16, 32, 64)
+_MORE_BATCHES = (*_BATCHES, 128, 256, 512)
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -122,7 +122,7 @@ class PolicyMeasurement:
 
     def matmul(self) -> tuple[CrossoverRow, ...]:
         """Return a row for every shape."""
-        shapes = SHAPES if self.on_device else SMALL_SHAPES
+        shapes = SHAPES if self.on_device else _SMALL_SHAPES
         kernels = {**FORMS, "casts": CASTS}
         cases: dict[tuple[Any, ...], Case] = {
             (name, *_key(shape)): self._case(kernel, m=shape["m"], n=shape["n"], k=shape["k"])
@@ -136,23 +136,23 @@ class PolicyMeasurement:
 
     def windows(self) -> tuple[Window, ...]:
         """Return every image at every window; results are those of the float64 reference on a seeded scene."""
-        images = IMAGES if self.on_device else SMALL_IMAGES
+        images = _IMAGES if self.on_device else _SMALL_IMAGES
         cases = {
             (rows, cols, w): self._case("pixel_entropy", rows=rows, cols=cols, window=w)
             for rows, cols in images
-            for w in WINDOWS
+            for w in _WINDOWS
         }
         _, seconds = self._measured(cases)
         found: list[Window] = []
         for rows, cols in images:
-            by_window = {w: entropies(cases[rows, cols, w]) for w in WINDOWS}
-            timed = [w for w in WINDOWS if (rows, cols, w) in seconds]
+            by_window = {w: entropies(cases[rows, cols, w]) for w in _WINDOWS}
+            timed = [w for w in _WINDOWS if (rows, cols, w) in seconds]
             found += [window_row(w, seconds[rows, cols, w], by_window) for w in timed]
         return tuple(found)
 
     def batches(self) -> tuple[Batch, ...]:
         """Return a sequence at every batch."""
-        sizes, batches = (SEQUENCE, MORE_BATCHES) if self.on_device else (SMALL_SEQUENCE, BATCHES)
+        sizes, batches = (_SEQUENCE, _MORE_BATCHES) if self.on_device else (_SMALL_SEQUENCE, _BATCHES)
         cases = {batch: self._case("lstm_cell:sequence", batch=batch, **sizes) for batch in batches}
         trials, seconds = self._measured(cases)
         return tuple(Batch(batch, sizes["steps"], seconds[batch], _error(trials[batch])) for batch in seconds)
