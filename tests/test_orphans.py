@@ -50,10 +50,10 @@ POOL = """
 import time
 from multiprocessing import get_context
 from concurrent.futures import ProcessPoolExecutor
-from prism_bench.run import ahead
+from prism_bench.run import precompile
 if __name__ == "__main__":
     print("busy", flush=True)
-    list(ahead.on_all_cores(time.sleep, [600.0] * 9))
+    list(precompile.on_all_cores(time.sleep, [600.0] * 9))
 """
 SERVING = """
 from prism_bench.extensions.persistent.process import DeviceMessage

@@ -1,4 +1,4 @@
-"""`prism_bench.benchmark` and `prism_bench.compare`: time any CuPy or PyTorch callable, and tell two apart."""
+"""`prism_bench.benchmark` and `prism_bench.compare`: time any CuPy or PyTorch callable, or compare two of them."""
 
 import os
 import sys

@@ -92,11 +92,11 @@ def test_what_lacked_memory_beside_others_is_tried_again_alone(abreast):
 
 
 def test_a_lane_that_never_starts_leaves_its_task_to_the_others(abreast, monkeypatch):
-    started = []
+    started, really = [], workers.EventWorker
 
     def start(place):
         started.append(place)
-        return workers.EventWorker(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place)
+        return really(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place)
 
     monkeypatch.setattr("prism_bench.io.workers.EventWorker", start)
     record = abreast()
@@ -119,7 +119,8 @@ def test_a_process_that_dies_compiling_ahead_ends_no_run(abreast, monkeypatch):
 
 
 def test_where_no_lane_starts_the_run_says_so(abreast, monkeypatch):
-    elsewhere = lambda place: workers.EventWorker(replace(place, program="prism_bench.nowhere"))  # noqa: E731
+    really = workers.EventWorker
+    elsewhere = lambda place: really(replace(place, program="prism_bench.nowhere"))  # noqa: E731
     monkeypatch.setattr("prism_bench.io.workers.EventWorker", elsewhere)
     with pytest.raises(BackendUnavailable, match="backend null does not start: the process ended"):
         abreast()

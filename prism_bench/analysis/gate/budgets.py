@@ -490,7 +490,7 @@ def _read(path: Path, catalogue: Catalogue, record: RunRecord) -> tuple[float, d
     for position, entry in enumerate(entries, 1):
         case, budget = _budget(entry, f"{path}: budget {position}", catalogue)
         if any(one.metric == budget.metric for one in budgets.get(case, ())):
-            raise ResultsError(f"{path}: budget {number}: {case} has a budget for {budget.metric} already")
+            raise ResultsError(f"{path}: budget {position}: {case} has a budget for {budget.metric} already")
         budgets[case] = (*budgets.get(case, ()), budget)
     return degraded, budgets
 

@@ -178,7 +178,7 @@ def groups_of(work: PairWork) -> list[CaseGroup]:
 
 # Tuning on a fleet: each board searches its cases, and one suite of verdicts decides on all of them together.
 
-_TUNING_CALL = f"{__name__}:measure"
+_TUNING_CALL = f"{__name__}:tuning_measure"
 TRIAL_SECONDS = 0.5  # of a configuration in the search, about
 AGAIN_SECONDS = 1.0  # of a process that times one again
 

@@ -86,7 +86,7 @@ _SKIPPED = "asv has no number of it (NaN): its setup skipped it, or its times we
 _MACHINE = ("machine", "python", "cpu", "os", "arch", "num_cpu", "ram")
 
 
-def _recognised(data: object) -> bool:
+def recognised(data: object) -> bool:
     """Return whether the JSON is a result file of asv."""
     return isinstance(data, dict) and {"result_columns", "results", "env_name"} <= set(data)
 

@@ -30,7 +30,7 @@ _AGGREGATES = ("mean", "median", "stddev", "cv")
 _Key = tuple[object, ...]
 
 
-def _recognised(data: object) -> bool:
+def recognised(data: object) -> bool:
     """Return whether the JSON is Google Benchmark's."""
     return isinstance(data, dict) and isinstance(data.get("context"), dict) and "benchmarks" in data
 

@@ -22,7 +22,7 @@ _LEVEL, _NUMBER = re.compile(r"level\d+"), re.compile(r"(\d+)_")
 _META, _NOT_TIMED = "meta", -1
 
 
-def _recognised(data: object) -> bool:
+def recognised(data: object) -> bool:
     """Return whether the JSON is one of KernelBench's."""
     return isinstance(data, dict) and bool(data) and (_is_baseline(data) or _is_evaluation(data))
 

@@ -39,7 +39,7 @@ _NO_DEVICE = ""
 _CLOCKS = "nv/json/freqs-bin:nv/cold/sample_freqs"
 
 
-def _recognised(data: object) -> bool:
+def recognised(data: object) -> bool:
     """Return whether the JSON is nvbench's."""
     return isinstance(data, dict) and "devices" in data and "benchmarks" in data
 

@@ -23,7 +23,7 @@ _NO_INPUTS = ("average", "hashes")
 _VALUE = re.compile(r"\s*([-+0-9.einfa]+)\s*(\(.*\))?\s*", re.IGNORECASE)
 
 
-def _recognised(data: object) -> bool:
+def recognised(data: object) -> bool:
     """Return False for every JSON: its files are CSV."""
     return False
 

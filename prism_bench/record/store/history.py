@@ -112,7 +112,7 @@ def _maker() -> str:
     """Return a digest of the code that makes blocks: another reading makes other points."""
     here = Path(__file__).parent
     readers = ("record/run_record", "record/schema", "io/documents")
-    sources = [here / "points.py", here / "columns.py", here / "parquet.py"]
+    sources = [here / "points.py", here / "parquet.py"]
     sources += [here.parents[1] / f"{name}.py" for name in readers]
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = [path for top in ("prism_bench", "suites", "scripts") for path in sorted((ROOT / top).rglob("*.py"))]
 PICKLING = ("pickle", "_pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "multiprocessing.connection")
-CONNECTIONS = ("Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client")  # of multiprocessing: they unpickle
+CONNECTIONS = {"Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client"}  # of multiprocessing: they unpickle
 
 # Pools exchange pickles. Their processes run our own code, never a kernel's, so that both ends are trusted.
 POOLS = {
@@ -67,7 +67,8 @@ def faults(text: str) -> list[str]:
     names = list(imported(tree))
     found = [f"imports {name}" for name in names if is_pickling(name)]
     if any(name.split(".")[0] == "multiprocessing" for name in names):
-        found += [f"calls {name}" for name in called(tree) if name in CONNECTIONS]
+        within_a_process = {name.rpartition(".")[2] for name in names if name.startswith("queue.")}
+        found += [f"calls {name}" for name in called(tree) if name in CONNECTIONS - within_a_process]
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             allowed = not (isinstance(node.value, ast.Constant) and node.value.value is False)

@@ -81,11 +81,11 @@ def test_other_code_or_another_record_makes_another_side(tmp_path, monkeypatch):
 def test_a_side_follows_every_module_of_analysis_that_makes_it():
     script = "import sys; import prism_bench.report.site.data_files; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    direct = {"comparable", "comparison", "medians", "rivals"}
+    direct = {"comparable", "comparison", "peers"}
     names = {path.stem for path in data_files.sources_of("prism_bench.report.site.data_files")}
-    assert {"sides", *direct, "verdict", "estimate", "control"} <= names
+    assert {"data_files", *direct, "verdict", "estimate", "noise"} <= names
     loaded = {name.rpartition(".")[2] for name in done.stdout.split() if name.startswith("prism_bench.analysis.")}
-    assert names - {"sides", "__init__"} <= loaded, "nothing is hashed that is not imported"
+    assert names - {"data_files", "__init__"} <= loaded, "nothing is hashed that is not imported"
 
 
 def test_sources_are_those_that_are_imported_directly_or_through_one_another(tmp_path, monkeypatch):

@@ -146,4 +146,4 @@ def _words(host: Any, instance: Instance, error: Exception) -> str:
     return f"{place}{instance}: {type(error).__name__}: {str(error).strip()}"
 
 
-_LANGUAGE = CuteDsl()
+LANGUAGE = CuteDsl()

@@ -203,4 +203,4 @@ def _words(function: FunctionType, instance: Instance, error: Exception) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}: {instance}: {type(error).__name__}: {str(error).strip()}"
 
 
-_LANGUAGE = NumbaCuda()
+LANGUAGE = NumbaCuda()

@@ -138,4 +138,4 @@ def _words(kernel: Any, instance: Instance, error: Exception) -> str:
     return f"{place}{instance}: {type(error).__name__}: {text}"
 
 
-_LANGUAGE = CuTile()
+LANGUAGE = CuTile()

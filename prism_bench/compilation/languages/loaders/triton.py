@@ -210,4 +210,4 @@ def _words(function: Any, instance: Instance, error: Exception) -> str:
     return f"{code.co_filename}:{line}: {instance}: {type(error).__name__}: {str(error).strip()}"
 
 
-_LANGUAGE = Triton()
+LANGUAGE = Triton()

@@ -249,4 +249,4 @@ def _words(found: Any, instance: Instance, error: Exception) -> str:
     return f"{place}{instance}: {type(error).__name__}: {str(error).strip()}"
 
 
-_LANGUAGE = Warp()
+LANGUAGE = Warp()
