@@ -1,4 +1,4 @@
-"""Settings of a run, what its record says of the machine, and the ceiling benchmarks that it includes."""
+"""Settings of a run, the machine as its record describes it, and the ceiling benchmarks that it includes."""
 
 import time
 from collections import Counter

@@ -508,7 +508,7 @@ class Dispatcher:
 
 # Description of a board: what its backend reports, and the versions that must be equal on all boards.
 
-_CALL = f"{__name__}:described"
+_CALL = f"{__name__}:_described"
 PACKAGE = Path(__file__).parents[2]
 _OWN = ("uuid", "software", "board")  # of the facts: what may differ from board to board, and what is listed apart
 
