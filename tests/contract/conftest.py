@@ -48,6 +48,7 @@ def normaliser(product):
                 str(folder): "FOLDER", product.environment["PRISM_BENCH_CACHE"]: "CACHE",
                 product.environment["HOME"]: "HOME", str(package): "PACKAGE",
                 str(package.parent / "kernels"): "KERNELS", str(package / "kernels"): "KERNELS",
+                str(CHECKOUT / "kernels"): "KERNELS",
                 str(Path(product.python).parent.parent): "ENVIRONMENT", str(CHECKOUT): "CHECKOUT",
             },
             datetime.now(UTC).replace(tzinfo=None),
