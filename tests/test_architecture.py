@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import imports
+from lab import house_numbers, imports
 
 HOUSE = Path(__file__).resolve().parent.parent
 PACKAGE = HOUSE / "prism_bench"
@@ -48,6 +48,7 @@ OUTSIDE = {
 }  # fmt: skip
 
 LONGEST_FUNCTION, LONGEST_FILE = 60, 900
+MOST_VAGUE_NAMES = 3018  # this number only falls
 _PACKAGES = {"tile": "cuda", "cute": "cutlass"}  # of languages that are not called as they are imported
 
 
@@ -191,6 +192,12 @@ def test_public_names_exist():
         module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
         missing = [name for name in module.__all__ if not hasattr(module, name)]
         assert not missing, f"{path}: __all__ names {missing}"
+
+
+def test_values_are_named_after_what_they_hold():
+    vague = sum(house_numbers.vague_names(ast.parse(path.read_text())) for path in PACKAGE.rglob("*.py"))
+    words = ", ".join(sorted(house_numbers.VAGUE))
+    assert vague <= MOST_VAGUE_NAMES, f"{vague} values and parameters are named {words}; name what they hold"
 
 
 def _functions(paths: list[Path]) -> Iterator[tuple[Path, ast.FunctionDef]]:

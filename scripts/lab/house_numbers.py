@@ -16,6 +16,7 @@ from lab.imports import LAYERS, circles, edges, modules
 from prism_bench.units import count_text
 
 SHORT = 8  # lines of a private function that is better inline where it is used once
+VAGUE = {"one", "found", "said", "own", "words", "given", "told"}  # names that do not say what a value is
 _SKIP = re.compile(r"#\s*fmt: skip\b")
 
 
@@ -33,7 +34,8 @@ class HouseNumbers:
 
     `core` is the package without extensions and emulator. `top_modules` are the files in the package's own folder, but
     `__init__` and `__main__`. `short_private_functions` have at most `SHORT` lines, a name that begins with one
-    underscore, and one use in their file. `report_megabytes` counts files under version control.
+    underscore, and one use in their file. `public_names` are functions and classes at the top of a file,
+    `vague_names` values and parameters called one of `VAGUE`. `report_megabytes` counts files under version control.
     """
 
     parts: Mapping[str, PartSize]
@@ -41,6 +43,8 @@ class HouseNumbers:
     layers: int
     circles: Sequence[Sequence[str]]
     short_private_functions: int
+    public_names: int
+    vague_names: int
     format_skips: int
     median_function_lines: float
     median_file_lines: float
@@ -68,6 +72,8 @@ def numbers(root: Path, commands: int) -> HouseNumbers:
         layers=len(LAYERS),
         circles=circles(edges(modules(package))),
         short_private_functions=sum(map(short_private_functions, trees)),
+        public_names=sum(map(public_names, trees)),
+        vague_names=sum(map(vague_names, trees)),
         format_skips=sum(len(_SKIP.findall(text)) for text in texts.values()),
         median_function_lines=median(_lines(node) for tree in trees for node in _functions(tree)),
         median_file_lines=median(len(text.splitlines()) for text in texts.values()),
@@ -88,6 +94,21 @@ def short_private_functions(tree: ast.Module) -> int:
     return sum(
         node.name.startswith("_") and not node.name.startswith("__") and _lines(node) <= SHORT and uses[node.name] == 1
         for node in _functions(tree)
+    )
+
+
+def public_names(tree: ast.Module) -> int:
+    """Return how many functions and classes at the top of a file have a name without an underscore in front."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return sum(isinstance(node, kinds) and not node.name.startswith("_") for node in tree.body)
+
+
+def vague_names(tree: ast.Module) -> int:
+    """Return how often a file gives a value or a parameter a name of `VAGUE`."""
+    return sum(
+        (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE)
+        or (isinstance(node, ast.arg) and node.arg in VAGUE)
+        for node in ast.walk(tree)
     )
 
 
@@ -124,6 +145,8 @@ def rows(found: HouseNumbers) -> list[tuple[str, str]]:
         ("layers", str(found.layers)),
         ("circles between files", circle_text),
         (f"private functions used once, at most {SHORT} lines", f"{found.short_private_functions:,}"),
+        ("public functions and classes", f"{found.public_names:,}"),
+        (f"values named {', '.join(sorted(VAGUE))}", f"{found.vague_names:,}"),
         ("# fmt: skip", str(found.format_skips)),
         ("median lines of a function", f"{found.median_function_lines:g}"),
         ("median lines of a file", f"{found.median_file_lines:g}"),

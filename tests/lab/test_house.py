@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab.house_numbers import PartSize, numbers, rows, short_private_functions
+from lab.house_numbers import PartSize, numbers, public_names, rows, short_private_functions, vague_names
 from lab.imports import UpwardImport, circles, edges, modules, upward
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "lab" / "house"
@@ -98,6 +98,15 @@ def test_an_import_from_a_higher_layer_is_found_with_its_line(imported):
 )
 def test_short_private_functions_are_those_used_once(text, count):
     assert count == short_private_functions(ast.parse(text))
+
+
+def test_public_names_are_functions_and_classes_at_the_top():
+    assert 2 == public_names(ast.parse("def a(): ...\ndef _b(): ...\nclass C:\n    def d(self): ...\nE = 1\n"))
+
+
+def test_vague_names_are_counted_where_they_are_given():
+    text = "def f(found, path):\n    one = found\n    return [one for one in path if one.own], lambda words: words\n"
+    assert 4 == vague_names(ast.parse(text))
 
 
 def test_the_numbers_of_a_checkout(checkout):
