@@ -139,15 +139,6 @@ class DescribedBackend(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class RunPlan:
-    """What a run measures: `cases` with the ceiling benchmarks that are added, and how many were `chosen`."""
-
-    cases: Sequence[Case]
-    chosen: int
-    settings: "Settings"
-
-
 class EarlierRecords:
     """The records of the backend's kind of machine below `runs`, the newest first, each read once and when needed."""
 
@@ -166,31 +157,35 @@ class EarlierRecords:
 
 
 def announce(
-    plan: RunPlan, backend: DescribedBackend, earlier: Iterable[RunRecord], quiet: bool, boards: int = 1
+    cases: Sequence[Case],
+    chosen: int,
+    settings: "Settings",
+    backend: DescribedBackend,
+    earlier: Iterable[RunRecord],
+    *,
+    quiet: bool,
+    boards: int = 1,
 ) -> "Forecast":
     """Print how long the run will take, by the `earlier` records, if `quiet` on standard error; return the forecast.
 
-    Several `boards` share the work: what one of them would take is printed.
+    The `cases` are the `chosen` ones and the ceiling benchmarks that are added. The text is `745 cases, 3 processes,
+    peers: about 21 min (from the record of 2026-11-22)`. Several `boards` share the work: the time of one is printed.
     """
     from prism_bench.run import forecast
 
-    expected = forecast(plan.cases, plan.settings, backend.name, earlier)
-    if plan.chosen:  # a run of nothing ends with its error alone
-        (options.remark if quiet else options.line)(_sentence(plan, expected, boards))
-    return expected
-
-
-def _sentence(plan: RunPlan, expected: "Forecast", boards: int) -> str:
-    """Return `745 cases, 3 processes, peers: about 21 min (from the record of 2026-11-22)`."""
-    added, processes = len(plan.cases) - plan.chosen, plan.settings.processes
-    cases = count_text(plan.chosen, "case")
+    expected = forecast(cases, settings, backend.name, earlier)
+    if not chosen:  # a run of nothing ends with its error only
+        return expected
+    added = len(cases) - chosen
     parts = [
-        f"{cases} and {count_text(added, 'ceiling benchmark')}" if added else cases,
-        count_text(processes, "process", "processes"),
-        *(["peers"] if plan.settings.peers else []),
+        count_text(chosen, "case") + (f" and {count_text(added, 'ceiling benchmark')}" if added else ""),
+        count_text(settings.processes, "process", "processes"),
+        *(["peers"] if settings.peers else []),
     ]
     alone = " on one board" if boards > 1 else ""
-    return f"{', '.join(parts)}: about {duration_text(expected.seconds)}{alone} ({expected.source})"
+    text = f"{', '.join(parts)}: about {duration_text(expected.seconds)}{alone} ({expected.source})"
+    (options.remark if quiet else options.line)(text)
+    return expected
 
 
 # `--tuned/--untuned`: whether a measuring command launches cases by the choices kept for this machine.

@@ -1,9 +1,11 @@
 """`prism-bench run`: the main job."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +15,6 @@ from prism_bench.cli.measuring import (
     DescribedBackend,
     EarlierRecords,
     FleetOption,
-    RunPlan,
     TunedOption,
     WorkersOption,
     announce,
@@ -29,8 +30,6 @@ from prism_bench.record.run_record import RunRecord
 
 if TYPE_CHECKING:
     from prism_bench.run import Settings
-    from prism_bench.spec.case import Case
-    from prism_bench.workflows.tuning.choice import Applied
 
 NAME = "run"
 
@@ -80,123 +79,74 @@ def command(
     json: options.JsonOption = False,
 ) -> None:
     """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0."""
-    chosen = _Chosen(options.patterns(cases, filter), label, catalogue, part, tuned)
-    watching = {"hertz": hertz, "energy": energy}
-    effort = _Effort(processes, lanes, seed, timeout, peers, peer_timeout, watching, all_first_calls)
-    place = _RecordOutput(output, runs, json)
+    from prism_bench.run import Settings, Watching, run, share, with_ceilings
+
     if fleet is None and workers is not None:
         raise UsageError(f"--workers {workers}: it is for --fleet")
-    raise SystemExit(
-        _here(backend, chosen, effort, place)
-        if fleet is None
-        else _on_fleet((fleet, workers, backend or "cuda"), chosen, effort, place)
+    opened = options.choose_backend(backend, quiet=json) if fleet is None else None
+    name = opened.name if opened else backend or "cuda"
+    kernels = options.open_catalogue(catalogue)
+    labels = options.chosen_labels(label, ("S0", "S1", "S2") if name == "cuda" else ("S0",))
+    listed = kernels.cases(options.patterns(cases, filter), labels)  # unknown names are refused before workers start
+    settings = Settings(processes=processes, seed=seed, timeout=timeout, peers=peers, peer_timeout=peer_timeout)
+    settings = replace(settings, watching=Watching(hertz=hertz, energy=energy))
+    with ExitStack() as signals:
+        if fleet is not None:  # a fleet is closed before a signal ends the command
+            signals.enter_context(files.held())
+        place = nullcontext() if fleet is None else opened_fleet(fleet, workers, name, kernels.folder, quiet=json)
+        with place as boards:
+            described = boards.backend if boards else opened
+            assert described is not None, "a backend is open here or on the boards"
+            chosen = configured(share(listed, part) if part is not None else listed, described, tuned)
+            earlier = EarlierRecords(runs, described)
+            settings = _informed(settings, earlier, described, lanes=lanes, all_first_calls=all_first_calls)
+            keep = files.Saver(_writing(output, runs, dict(chosen.facts)))
+            measured = with_ceilings(kernels, name, chosen.cases)
+            announced = partial(announce, measured, len(chosen.cases), settings, described, earlier, quiet=json)
+            if boards:
+                announced(boards=boards.boards)
+                record = boards.run(kernels, chosen.cases, settings, lanes, earlier, keep)
+            else:
+                signals.enter_context(files.held())
+                with progress_bar(announced()) as report:
+                    record = run(kernels, name, list(chosen.cases), settings, report, keep=keep)
+        code = _finish(record, keep, kernels, json)
+    raise SystemExit(code)
+
+
+def _informed(
+    settings: "Settings",
+    earlier: EarlierRecords,
+    backend: DescribedBackend,
+    *,
+    lanes: int | None,
+    all_first_calls: bool,
+) -> "Settings":
+    """Return the settings with what the backend and its earlier records decide."""
+    from prism_bench.run import known_code, lanes_for, verification_seconds
+
+    return replace(
+        settings,
+        lanes=lanes or lanes_for(backend.name),
+        known_code={} if all_first_calls else known_code(earlier, backend.facts()),
+        known_seconds=verification_seconds(earlier, backend.name),
     )
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """Which cases are measured, and whether as they were tuned."""
+def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[[RunRecord], Path]:
+    """Return a function that writes the record to its place, with the choices that its launches were tuned by."""
+    from prism_bench.record import store
 
-    patterns: tuple[str, ...]
-    labels: list[str] | None
-    catalogue: Path | None
-    part: str | None
-    tuned: bool
-
-    def cases(self, found: Catalogue, backend: DescribedBackend) -> "Applied":
-        """Return the cases of the catalogue as the backend launches them."""
-        from prism_bench.run import share
-
-        listed = self.listed(found, backend.name)
-        return configured(share(listed, self.part) if self.part is not None else listed, backend, self.tuned)
-
-    def listed(self, found: Catalogue, backend: str) -> "Sequence[Case]":
-        """Return the cases that the names and labels choose; an error names what is unknown."""
-        return found.cases(self.patterns, options.chosen_labels(self.labels, _labels_on(backend)))
+    place = store.RecordPlace(runs, output)
+    return lambda record: place.save(replace(record, tuning=tuning))
 
 
-@dataclass(frozen=True)
-class _Effort:
-    """How the cases are measured, as the options say."""
+def _finish(record: RunRecord, keep: "files.Saver[RunRecord, Path]", kernels: Catalogue, json: bool) -> int:
+    """Keep the record and print it, whether or not it could be kept; return the exit code.
 
-    processes: int
-    lanes: int | None
-    seed: int
-    timeout: float
-    peers: bool
-    peer_timeout: float
-    watching: dict[str, Any]
-    all_first_calls: bool
-
-    def settings(self, backend: DescribedBackend, earlier: EarlierRecords) -> "Settings":
-        """Return the settings of the run."""
-        from prism_bench.run import Settings, Watching, known_code, lanes_for, verification_seconds
-
-        return Settings(
-            processes=self.processes,
-            lanes=self.lanes or lanes_for(backend.name),
-            seed=self.seed,
-            timeout=self.timeout,
-            peers=self.peers,
-            peer_timeout=self.peer_timeout,
-            watching=Watching(**self.watching),
-            known_code={} if self.all_first_calls else known_code(earlier, backend.facts()),
-            known_seconds=verification_seconds(earlier, backend.name),
-        )
-
-
-@dataclass(frozen=True)
-class _RecordOutput:
-    """Where the record goes, and whether it is printed as JSON."""
-
-    output: Path | None
-    runs: Path
-    json: bool
-
-    def saver(self, chosen: "Applied") -> "files.Saver[RunRecord, Path]":
-        """Return what keeps every version of the record, with the choices that its launches were tuned by."""
-        return files.Saver(_writing(self.output, self.runs, dict(chosen.facts)))
-
-
-def _here(backend: str | None, choice: _Chosen, effort: _Effort, place: _RecordOutput) -> int:
-    """Measure on the GPU of this process; return the exit code."""
-    from prism_bench.run import run, with_ceilings
-
-    opened = options.choose_backend(backend, quiet=place.json)
-    found = options.open_catalogue(choice.catalogue)
-    chosen, earlier = choice.cases(found, opened), EarlierRecords(place.runs, opened)
-    settings, keep = effort.settings(opened, earlier), place.saver(chosen)
-    plan = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)
-    with files.held():
-        with progress_bar(announce(plan, opened, earlier, quiet=place.json)) as report:
-            record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
-        return _finish(record, keep, found, place.json)
-
-
-def _on_fleet(words: tuple[str, int | None, str], choice: _Chosen, effort: _Effort, place: _RecordOutput) -> int:
-    """Measure on every board of the fleet that the words name, with its workers and backend; return the exit code."""
-    from prism_bench.run import with_ceilings
-
-    fleet, workers, backend = words
-    found = options.open_catalogue(choice.catalogue)
-    choice.listed(found, backend)  # what is unknown is refused before workers start
-    with files.held():
-        with opened_fleet(fleet, workers, backend, found.folder, quiet=place.json) as opened:
-            chosen, earlier = choice.cases(found, opened.backend), EarlierRecords(place.runs, opened.backend)
-            settings, keep = effort.settings(opened.backend, earlier), place.saver(chosen)
-            plan = RunPlan(with_ceilings(found, backend, chosen.cases), len(chosen.cases), settings)
-            announce(plan, opened.backend, earlier, quiet=place.json, boards=opened.boards)
-            record = opened.run(found, chosen.cases, settings, effort.lanes, earlier, keep)
-        return _finish(record, keep, found, place.json)
-
-
-def _labels_on(backend: str) -> tuple[str, ...]:
-    """Return the labels of a run that chooses none."""
-    return ("S0", "S1", "S2") if backend == "cuda" else ("S0",)
-
-
-def _finish(record: RunRecord, keep: "files.Saver[RunRecord, Path]", found: Catalogue, json: bool) -> int:
-    """Keep the record and print it, whether or not it could be kept; return the exit code."""
+    The code is 2 where the run was cut short or had no cache, else 1 or 3 where a finding is bad.
+    """
+    from prism_bench.analysis.run_analysis import exit_code, read
     from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
 
@@ -205,26 +155,13 @@ def _finish(record: RunRecord, keep: "files.Saver[RunRecord, Path]", found: Cata
     path = keep.finish(record)
     add_to_shards([path] if path else [])
     if json:
-        options.print_json(view(record, found))
+        options.print_json(view(record, kernels))
     else:
-        options.out().print(summary_view(record, found))
+        options.out().print(summary_view(record, kernels))
     if path and not json:
         options.line(f"record: {path}")
-    return keep.exit_code(_code(record, found))
-
-
-def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[[RunRecord], Path]:
-    """Return what writes the record to its place, with the choices that its launches were tuned by."""
-    from prism_bench.record import store
-
-    place = store.RecordPlace(runs, output)
-    return lambda record: place.save(replace(record, tuning=tuning))
-
-
-def _code(record: RunRecord, found: Catalogue) -> int:
-    """Return 2 where the run was cut short or had no cache, else 1 or 3 where a finding is bad."""
-    from prism_bench.analysis.run_analysis import exit_code, read
-
     if not record.complete or options.was_hindered(record):
-        return 2
-    return 1 if found.problems else exit_code(read(record, found).findings)
+        code = 2
+    else:
+        code = 1 if kernels.problems else exit_code(read(record, kernels).findings)
+    return keep.exit_code(code)

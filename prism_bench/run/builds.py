@@ -77,7 +77,7 @@ class _PairSide:
     def turn(self, process: int) -> None:
         """Time the cases that are left in one process."""
         with self.run.stage(TIMED):
-            self.run.go_through(self.left, process)
+            self.run.go_through(self.run.right_tasks(self.left, process), process)
 
     def verifying(self) -> AbstractContextManager[None]:
         """Return a block in which the process that verifies works already."""
@@ -86,7 +86,7 @@ class _PairSide:
     def verify(self) -> None:
         """Send the cases that are verified through a process."""
         with self.run.stage(UNTIMED):
-            self.run.go_through(self.verified, 0, timed=False)
+            self.run.go_through(self.run.right_tasks(self.verified, 0), 0, timed=False)
 
     def verify_lacking(self) -> None:
         """Verify those again alone for which there was too little memory next to the other side."""

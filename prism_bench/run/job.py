@@ -95,7 +95,8 @@ class Run(TaskDriver):
             self.standby, self._checked = ready, ["S0"] if apart and raced else None
             with self.stage(TIMED):
                 for process in range(processes if timed else 0):
-                    self.go_through(cases, process, verified=apart)
+                    tasks = self.right_tasks(cases, process)
+                    self.go_through(tasks, process, verifies=process == 0 and not apart)
 
     def _verify(self, cases: list[Case], edges: list[str], raced: list[Case], timed: bool) -> None:
         """Compile and verify; with one lane the first timing process verifies the cases that it times."""
@@ -103,16 +104,18 @@ class Run(TaskDriver):
         with self._peers_compiling(raced), self._compile_ahead([*edges, *(case.task for case in cases)]):
             self._checked = [] if raced or not timed else None
             with self.stage(UNTIMED):
-                self._work(0, edges, timed=False)
+                self.go_through(edges, 0, timed=False)
                 if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
-                    self.go_through([case for case in cases if not raced or case.label == "S0"], 0, timed=False)
+                    small = [case for case in cases if not raced or case.label == "S0"]
+                    self.go_through(self.right_tasks(small, 0), 0, timed=False)
         if apart and raced:
             with self.stage(UNTIMED):
                 self._checked = None
-                self.go_through([case for case in cases if case.label != "S0"], 0, timed=False)
+                large = [case for case in cases if case.label != "S0"]
+                self.go_through(self.right_tasks(large, 0), 0, timed=False)
         if not timed:
             with self.stage(UNTIMED):
-                self.go_through(cases, 0, timed=False)
+                self.go_through(self.right_tasks(cases, 0), 0, timed=False)
         if raced:
             forget_choices()  # they were made next to other work: the first timing process makes them alone
             forget_kept_choices()
@@ -132,23 +135,46 @@ class Run(TaskDriver):
         finally:
             self._spent = seconds_of([self._spent, {name: time.perf_counter() - began}])
 
-    def go_through(self, cases: list[Case], process: int, timed: bool = True, verified: bool = False) -> None:
-        """Send those cases that are right so far through one process.
+    def go_through(self, tasks: list[str], process: int, *, timed: bool = True, verifies: bool | None = None) -> None:
+        """Send the tasks through one process, or through several where nothing is timed.
 
-        The process numbered 0 verifies them, if they are not `verified`.
+        The process numbered 0 verifies them, unless `verifies` decides that.
         """
-        self._work(process, self._tasks_of(cases, process), timed, verifies=process == 0 and not verified)
+        verifies = process == 0 if verifies is None else verifies
+        lanes = 1 if timed else worth(self._settings.lanes, tasks)
+        if lanes > 1 or (self._lanes and self._settings.lanes > 1 and tasks and not timed):
+            order = self._order_for(process, [], timed, verifies)
+            workers = self._lanes or Lanes(self._place)
+            lanes = max(lanes, min(workers.started, len(tasks)))
+            tasks = longest_first(tasks, self._settings.known_seconds, lanes)
+            with nullcontext() if self._lanes else workers:
+                self.follow(workers.work(order, tasks, lanes, self._timeout), process, [])
+        else:
+            self.drive(lambda left: self._order_for(process, left, timed, verifies), tasks, process)
+
+    def right_tasks(self, cases: Iterable[Case], process: int) -> list[str]:
+        """Return the tasks of the cases that are right so far, in the order of that process.
+
+        Ceiling benchmarks come first, since they raise the clocks; the other cases are shuffled. A case that has no
+        result and whose kernel is wrong at an edge gets a result with that reason.
+        """
+        edges = [r for results in self.results.values() for r in results if r.label in ("edge", "golden")]
+        bad = [edge for edge in edges if edge.status not in ("ok", "skipped")]
+        wrong = {(edge.kernel, edge.variant): edge for edge in reversed(bad)}
+        ceilings: list[str] = []
+        others: list[str] = []
+        for case in cases:
+            edge = wrong.get((case.spec.name, case.variant))
+            if edge and case.name not in self.results:
+                self.results[case.name] = [result_of(case, "wrong", f"{NOT_TIMED}{edge.reason}")]
+            if edge is None and self.is_right(case.name):
+                (ceilings if case.spec.ceiling else others).append(case.task)
+        return ceilings + shuffled(others, self._settings.seed, process)
 
     def verifying(self, cases: list[Case]) -> AbstractContextManager[None]:
-        """Return a block in which a process verifies the cases already; `go_through` takes what it found."""
-        tasks = self._tasks_of(cases, 0)
+        """Return a block in which a process verifies the cases already; `go_through` takes its results."""
+        tasks = self.right_tasks(cases, 0)
         return self.beginning(self._order_for(0, tasks, timed=False, verifies=True)) if tasks else nullcontext()
-
-    def _tasks_of(self, cases: list[Case], process: int) -> list[str]:
-        """Return the tasks of the cases that are right so far, in the order of that process."""
-        wrong = self._wrong_at_edges()
-        right = [case for case in cases if self._still_right(case, wrong.get((case.spec.name, case.variant)))]
-        return self._shuffled(right, process)
 
     def begin(self, task: str, process: int) -> None:
         """Report the progress."""
@@ -186,24 +212,6 @@ class Run(TaskDriver):
         peers[death.peer] = death.peer_reason
         return True
 
-    def _shuffled(self, cases: Iterable[Case], process: int) -> list[str]:
-        """Return the tasks of the cases: ceiling benchmarks first, since they raise the clocks; the rest shuffled."""
-        cases = list(cases)
-        ceilings = [case.task for case in cases if case.spec.ceiling]
-        return ceilings + shuffled([case.task for case in cases if not case.spec.ceiling], self._settings.seed, process)
-
-    def _wrong_at_edges(self) -> dict[tuple[str, str | None], CaseResult]:
-        """Return by kernel and variant the first edge that is worse than skipped."""
-        edges = [r for results in self.results.values() for r in results if r.label in ("edge", "golden")]
-        bad = [edge for edge in edges if edge.status not in ("ok", "skipped")]
-        return {(edge.kernel, edge.variant): edge for edge in reversed(bad)}
-
-    def _still_right(self, case: Case, bad: CaseResult | None) -> bool:
-        """Return whether every result of the case so far is ok, and there is no `bad` edge of its kernel."""
-        if bad and case.name not in self.results:
-            self.results[case.name] = [result_of(case, "wrong", f"{NOT_TIMED}{bad.reason}")]
-        return bad is None and self.is_right(case.name)
-
     @contextmanager
     def _compile_ahead(self, tasks: list[str]) -> Generator[None]:
         """Let one process compile the tasks' code on all cores during the `with` block, not with one lane; wait for it.
@@ -233,19 +241,6 @@ class Run(TaskDriver):
                 for done, total, task in compilation.rest():
                     self._report(Progress(0, self._done, self._total, f"compiling {task} ({done} of {total})"))
             self._avoided |= compilation.late
-
-    def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
-        """Send the tasks to one process, or to several where nothing is timed."""
-        lanes = 1 if timed else worth(self._settings.lanes, tasks)
-        if lanes > 1 or (self._lanes and self._settings.lanes > 1 and tasks and not timed):
-            order = self._order_for(process, [], timed, verifies)
-            workers = self._lanes or Lanes(self._place)
-            lanes = max(lanes, min(workers.started, len(tasks)))
-            tasks = longest_first(tasks, self._settings.known_seconds, lanes)
-            with nullcontext() if self._lanes else workers:
-                self.follow(workers.work(order, tasks, lanes, self._timeout), process, [])
-        else:
-            self.drive(lambda left: self._order_for(process, left, timed, verifies), tasks, process)
 
     def _order_for(self, process: int, tasks: list[str], timed: bool, verifies: bool) -> MeasuringOrder:
         order: MeasuringOrder = {

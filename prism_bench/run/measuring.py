@@ -117,19 +117,38 @@ class DeviceWatcher:
         self._best = 0.0
 
     def watched(self, measure: Callable[[], list[Measurement]]) -> list[Measurement]:
-        """Return what `measure` returns, with its evidence; measure again, within the rules' limits, while in doubt.
+        """Return the measurements of `measure` with their evidence; repeat it within the rules' limits while in doubt.
 
-        What stays in doubt is invalid and has the reason. A note names the reason of each earlier measurement.
+        A measurement that stays in doubt is invalid and has the reason. A note has the reason of each earlier attempt.
         """
-        found, before = self._once(measure), []
-        while self._again(found, len(before)):
-            before.append(next(one.reason for one in found if one.samples and not one.valid))
+        reasons: list[str | None] = []
+        began = 0.0
+        while True:
+            with self._sampler.window() as window:
+                measurements = measure()
+            if reasons:
+                self._spent += self._clock() - began
+            evidence = window.evidence
+            if evidence is not None:
+                self._best = max(self._best, evidence.highest("sm_clock") or 0.0)
+                measurements = [self._judged(measurement, evidence) for measurement in measurements]
+            doubts = [invalid.reason for invalid in measurements if invalid.samples and not invalid.valid]
+            if not doubts or len(reasons) >= self._rules.repeats or self._spent >= self._rules.patience:
+                notes = tuple(f"measured again, because {reason}" for reason in reasons)
+                return [replace(measurement, notes=(*measurement.notes, *notes)) for measurement in measurements]
+            reasons.append(doubts[0])
             began = self._clock()
             self._pause(self._rules.rest)
-            found = self._once(measure)
-            self._spent += self._clock() - began
-        notes = tuple(f"measured again, because {reason}" for reason in before)
-        return [replace(one, notes=(*one.notes, *notes)) for one in found]
+
+    def _judged(self, measurement: Measurement, evidence: Evidence) -> Measurement:
+        """Return the measurement with its evidence, invalid where the device was disturbed meanwhile."""
+        judged = replace(measurement, evidence=(evidence,), notes=(*measurement.notes, *remarks(evidence)))
+        if not judged.valid or judged.metric in _OF_THE_HOST:
+            return judged
+        # Samples that carry their own clock were judged by it, one by one; the driver's clock judges the others.
+        of_the_clock = MEASURED[judged.metric].clock in ("events", "graph") and not judged.clocks
+        doubts = self._rules.doubts(evidence, self._best if of_the_clock else None)
+        return replace(judged, valid=False, reason="; ".join(doubts)) if doubts else judged
 
     def energy(self, once: Any) -> Energy | None:
         """Return the energy of one launch of a hot timer that can repeat it; None without a sampler."""
@@ -149,28 +168,6 @@ class DeviceWatcher:
         except MeasurementInvalid as error:
             return Energy(reason=str(error))
 
-    def _once(self, measure: Callable[[], list[Measurement]]) -> list[Measurement]:
-        with self._sampler.window() as window:
-            found = measure()
-        seen = window.evidence
-        if seen is None:
-            return found
-        self._best = max(self._best, seen.highest("sm_clock") or 0.0)
-        return [self._judged(one, seen) for one in found]
-
-    def _judged(self, one: Measurement, seen: Evidence) -> Measurement:
-        one = replace(one, evidence=(seen,), notes=(*one.notes, *remarks(seen)))
-        if not one.valid or one.metric in _OF_THE_HOST:
-            return one
-        # Samples that carry their own clock were judged by it, one by one; the driver's clock judges the others.
-        of_the_clock = MEASURED[one.metric].clock in ("events", "graph") and not one.clocks
-        doubts = self._rules.doubts(seen, self._best if of_the_clock else None)
-        return replace(one, valid=False, reason="; ".join(doubts)) if doubts else one
-
-    def _again(self, found: list[Measurement], times: int) -> bool:
-        doubtful = any(one.samples and not one.valid for one in found)
-        return doubtful and times < self._rules.repeats and self._spent < self._rules.patience
-
 
 # Measurement of one prepared case: its metrics, those of a peer, and the CPU.
 
@@ -180,36 +177,80 @@ _WARM_UP = 3
 _WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
 
 
-def measure_kernel(
-    runnable: Runnable, settings: Settings, watcher: DeviceWatcher, process: int, launches: TimedLaunches | None = None
-) -> list[Measurement]:
-    """Return every metric that the runnable offers, and the host's launch cost; some in the first process alone.
-
-    There a large case has the energy of a launch too. The outputs of timed `launches` are verified, where these are
-    given: TimedLaunchWrong.
-    """
-    watching = settings.watching
-    spent = watching.energy and process == 0 and runnable.case.label in watching.energy_labels
-    code = runnable.evidence().get("sass") if runnable.case.name in settings.known_code else None
-    skipped = settings.left_out(runnable.case, process, code)
-    return _measure(runnable, "kernel", settings, watcher, skipped=skipped, energy=spent, launches=launches)
-
-
-def measure_peer(
-    name: str,
-    peer: Runnable,
+def measure_runnable(
+    runnable: Runnable,
+    subject: str,
     settings: Settings,
     watcher: DeviceWatcher,
     *,
-    process: int = 0,
+    skipped: Sequence[str] = (),
+    energy: bool = False,
+    launches: TimedLaunches | None = None,
     step: Callable[[], None] = lambda: None,
 ) -> list[Measurement]:
-    """Return the metrics that the peer `name` offers and this process measures, by the kernel's clocks.
+    """Return every metric that the runnable offers and that is not `skipped`, and the host's launch cost.
 
-    `step` is called before each of them.
+    `subject` is `kernel`, `peer:<name>` or `cpu`. With `energy` the hot time has the energy of a launch. The outputs of
+    the timed `launches` are verified, where these are given: TimedLaunchWrong. `step` is called before each metric.
     """
-    skipped = settings.left_out_of_peers(process)
-    return _measure(peer, f"peer:{name}", settings, watcher, skipped=skipped, step=step)
+    measurements: list[Measurement] = []
+    for metric, set_up in runnable.timers().items():
+        if metric in skipped:
+            continue
+        step()
+        try:
+            once = set_up()
+            timer = launches.watched(metric, once) if launches else None
+            criterion = settings.criterion(metric, subject)
+            series = watcher.watched(partial(measure_metric, metric, subject, timer or once, criterion, watcher.gate))
+            with phase(VERIFYING):
+                reason = timer.finish() if timer else None
+        except MeasurementInvalid as error:
+            measurements.append(empty(metric, subject, str(error)))
+            continue
+        if reason:
+            series = [replace(entry, valid=False, reason=reason) if entry.valid else entry for entry in series]
+        if energy and metric == "hot_time":
+            with phase(_ENERGY):
+                series[-1] = replace(series[-1], energy=watcher.energy(once))
+        measurements += series
+    return measurements
+
+
+def measure_metric(
+    metric: str, subject: str, once: Callable[[], Sample], criterion: Criterion, gate: ClockGate
+) -> list[Measurement]:
+    """Return a measurement of `once`, with `launch_time` where cold samples carry the host's cost."""
+    if criterion.max_samples > 1:
+        _warm_up(once)
+    series = sample(once, criterion, gate)
+    clocks = tuple(taken.clock for taken in series.samples if taken.clock)
+    share = share_text(gate.share)
+    reason = f"throttled throughout: the clock never came back to {share} of its best" if series.gave_up else None
+    notes = (f"limited by power: its work holds the clock below {share} of its best",) if series.limited else ()
+    measured = Measurement(
+        metric,
+        subject,
+        (tuple(taken.seconds for taken in series.samples),),
+        (clocks,) if clocks else (),
+        series.throttled,
+        valid=not series.gave_up,
+        reason=reason,
+        notes=notes,
+    )
+    launches = tuple(taken.launch_seconds for taken in series.samples if taken.launch_seconds is not None)
+    if metric != "cold_time" or not launches:
+        return [measured]
+    of_the_host = replace(measured, metric="launch_time", processes=(launches,), clocks=(), valid=True, reason=None)
+    return [measured, of_the_host]
+
+
+def _warm_up(once: Callable[[], Sample]) -> None:
+    started = perf_counter()
+    for _ in range(_WARM_UP):
+        once()
+        if perf_counter() - started > _WARM_UP_SECONDS:
+            return
 
 
 def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:
@@ -218,7 +259,7 @@ def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:
     if not settings.cpu_baseline or case.label != "S0" or case.variant:
         return []
     with NumpyBackend().prepare(case, case.inputs(settings.seeds[-1])) as reference:
-        return _measure(reference, "cpu", settings, DeviceWatcher())
+        return measure_runnable(reference, "cpu", settings, DeviceWatcher())
 
 
 def empty(metric: str, subject: str, reason: str) -> Measurement:
@@ -238,89 +279,3 @@ def lacks_memory(text: str) -> bool:
     cuBLAS is not initialised where it finds no memory for itself.
     """
     return any(word in text.lower() for word in (OUT_OF_MEMORY, "out_of_memory", "alloc_failed", "not_initialized"))
-
-
-def _measure(
-    runnable: Runnable,
-    subject: str,
-    settings: Settings,
-    watcher: DeviceWatcher,
-    *,
-    skipped: Sequence[str] = (),
-    energy: bool = False,
-    launches: TimedLaunches | None = None,
-    step: Callable[[], None] = lambda: None,
-) -> list[Measurement]:
-    found: list[Measurement] = []
-    for metric, set_up in runnable.timers().items():
-        if metric in skipped:
-            continue
-        step()
-        try:
-            once = set_up()
-            found += _series(
-                metric, subject, once, settings.criterion(metric, subject), watcher=watcher, launches=launches
-            )
-        except MeasurementInvalid as error:
-            found.append(empty(metric, subject, str(error)))
-            continue
-        if energy and metric == "hot_time":
-            with phase(_ENERGY):
-                found[-1] = replace(found[-1], energy=watcher.energy(once))
-    return found
-
-
-def _series(
-    metric: str,
-    subject: str,
-    once: Callable[[], Sample],
-    criterion: Criterion,
-    *,
-    watcher: DeviceWatcher,
-    launches: TimedLaunches | None,
-) -> list[Measurement]:
-    """Return the samples of `once` as measurements; the outputs of each launch are checked where `launches` do."""
-    watched = launches.watched(metric, once) if launches else None
-    found = watcher.watched(partial(measure_metric, metric, subject, watched or once, criterion, watcher.gate))
-    with phase(VERIFYING):
-        reason = watched.finish() if watched else None
-    return [replace(one, valid=False, reason=reason) if reason and one.valid else one for one in found]
-
-
-def measure_metric(
-    metric: str, subject: str, once: Callable[[], Sample], criterion: Criterion, gate: ClockGate
-) -> list[Measurement]:
-    """Return a measurement of `once`, with `launch_time` where cold samples carry the host's cost."""
-    if criterion.max_samples > 1:
-        _warm_up(once)
-    series = sample(once, criterion, gate)
-    seconds = tuple(one.seconds for one in series.samples)
-    clocks = tuple(one.clock for one in series.samples if one.clock)
-    share = share_text(gate.share)
-    reason = f"throttled throughout: the clock never came back to {share} of its best" if series.gave_up else None
-    notes = (f"limited by power: its work holds the clock below {share} of its best",) if series.limited else ()
-    measured = Measurement(
-        metric,
-        subject,
-        (seconds,),
-        (clocks,) if clocks else (),
-        series.throttled,
-        valid=not series.gave_up,
-        reason=reason,
-        notes=notes,
-    )
-    launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)
-    if metric != "cold_time" or not launches:
-        return [measured]
-    return [
-        measured,
-        replace(measured, metric="launch_time", processes=(launches,), clocks=(), valid=True, reason=None),
-    ]
-
-
-def _warm_up(once: Callable[[], Sample]) -> None:
-    started = perf_counter()
-    for _ in range(_WARM_UP):
-        once()
-        if perf_counter() - started > _WARM_UP_SECONDS:
-            return

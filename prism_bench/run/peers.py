@@ -21,7 +21,7 @@ from prism_bench.run.measuring import (
     empty,
     is_sticky,
     lacks_memory,
-    measure_peer,
+    measure_runnable,
     phase,
 )
 from prism_bench.run.settings import Settings
@@ -221,15 +221,18 @@ class PeerTurn:
             return [], _first_line(error)  # the error itself would keep the peer's arrays
 
     def _timed(self, peer: Runnable) -> list[Measurement]:
-        found = measure_peer(
-            self.name,
+        measurements = measure_runnable(
             peer,
+            f"{_SUBJECT}{self.name}",
             self.plan.settings,
             self.watcher,
-            process=self.plan.process,
+            skipped=self.plan.settings.left_out_of_peers(self.plan.process),
             step=lambda: self.plan.begun(self.name),
         )
-        return [one if one.samples else replace(one, reason=named(one.reason or "", self.name)) for one in found]
+        return [
+            entry if entry.samples else replace(entry, reason=named(entry.reason or "", self.name))
+            for entry in measurements
+        ]
 
     def _lesser_precision(self, peer: Runnable) -> str | None:
         """Return in words where the peer's results miss the kernel's tolerance; None where they pass it.

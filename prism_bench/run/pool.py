@@ -23,11 +23,9 @@ from prism_bench.io.workers import (
     WorkerDied,
     WorkerEnvironment,
     WorkerEvent,
-    begun,
     died_at_start,
     events_of,
     usable_cores,
-    work,
 )
 from prism_bench.record.run_record import CaseResult, decode_case
 from prism_bench.run.measuring import lacks_memory
@@ -416,36 +414,37 @@ class TaskDriver:
             finished.append(task)
 
     def drive(self, order_for: Callable[[list[str]], Mapping[str, object]], tasks: Iterable[str], process: int) -> None:
-        """Send the tasks to a worker, and what is left to another one each time that it dies.
+        """Send the tasks to a worker, and the tasks that are left to another worker each time that it dies.
 
-        `order_for` returns the order of a worker for its tasks. BackendUnavailable where a worker does not start.
+        `order_for` returns the order of a worker for its tasks. A worker that has begun with the same order (see
+        `beginning`) or that stands by is taken before another one is started. BackendUnavailable where a worker does
+        not start.
         """
         left = list(tasks)
         while left:
-            finished = self.send(order_for(left), process)
-            left = [task for task in left if task not in finished]
-
-    def send(self, order: Mapping[str, object], process: int) -> list[str]:
-        """Send an order to one worker; return the tasks that are done with, one of them perhaps lost."""
-        finished: list[str] = []
-        known, worker = self._ahead or (None, None)
-        if worker and known == order:
-            self._ahead = None
+            finished: list[str] = []
+            order = order_for(left)
+            known, worker = self._ahead or (None, None)
+            if worker and known == order:
+                self._ahead = None
+            else:
+                place = timing(self._place) if order.get("timed") else self._place
+                worker = self.standby.take() or EventWorker(place)
+                worker.send(json_line(order))
             self.follow(events_of(worker, self._timeout), process, finished)
-        else:
-            place = timing(self._place) if order.get("timed") else self._place
-            self.follow(work(order, self._timeout, place, self.standby.take()), process, finished)
-        return finished
+            left = [task for task in left if task not in finished]
 
     @contextmanager
     def beginning(self, order: Mapping[str, object]) -> Generator[None]:
-        """Let a worker begin with an order, whose events `send` takes when it sends the same order within the block."""
-        self._ahead = order, begun(order, self._place, self.standby.take())
+        """Let a worker begin with an order; `drive` takes its events where it sends the same order within the block."""
+        worker = self.standby.take() or EventWorker(self._place)
+        worker.send(json_line(order))
+        self._ahead = order, worker
         try:
             yield
         finally:
             if self._ahead:
-                self._ahead[1].end()
+                worker.end()
             self._ahead = None
 
     def follow(self, events: Iterable[WorkerEvent | WorkerDied], process: int, finished: list[str]) -> None:

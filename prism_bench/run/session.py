@@ -18,7 +18,7 @@ from prism_bench.run.measuring import (
     is_sticky,
     lacks_memory,
     measure_cpu,
-    measure_kernel,
+    measure_runnable,
     phase,
     running,
 )
@@ -62,84 +62,51 @@ class MeasuringSession:
             return [self.edge(case) for case in self._catalogue.edges_of(name.removeprefix("edges:"))]
         return [self.case(self._catalogue.anywhere(name))]
 
-    def edge(self, case: Case) -> CaseResult:
-        """Verify the edge."""
-        self.begun(case.name)
-        with running(timed=False) as stopwatch:
-            result = self._guarded(case, lambda: self._judged(case, self._in_every_way(case)))
-            return replace(result, spent=stopwatch.seconds())
-
-    def _in_every_way(self, case: Case) -> list[Entry]:
-        """Return the entries of all passes; the first one with every seed, the others with one.
-
-        A regime has one pass and one seed: it affects what is computed, not in which order.
-        """
-        entries: list[Entry] = []
-        seeds, passes = self._settings.seeds, self._backend.passes(case)
-        if case.is_regime:
-            seeds, passes = seeds[:1], dict(list(passes.items())[:1])
-        for name, backend in passes.items():
-            entries += [entry | {"pass": name} for entry in verify(backend, case, seeds)]
-            seeds = seeds[:1]
-        return entries
-
     def case(self, case: Case) -> CaseResult:
         """Verify the case in the first process, and time it in each, if it is right."""
         with running(self._timed) as stopwatch:
-            result = self._guarded(case, lambda: self._measured(case))
+            try:
+                result = self._measured(case)
+            except Exception as error:
+                result = self._failure(case, error)
             return replace(result, spent=stopwatch.seconds())
 
-    def _guarded(self, case: Case, work: Callable[[], CaseResult]) -> CaseResult:
-        """Return the result of `work`, or how it failed; an error that makes the device useless ends the process."""
-        try:
-            return work()
-        except PeerSpoiled:
-            raise
-        except MemoryError as error:
-            return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
-        except (BackendUnavailable, CacheUnavailable) as error:
-            return result_of(case, "skipped", str(error))
-        except PrismBenchError as error:
-            return result_of(case, "failed", str(error))
-        except Exception as error:  # a spec's own functions may raise anything
-            if is_sticky(self._backend, error):
-                raise
-            if lacks_memory(str(error)):
-                return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
-            return result_of(case, "failed", f"{case.name}: {described(error)}")
-
     def _measured(self, case: Case) -> CaseResult:
-        with self._backend.prepare(case, case.inputs(self._settings.seeds[0])) as runnable:
-            return self._on(runnable)
-
-    def _on(self, runnable: Runnable) -> CaseResult:
-        seeds, known = self._settings.seeds_of(runnable.case), KnownReference()
-        with phase(VERIFYING):
-            entries = verify_prepared(self._backend, runnable, seeds, known) if self._verifies else []
-        if not passed(entries):
-            return self._judged(runnable.case, entries)
-        try:
-            measurements = self._measure(runnable) if self._timed else []
-        except TimedLaunchWrong as wrong:
-            return self._judged(runnable.case, [*entries, wrong.entry])
-        peers = self._peers(runnable, known)
-        measurements += [*peers.measurements, *self._on_cpu(runnable)]
-        result = result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
-        return replace(result, peers=peers.facts)
-
-    def _measure(self, runnable: Runnable) -> list[Measurement]:
-        with phase(VERIFYING):
-            launches = self._launches(runnable)
-        try:
-            with phase(KERNEL):
-                return measure_kernel(runnable, self._settings, self._watcher, self._process, launches)
-        finally:
-            self.looking += launches.seconds
-
-    def _on_cpu(self, runnable: Runnable) -> list[Measurement]:
-        wanted = self._timed and self._process == 0 and self._backend.name == "cuda"
-        with phase(CPU):
-            return measure_cpu(runnable, self._settings) if wanted else []
+        settings, known = self._settings, KnownReference()
+        measurements: list[Measurement] = []
+        with self._backend.prepare(case, case.inputs(settings.seeds[0])) as runnable:
+            with phase(VERIFYING):
+                seeds = settings.seeds_of(case)
+                entries = verify_prepared(self._backend, runnable, seeds, known) if self._verifies else []
+            if not passed(entries):
+                return self._judged(case, entries)
+            if self._timed:
+                try:
+                    with phase(VERIFYING):
+                        launches = self._launches(runnable)
+                    try:
+                        with phase(KERNEL):
+                            code = runnable.evidence().get("sass") if case.name in settings.known_code else None
+                            measurements += measure_runnable(
+                                runnable,
+                                "kernel",
+                                settings,
+                                self._watcher,
+                                skipped=settings.left_out(case, self._process, code),
+                                energy=settings.measures_energy(case, self._process),
+                                launches=launches,
+                            )
+                    finally:
+                        self.looking += launches.seconds
+                except TimedLaunchWrong as wrong:
+                    return self._judged(case, [*entries, wrong.entry])
+            peers = self._peers(runnable, known)
+            measurements += peers.measurements
+            if self._timed and self._process == 0 and self._backend.name == "cuda":
+                with phase(CPU):
+                    measurements += measure_cpu(runnable, settings)
+            result = result_of(case, "ok", None, entries, measurements, code=runnable.evidence())
+            return replace(result, peers=peers.facts)
 
     def _launches(self, runnable: Runnable) -> TimedLaunches:
         """Return the launches that will be timed; another process verified them where this one does not."""
@@ -172,10 +139,46 @@ class MeasuringSession:
         )
         return measure_peers(self._backend, runnable, plan, self._watcher)
 
+    def edge(self, case: Case) -> CaseResult:
+        """Verify the edge in every pass of the backend: the first one with every seed, the others with one.
+
+        A regime has one pass and one seed: it affects what is computed, not in which order.
+        """
+        self.begun(case.name)
+        with running(timed=False) as stopwatch:
+            try:
+                entries: list[Entry] = []
+                seeds, passes = self._settings.seeds, self._backend.passes(case)
+                if case.is_regime:
+                    seeds, passes = seeds[:1], dict(list(passes.items())[:1])
+                for name, backend in passes.items():
+                    entries += [entry | {"pass": name} for entry in verify(backend, case, seeds)]
+                    seeds = seeds[:1]
+                result = self._judged(case, entries)
+            except Exception as error:
+                result = self._failure(case, error)
+            return replace(result, spent=stopwatch.seconds())
+
     def _judged(self, case: Case, entries: Sequence[Entry]) -> CaseResult:
         if passed(entries):
             return result_of(case, "ok", None, entries)
         return result_of(case, "wrong", complaint(case, self._backend.name, entries), entries)
+
+    def _failure(self, case: Case, error: Exception) -> CaseResult:
+        """Return the result of a case that raised; raise the error again if it makes this process useless."""
+        if isinstance(error, PeerSpoiled):
+            raise error
+        if isinstance(error, MemoryError):
+            return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
+        if isinstance(error, BackendUnavailable | CacheUnavailable):
+            return result_of(case, "skipped", str(error))
+        if isinstance(error, PrismBenchError):
+            return result_of(case, "failed", str(error))
+        if is_sticky(self._backend, error):  # a spec's own functions may raise anything
+            raise error
+        if lacks_memory(str(error)):
+            return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
+        return result_of(case, "failed", f"{case.name}: {described(error)}")
 
 
 def result_of(

@@ -106,6 +106,10 @@ class Settings:
         is_other = case.label in ("S1", "S2") or case.variant is not None or known
         return (self.first_process_only if process else ()) + (self.smallest_only if is_other else ())
 
+    def measures_energy(self, case: Case, process: int) -> bool:
+        """Return whether this process measures the energy of a launch of the case."""
+        return self.watching.energy and process == 0 and case.label in self.watching.energy_labels
+
     def left_out_of_peers(self, process: int) -> tuple[str, ...]:
         """Return the metrics of peers that this process does not measure."""
         return self.peer_first_process_only if process else ()

@@ -151,25 +151,23 @@ class WatchedTimer:
             return self._once()
         self._number += 1
         if self._chained:
-            return self._taken(False)
+            sample = self._once()
+            self._times[False].append(sample.seconds)
+            return sample
         whole, key = self._number == self._next_whole, self._launches.key()
         fresh = not whole and self._metric != "hot_time" and self._random.random() < _FRESH
         before = perf_counter()
         nudged = self._prepare(key, whole, fresh)
         between = perf_counter()
         try:
-            sample = self._taken(fresh)
+            sample = self._once()
         except MeasurementInvalid:
             self._guard.mend()  # another metric comes next, for which the inputs must be right
             raise
+        self._times[fresh].append(sample.seconds)
         after = perf_counter()
         self._look(key, whole, nudged)
         self._launches.seconds += between - before + perf_counter() - after
-        return sample
-
-    def _taken(self, fresh: bool) -> Sample:
-        sample = self._once()
-        self._times[fresh].append(sample.seconds)
         return sample
 
     def finish(self) -> str | None:

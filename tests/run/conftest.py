@@ -14,6 +14,25 @@ TOYS = Path(__file__).parent.parent / "toys"
 QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samples=3, max_samples=3))
 
 
+def scripted(work):
+    """A stand-in of EventWorker, whose events are those that `work(order, place)` yields; then it ends."""
+
+    class ScriptedWorker:
+        def __init__(self, place):
+            self._place = place
+
+        def send(self, line):
+            self._events = work(json.loads(line), self._place)
+
+        def receive(self, task, limit):
+            return next(self._events, {"end": True})
+
+        def end(self):
+            self._events.close()
+
+    return ScriptedWorker
+
+
 def _run(catalogue, filters, labels, report, settings, **more):
     found = discover(catalogue)
     chosen = runs.Settings(**{"processes": 1, "criteria": QUICK, "timeout": 20.0, **settings})

@@ -2,11 +2,16 @@
 
 from dataclasses import replace
 
+import pytest
+
 from prism_bench.catalogue import discover
+from prism_bench.errors import BackendUnavailable
+from prism_bench.io.workers import WorkerDied
 from prism_bench.measure import Criterion
 from prism_bench.run import pool, run
 from prism_bench.run.pool import BLAS_VARIABLES, HERE, TaskDriver, timing
 from prism_bench.run.settings import Settings
+from tests.run.conftest import scripted
 
 SPEC = '''"""y = x, where BLAS has one thread."""
 
@@ -57,10 +62,17 @@ def test_a_device_keeps_its_protocol():
 
 def test_only_processes_that_time_have_one_thread(monkeypatch, tmp_path):
     places = []
-    monkeypatch.setattr(pool, "work", lambda order, timeout, place, worker: places.append(place) or [])
+
+    def work(order, place):
+        places.append(place)
+        raise WorkerDied(None, "crashed", "it does not start")
+        yield
+
+    monkeypatch.setattr(pool, "EventWorker", scripted(work))
     driven = TaskDriver(discover(tmp_path), "null", 1.0)
     for timed in (True, False):
-        driven.send({"timed": timed}, 0)
+        with pytest.raises(BackendUnavailable, match="it does not start"):
+            driven.drive(lambda left, timed=timed: {"timed": timed}, ["a task"], 0)
     assert [place.variables for place in places] == [dict.fromkeys(BLAS_VARIABLES, "1"), {}]
 
 

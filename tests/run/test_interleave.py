@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -42,17 +41,26 @@ def played(folder, a=None, b=None, *, processes=1, report=lambda _: None, **more
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Both records of a comparison of three processes a side, every process that it started, and its progress."""
-    started, seen, really = [], [], workers.begun
+    started, seen, places, standing_by = [], [], {}, set()
+    start, really = workers.EventWorker.__init__, workers.EventWorker.send
 
-    def begun(order, place, waiting=None):
-        assert order["process"] == 0 or waiting, "only what verifies is started for its order"
-        started.append((Path(place.variables[SCRIPT]).stem, order["process"], order["timed"]))
-        return really(order, place, waiting)
+    def init(self, where):
+        places[self] = where
+        start(self, where)
+
+    def send(self, line):
+        order = json.loads(line)
+        if "process" in order:
+            assert order["process"] == 0 or self in standing_by, "only what verifies is started for its order"
+            started.append((Path(places[self].variables[SCRIPT]).stem, order["process"], order["timed"]))
+        else:
+            standing_by.add(self)
+        really(self, line)
 
     scripts = {"*": {"seconds": 1e-5, "noise": 0}}, {"*": {"seconds": 3e-5, "noise": 0}}
     with pytest.MonkeyPatch.context() as patch:
-        for module in (workers, import_module("prism_bench.run.pool")):
-            patch.setattr(module, "begun", begun)
+        patch.setattr(workers.EventWorker, "__init__", init)
+        patch.setattr(workers.EventWorker, "send", send)
         records = played(tmp_path_factory.mktemp("whole"), *scripts, processes=3, report=seen.append)
     return records, started, seen
 

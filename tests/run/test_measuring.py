@@ -9,7 +9,7 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import ClockGate, Criterion
 from prism_bench.record.measurement import Sample
-from prism_bench.run.measuring import DeviceWatcher, measure_cpu, measure_kernel, measure_metric
+from prism_bench.run.measuring import DeviceWatcher, measure_cpu, measure_metric, measure_runnable
 from prism_bench.run.peers import PeerPlan, measure_peers
 from prism_bench.run.settings import Settings
 
@@ -83,9 +83,11 @@ def test_the_cpu_is_timed_beside_the_kernel_at_the_documents_size_only():
 def test_what_belongs_to_the_first_process_is_left_out_of_the_others():
     with NullBackend().prepare(CASE, CASE.inputs(0)) as runnable:
         settings = replace(SETTINGS, first_process_only=("hot_time",))
-        metrics = [
-            [one.metric for one in measure_kernel(runnable, settings, DeviceWatcher(), process)] for process in (0, 1)
-        ]
+        metrics = []
+        for process in (0, 1):
+            skipped = settings.left_out(CASE, process)
+            measured = measure_runnable(runnable, "kernel", settings, DeviceWatcher(), skipped=skipped)
+            metrics.append([measurement.metric for measurement in measured])
     assert [["cold_time", "launch_time", "hot_time"], ["cold_time", "launch_time"]] == metrics
 
 

@@ -15,6 +15,7 @@ from prism_bench.run.job import Run
 from prism_bench.run.settings import RecordBuilder, RunClock, RunSpan, Settings, catalogue_name
 from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 from prism_bench.workflows.profiling import record_of_profiles
+from tests.run.conftest import scripted
 from tests.run.test_task_run import PLACE, Workers
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -56,7 +57,7 @@ def test_a_run_of_cases(toys):
 
 
 def test_a_run_of_tasks(toys, monkeypatch):
-    monkeypatch.setattr("prism_bench.run.pool.work", Workers())
+    monkeypatch.setattr("prism_bench.run.pool.EventWorker", scripted(Workers()))
     plan = TaskPlan(toys, "null", ("image:graph",), PLACE, processes=2)
     record = measure_sides(plan, [ComparisonSide("a")])["a"]
     assert STORED % (OF_TASKS, "true", "[]") == stored(record)

@@ -14,6 +14,7 @@ from prism_bench.io import workers
 from prism_bench.measure import shuffled
 from prism_bench.record import store
 from prism_bench.run.pool import HERE
+from tests.run.conftest import scripted
 
 NOISY = """
 import os
@@ -196,16 +197,16 @@ def test_what_was_measured_is_kept_where_an_error_ends_the_run_that_nobody_fores
 
 
 def test_a_process_that_is_lost_between_two_tasks_costs_neither(play, monkeypatch):
-    really, lost = workers.work, []
+    lost = []
 
-    def work(order, timeout, place, waiting=None):
-        for event in really(order, timeout, place):
+    def work(order, place):
+        for event in workers.work(order, 20.0, place):
             yield event
             if order["timed"] and "results" in event and not lost:
                 lost.append(order["tasks"][0])
                 raise workers.WorkerDied(lost[0], "crashed", "gone")
 
-    monkeypatch.setattr(import_module("prism_bench.run.pool"), "work", work)
+    monkeypatch.setattr(import_module("prism_bench.run.pool"), "EventWorker", scripted(work))
     record = play(filters=["double"], processes=1)
     assert lost
     assert {"ok"} == {case.status for case in record.cases}

@@ -10,6 +10,7 @@ from prism_bench.run import pool
 from prism_bench.run.pool import timing
 from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 from tests.built_in import CATALOGUE
+from tests.run.conftest import scripted
 
 PLACE = WorkerEnvironment("a_worker")
 TASKS = ("image:graph", "image:streams")
@@ -27,7 +28,7 @@ class Workers:
     def __init__(self, dies=lambda order, task: None):
         self.orders, self._dies = [], dies
 
-    def __call__(self, order, timeout, place, standby=None):
+    def __call__(self, order, place):
         assert place == (timing(PLACE) if order.get("timed") else PLACE)
         self.orders.append((order["allocator"], order["process"], tuple(order["tasks"])))
         if self._dies(order, None):
@@ -45,7 +46,7 @@ class Workers:
 def workers(monkeypatch):
     def make(*given):
         found = Workers(*given)
-        monkeypatch.setattr(pool, "work", found)
+        monkeypatch.setattr(pool, "EventWorker", scripted(found))
         return found
 
     return make

@@ -82,30 +82,26 @@ class Harness:
         self._kernels["sweep"]((blocks,), (256,), (self._swept, count, self._sink))
 
     def timed(self, call: Callable[[], object], cold: bool, tries: int = 2) -> Sample:
-        """One sample of `call()`: device seconds between events around it, SM clock, and the host's cost to enqueue.
+        """Return one sample of `call()`: device seconds between events, SM clock, and the host's cost to enqueue it.
 
-        StreamNotHeld where the stream could not be held until all was enqueued, as often as it is tried: once may be a
-        stalled host. What works in place is called on its own results in a second try.
+        StreamNotHeld where the device continued before all was enqueued, in each of the `tries`: one may be a stalled
+        host. A call that works in place is called on its own results in a second try.
         """
-        sample = next((found for found in (self._held(call, cold) for _ in range(tries)) if found), None)
-        if sample is None:
-            raise StreamNotHeld(
-                "the call waits for the device, or enqueues more than a stream holds, "
-                "so its launch cost cannot be hidden"
-            )
-        return sample
-
-    def _held(self, call: Callable[[], object], cold: bool) -> Sample | None:
-        """Return the sample, or None if the device continued before everything was enqueued."""
-        self.begin(cold)
-        before = perf_counter()
-        try:
-            call()
-            launch_seconds = perf_counter() - before
-        finally:
-            self.end()
-            self.release()
-        return self.finish(launch_seconds)
+        for _ in range(tries):
+            self.begin(cold)
+            before = perf_counter()
+            try:
+                call()
+                launch_seconds = perf_counter() - before
+            finally:
+                self.end()
+                self.release()
+            sample = self.finish(launch_seconds)
+            if sample:
+                return sample
+        raise StreamNotHeld(
+            "the call waits for the device, or enqueues more than a stream holds, so its launch cost cannot be hidden"
+        )
 
     def begin(self, cold: bool) -> None:
         """Hold the stream and enqueue the beginning of a timed window; what is enqueued until `end` is timed."""
