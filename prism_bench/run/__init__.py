@@ -2,8 +2,8 @@
 
 from prism_bench.run.forecast import Forecast, forecast, known_code, verification_seconds
 from prism_bench.run.job import merge, run
-from prism_bench.run.pool import Progress, lanes_for, share
-from prism_bench.run.settings import PROTOCOL, Settings, Watching, with_ceilings
+from prism_bench.run.pool import Progress, lanes_for
+from prism_bench.run.settings import PROTOCOL, Settings, Watching, share, with_ceilings
 from prism_bench.run.verification import verify
 
 __all__ = [

@@ -1,8 +1,11 @@
-"""Pool of worker processes: tasks are sent to them, results collected, hung workers replaced."""
+"""Pool of worker processes: a driver sends them orders and tasks, collects results, and replaces workers that die.
 
-import re
+Workers that time run one after the other (`TaskDriver.drive`) and may be started ahead (`Standby`); workers that only
+verify or compile run side by side (`Lanes`).
+"""
+
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +16,6 @@ from typing import Any, NotRequired, TypedDict, TypeVar
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.emulator.isolation import crash_in
-from prism_bench.errors import UsageError
 from prism_bench.io.documents import json_line
 from prism_bench.io.workers import (
     START_SECONDS,
@@ -32,7 +34,9 @@ from prism_bench.run.measuring import lacks_memory
 from prism_bench.run.settings import BLAS_THREADS, RecordBuilder
 from prism_bench.spec.case import Case
 
-# Where the workers that measure a catalogue run: in this process's installation, or in another checkout.
+Side = TypeVar("Side")
+
+# Environments of workers: this process's installation, or another checkout.
 
 _MEASURING = "prism_bench.run.worker"
 _BEFORE = "prism_bench.workbench.worker"  # the same program in checkouts of version 0.1
@@ -40,13 +44,13 @@ BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def measuring(root: Path | None = None, variables: Mapping[str, str] | None = None) -> WorkerEnvironment:
-    """Return the environment of a measuring worker, of the checkout at `root` where one is given."""
+    """Return the environment of a measuring worker, of the checkout at `root` or of this installation."""
     is_older = root is not None and (root / f"{_BEFORE.replace('.', '/')}.py").is_file()
     return WorkerEnvironment(_BEFORE if is_older else _MEASURING, root, variables or {}, crash_in)
 
 
 def timing(place: WorkerEnvironment) -> WorkerEnvironment:
-    """Return the environment of a worker that times: BLAS has one thread there, or as many as the place names.
+    """Return the environment of a worker that times: BLAS has one thread there, or the number that the place names.
 
     The libraries read these variables when NumPy is imported. With a thread for each core, wall times depend on what
     else the host does.
@@ -62,286 +66,55 @@ def worker_of(program: str) -> WorkerEnvironment:
 HERE = measuring()
 
 
-# Worker processes side by side that take task after task from one list: only for what is not timed.
-
-WORTH_A_START = 8  # tasks
-_LONG, _SHORT = 0.1, 0.01  # of what each lane has to do
-_PATIENCE = 5.0  # seconds for a lane that is interrupted
-LaneEvent = WorkerEvent | WorkerDied
+# Orders: what a driver sends a worker before the tasks, as one JSON line.
 
 
-def lanes_for(backend: str, cores: int | None = None) -> int:
-    """Return how many processes verify side by side in so many cores: without a number in all that there are.
+class MeasuringOrder(TypedDict):
+    """The order of a measuring worker.
 
-    On a device as many as keep it busy while others compute references on the host, on the emulator one for each core.
-    """
-    cores = cores or usable_cores()
-    return {"cuda": max(1, min(8, cores // 2)), "emulator": cores}.get(backend, 1)
-
-
-def worth(lanes: int, tasks: Sequence[str]) -> int:
-    """Return how many of the lanes are worth starting for these tasks, one at least."""
-    return max(1, min(lanes, -(-len(tasks) // WORTH_A_START)))
-
-
-def longest_first(tasks: Sequence[str], seconds: Mapping[str, float], lanes: int) -> list[str]:
-    """Return the tasks so that no lane is left with a long one at the end: the long ones first, the short ones last.
-
-    `seconds` are known by task; an unknown task counts as their mean. Those between keep their order: large cases,
-    which need much memory, are not all at work at once.
-    """
-    known = [seconds[task] for task in tasks if task in seconds]
-    mean = sum(known) / len(known) if known else 0.0
-    cost = {task: seconds.get(task.partition("@")[0], mean) for task in tasks}
-    share = sum(cost.values()) / lanes
-
-    def place(task: str) -> tuple[int, float]:
-        part = 0 if cost[task] > _LONG * share else 2 if cost[task] < _SHORT * share else 1
-        return part, 0.0 if part == 1 else -cost[task]
-
-    return sorted(tasks, key=place)
-
-
-def side_by_side(
-    order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float, place: WorkerEnvironment = HERE
-) -> Iterator[LaneEvent]:
-    """Yield the events of `Lanes.work` of new lanes, which end with the last task."""
-    with Lanes(place) as started:
-        yield from started.work(order, tasks, lanes, timeout)
-
-
-class Lanes(AbstractContextManager["Lanes"]):
-    """Workers side by side; in a `with` block, at whose end they end, they stay for the next list of tasks.
-
-    Orders may differ from list to list, but not in the backend, the catalogue and what the process does. `libraries`
-    are imported when a worker starts.
+    `process` 0 verifies, unless `verifies` decides that. The code of the tasks in `ahead` is compiled first. After an
+    order that is `open` come further tasks, one a line. `avoid` names by task the peers that have no time, each with
+    its reason: they ended an earlier worker, or had no time there. `check_compiled` has the labels of the cases whose
+    compiled peers this process checks; without it a process that verifies checks all. `settled` names by task the
+    peers that an earlier process has measured well enough. The tasks in `peerless` are measured without peers.
     """
 
-    def __init__(self, place: WorkerEnvironment = HERE, libraries: Sequence[str] = ()) -> None:
-        self._place, self._libraries = place, libraries
-        self._workers: list[Conversation] = []
-        self._threads: list[Thread] = []
-        self._ended = Event()  # set for the threads when their workers are to end
-
-    @property
-    def started(self) -> int:
-        """How many workers there are."""
-        return len(self._workers)
-
-    def work(
-        self, order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float
-    ) -> Iterator[LaneEvent]:
-        """Yield `begin` of each task, then its `results` or how its worker died, as they come; `facts` in between.
-
-        A task that found too little memory next to others is done again alone, and so is one that was taken by a worker
-        that never started. When the caller stops, by Ctrl-C too, all workers are ended.
-        """
-        left: deque[str] = deque(tasks)
-        again: list[str] = []
-        for event in self._together(order, left, lanes, timeout):
-            if lanes > 1 and isinstance(event, WorkerDied) and event.task is None:
-                continue  # it never started: its task is still left
-            if lanes > 1 and not isinstance(event, WorkerDied) and _lacked_memory(event):
-                again.append(event.get("task", ""))
-            else:
-                yield event
-        again += left
-        if again:
-            self._end()
-            yield from self._together(order, deque(again), 1, timeout)
-
-    def _together(
-        self, order: Mapping[str, object], left: deque[str], lanes: int, timeout: float
-    ) -> Iterator[LaneEvent]:
-        arrived: SimpleQueue[LaneEvent | None] = SimpleQueue()
-        self._threads = [
-            Thread(target=_drive, args=(worker, left, timeout, arrived.put, self._ended), daemon=True)
-            for worker in self._ready(order, lanes)
-        ]
-        for thread in self._threads:
-            thread.start()
-        try:
-            while lanes:
-                event = arrived.get()
-                if event is None:
-                    lanes -= 1
-                else:
-                    yield event
-        except BaseException:
-            self._end()
-            raise
-
-    def _ready(self, order: Mapping[str, object], lanes: int) -> list[Conversation]:
-        """Return so many workers, which follow the order; those that are there already come first."""
-        for worker in self._workers:
-            worker.follow(order)
-        place, new = sharing_cores(self._place, lanes), range(lanes - len(self._workers))
-        self._workers += [Conversation(order, place, self._libraries) for _ in new]
-        return self._workers[:lanes]
-
-    def _end(self) -> None:
-        """End all workers, those that are at a task too."""
-        self._ended.set()
-        for worker in self._workers:
-            worker.interrupt()
-        for thread in self._threads:  # each may still read what its worker leaves
-            thread.join(_PATIENCE)
-        for worker in self._workers:
-            worker.end()
-        self._workers, self._threads, self._ended = [], [], Event()
-
-    def __exit__(self, *exception: object) -> None:
-        self._end()
+    backend: str
+    catalogue: str
+    settings: dict[str, Any]
+    process: int
+    timed: bool
+    verifies: NotRequired[bool]
+    tasks: NotRequired[list[str]]
+    ahead: NotRequired[list[str]]
+    open: NotRequired[bool]
+    avoid: NotRequired[dict[str, dict[str, str]]]
+    check_compiled: NotRequired[list[str]]
+    settled: NotRequired[dict[str, list[str]]]
+    peerless: NotRequired[list[str]]
 
 
-def sharing_cores(place: WorkerEnvironment, lanes: int) -> WorkerEnvironment:
-    """Return the environment of one of so many workers: their references must not start a thread for each core each."""
-    if lanes < 2:
-        return place
-    threads = str(max(1, usable_cores() // lanes))
-    return replace(place, variables={"OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **place.variables})
+class TaskOrder(TypedDict):
+    """The order of a worker for tasks of an extension; `process` 0 verifies, the others time."""
+
+    backend: str
+    catalogue: str
+    label: str
+    process: int
+    timed: bool
+    tasks: list[str]
+    allocator: str | None
+    choices: dict[str, dict[str, Any]]
 
 
-def _drive(
-    worker: Conversation, left: deque[str], timeout: float, put: Callable[[LaneEvent | None], None], ended: Event
-) -> None:
-    """Send one lane the tasks that are left, until there are none; a worker that never starts puts its task back."""
-    while left and not ended.is_set():
-        try:
-            task = left.popleft()
-        except IndexError:  # another lane was quicker
-            break
-        put({"begin": task})
-        try:
-            results = _answer(worker, task, timeout, put)
-        except WorkerDied as death:
-            put(death)
-            if death.task is None:
-                left.appendleft(task)
-                break
-        else:
-            put({"facts": worker.facts})
-            put({"task": task, "results": results})
-    put(None)
-
-
-def _answer(
-    worker: Conversation, task: str, timeout: float, put: Callable[[LaneEvent | None], None]
-) -> list[JsonObject]:
-    """Return the task's results; each peer that ends the worker is reported, and the task done again without it."""
-    while True:
-        try:
-            return worker.ask(task, timeout)
-        except WorkerDied as death:
-            if not worker.avoid(death):
-                raise
-            put(death)
-
-
-def _lacked_memory(event: WorkerEvent) -> bool:
-    """Return whether a case, or a peer of it, was left out for memory that other processes may have held."""
-    results = event.get("results", ())
-    reasons = [result["reason"] for result in results if result["status"] == "skipped"]
-    reasons += [measurement["reason"] for result in results for measurement in result["measurements"]]
-    return any(lacks_memory(reason or "") for reason in reasons)
-
-
-# Workers that are started before they are needed, and import and read the catalogue until they get their order.
-#
-# That takes seconds, and must not fall between two cases that are timed: these processes do it while others compile and
-# verify. They open no device before they have an order.
-
-
-class Standby(AbstractContextManager["Standby"]):
-    """A worker for each list of `libraries`, imported in that order; those that nobody took end with the block.
-
-    With a `catalogue` they read its specs, too.
-    """
-
-    def __init__(
-        self, libraries: Sequence[Sequence[str]], place: WorkerEnvironment = HERE, catalogue: Path | None = None
-    ) -> None:
-        self._libraries, self._place, self._catalogue = libraries, place, catalogue
-        self._workers: deque[EventWorker] = deque()
-
-    def __enter__(self) -> "Standby":
-        for names in self._libraries:
-            worker = EventWorker(self._place)
-            self._workers.append(worker)
-            catalogue = {"catalogue": str(self._catalogue.resolve())} if self._catalogue else {}
-            worker.send(json_line({"libraries": list(names), **catalogue}))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        while self._workers:
-            self._workers.popleft().end()
-
-    def settle(self) -> None:
-        """Wait until all have imported their libraries, so that none of that happens while something is timed."""
-        for worker in list(self._workers):
-            try:
-                while "imported" not in worker.receive(None, START_SECONDS):
-                    pass
-            except WorkerDied:
-                self._workers.remove(worker)
-                worker.end()
-
-    def take(self) -> EventWorker | None:
-        """Return the next worker, which waits for an order; None where none is left that runs."""
-        while self._workers:
-            worker = self._workers.popleft()
-            if worker.is_alive():
-                return worker
-            worker.end()
-        return None
-
-
-def libraries_of(cases: Iterable[Case]) -> list[str]:
-    """Return the libraries that the peers of the cases ask for, by name: first the array packages."""
-    named = {case.spec.peer(name).library for case in cases for name in case.spec.peers}
-    return [one.name for one in sorted(named, key=lambda one: (one.module != one.arrays, one.name))]
-
-
-# Share of the cases: the part of a run that one of several equal GPUs measures.
-
-
-def share(cases: Sequence[Case], part: str) -> list[Case]:
-    """Return the cases of the share that `part` names: "2/4" is the second of four.
-
-    A kernel stays whole, with its variants. The kernels, those with most cases first, then by name, go one by one to
-    the share that has the fewest cases so far (Graham 1969), so that the same cases always make the same shares. A
-    UsageError names what a part may be, or how many kernels there are where there are too few.
-    """
-    number, count = _parsed(part)
-    sizes = Counter(case.spec.name for case in cases)
-    if number > len(sizes):
-        raise UsageError(f"--part {part}: no kernel is left for it; {len(sizes)} chosen kernels make as many parts")
-    loads, chosen = [0] * min(count, len(sizes)), set[str]()
-    for kernel in sorted(sizes, key=lambda name: (-sizes[name], name)):
-        lightest = loads.index(min(loads))
-        loads[lightest] += sizes[kernel]
-        chosen |= {kernel} if lightest == number - 1 else set()
-    return [case for case in cases if case.spec.name in chosen]
-
-
-def _parsed(part: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part)
-    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not 1 <= number <= count:
-        raise UsageError(f"--part {part}: it is I/N with I from 1 to N, such as 1/4 for the first of four parts")
-    return number, count
-
-
-# Driver of tasks: sends them to worker processes, collects their results, and survives the workers that die.
-
-Side = TypeVar("Side")
+# The driver: one worker after the other, each with the tasks that are left.
 
 
 @dataclass(frozen=True)
 class Progress:
     """How far a run is: tasks `done` of `total`, the number of the process, and the task that begins.
 
-    `stage` is what this part of the run does, where that is not plain from the number of the process.
+    `stage` is what this part of the run does, where the number of the process does not show it.
     """
 
     process: int
@@ -354,10 +127,10 @@ class Progress:
 class TaskDriver:
     """Base of every run: drives tasks through worker processes and keeps the results of each case or task.
 
-    A worker that crashes or hangs costs its current task alone: another worker gets the rest. Where a peer of the task
-    ended the worker, another worker does the task again without that peer. Subclasses define what they do at the
-    beginning of a task (`begin`), under which name they keep results (`keep`), what they keep of a task that died with
-    its worker (`lose`), and whether they can do it again without a peer (`avoid`).
+    A worker that crashes or hangs costs only its current task: another worker gets the rest. Where a peer of the task
+    ended the worker, another worker repeats the task without that peer. Subclasses define what they do at the beginning
+    of a task (`begin`), under which name they keep results (`keep`), what they keep of a task that died with its worker
+    (`lose`), and whether they can repeat it without a peer (`avoid`).
     """
 
     def __init__(self, catalogue: Catalogue, backend: str, timeout: float, place: WorkerEnvironment = HERE) -> None:
@@ -385,7 +158,7 @@ class TaskDriver:
         return all(result.status == "ok" for result in self.results.get(name, ()))
 
     def begin(self, task: str, process: int) -> None:
-        """Notice that the process has begun with the task."""
+        """Take note that the process has begun with the task."""
         raise NotImplementedError
 
     def keep(self, task: str, results: Sequence[CaseResult]) -> None:
@@ -397,7 +170,7 @@ class TaskDriver:
         raise NotImplementedError
 
     def avoid(self, death: WorkerDied, task: str) -> bool:
-        """Leave out the peer that ended the worker from now on; False where the task cannot be done without it."""
+        """Leave out the peer that ended the worker from now on; return False if the task cannot do without it."""
         return False
 
     def take(self, event: WorkerEvent, process: int, finished: list[str]) -> None:
@@ -475,51 +248,248 @@ def rounds(
     No further round starts that would not be over by `end` (of `time.perf_counter`) if it took as long as the last.
     """
     for number in numbers:
-        begun = time.perf_counter()
+        began = time.perf_counter()
         for side in sides if (number - numbers.start) % 2 == 0 else sides[::-1]:
             turn(side, number)
         yield number
         now = time.perf_counter()
-        if end is not None and now + (now - begun) > end:
+        if end is not None and now + (now - began) > end:
             return
 
 
-# Orders of workers: what a driver sends them before the tasks, as one JSON line.
+# Workers on standby.
 
 
-class MeasuringOrder(TypedDict):
-    """The order of a measuring worker.
+class Standby(AbstractContextManager["Standby"]):
+    """Workers that are started before they are needed: one for each list of `libraries`, imported in that order.
 
-    `process` 0 verifies, unless `verifies` decides that. The code of the tasks in `ahead` is compiled first. After an
-    order that is `open` come further tasks, one a line. `avoid` names by task the peers that have no time, each with
-    its reason: they ended an earlier worker, or had no time there. `check_compiled` has the labels of the cases whose
-    compiled peers are checked, whoever verifies; without it whoever verifies checks them all. `settled` names by task
-    the peers that an earlier process has measured well enough. The tasks in `peerless` are measured without peers.
+    Imports take seconds, and must not fall between two cases that are timed: these processes import while others
+    compile and verify. With a `catalogue` they read its specs, too. They open no device before they have an order.
+    Workers that were not taken end with the block.
     """
 
-    backend: str
-    catalogue: str
-    settings: dict[str, Any]
-    process: int
-    timed: bool
-    verifies: NotRequired[bool]
-    tasks: NotRequired[list[str]]
-    ahead: NotRequired[list[str]]
-    open: NotRequired[bool]
-    avoid: NotRequired[dict[str, dict[str, str]]]
-    check_compiled: NotRequired[list[str]]
-    settled: NotRequired[dict[str, list[str]]]
-    peerless: NotRequired[list[str]]
+    def __init__(
+        self, libraries: Sequence[Sequence[str]], place: WorkerEnvironment = HERE, catalogue: Path | None = None
+    ) -> None:
+        self._libraries, self._place, self._catalogue = libraries, place, catalogue
+        self._workers: deque[EventWorker] = deque()
+
+    def __enter__(self) -> "Standby":
+        for names in self._libraries:
+            worker = EventWorker(self._place)
+            self._workers.append(worker)
+            catalogue = {"catalogue": str(self._catalogue.resolve())} if self._catalogue else {}
+            worker.send(json_line({"libraries": list(names), **catalogue}))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        while self._workers:
+            self._workers.popleft().end()
+
+    def settle(self) -> None:
+        """Wait until all have imported their libraries, so that none of that happens while something is timed."""
+        for worker in list(self._workers):
+            try:
+                while "imported" not in worker.receive(None, START_SECONDS):
+                    pass
+            except WorkerDied:
+                self._workers.remove(worker)
+                worker.end()
+
+    def take(self) -> EventWorker | None:
+        """Return the next running worker, which waits for an order; None if there is no more."""
+        while self._workers:
+            worker = self._workers.popleft()
+            if worker.is_alive():
+                return worker
+            worker.end()
+        return None
 
 
-class TaskOrder(TypedDict):
-    """The order of a worker for tasks of an extension; `process` 0 verifies, the others time."""
+def libraries_of(cases: Iterable[Case]) -> list[str]:
+    """Return the names of the libraries that the peers of the cases ask for, array packages first."""
+    libraries = {case.spec.peer(name).library for case in cases for name in case.spec.peers}
+    in_order = sorted(libraries, key=lambda library: (library.module != library.arrays, library.name))
+    return [library.name for library in in_order]
 
-    backend: str
-    catalogue: str
-    label: str
-    process: int
-    timed: bool
-    tasks: list[str]
-    allocator: str | None
-    choices: dict[str, dict[str, Any]]
+
+# Lanes: workers side by side that take task after task from one list.
+
+WORTH_A_START = 8  # tasks
+_LONG, _SHORT = 0.1, 0.01  # share of the work of a lane: from here on a task is long, below it short
+_PATIENCE = 5.0  # seconds for a lane that is interrupted
+LaneEvent = WorkerEvent | WorkerDied
+
+
+def lanes_for(backend: str, cores: int | None = None) -> int:
+    """Return how many processes verify side by side on `cores`, by default all usable ones.
+
+    On a device they are enough to keep it busy while others compute references on the host; on the emulator there is
+    one for each core.
+    """
+    cores = cores or usable_cores()
+    return {"cuda": max(1, min(8, cores // 2)), "emulator": cores}.get(backend, 1)
+
+
+def worth(lanes: int, tasks: Sequence[str]) -> int:
+    """Return how many of the lanes are worth starting for these tasks, at least one."""
+    return max(1, min(lanes, -(-len(tasks) // WORTH_A_START)))
+
+
+def longest_first(tasks: Sequence[str], seconds: Mapping[str, float], lanes: int) -> list[str]:
+    """Return the tasks with long ones first and short ones last, so that no lane ends with a long task.
+
+    `seconds` are known by task; an unknown task counts as their mean. The tasks in between keep their order: large
+    cases, which need much memory, are then not all at work at once.
+    """
+    known = [seconds[task] for task in tasks if task in seconds]
+    mean = sum(known) / len(known) if known else 0.0
+    cost = {task: seconds.get(task.partition("@")[0], mean) for task in tasks}
+    share = sum(cost.values()) / lanes
+
+    def place(task: str) -> tuple[int, float]:
+        part = 0 if cost[task] > _LONG * share else 2 if cost[task] < _SHORT * share else 1
+        return part, 0.0 if part == 1 else -cost[task]
+
+    return sorted(tasks, key=place)
+
+
+def side_by_side(
+    order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float, place: WorkerEnvironment = HERE
+) -> Iterator[LaneEvent]:
+    """Yield the events of `Lanes.work` of new lanes, which end with the last task."""
+    with Lanes(place) as workers:
+        yield from workers.work(order, tasks, lanes, timeout)
+
+
+class Lanes(AbstractContextManager["Lanes"]):
+    """Workers side by side, only for what is not timed; within a `with` block they stay for the next list of tasks.
+
+    Orders may differ from list to list, but not in the backend, the catalogue and what the process does. `libraries`
+    are imported when a worker starts.
+    """
+
+    def __init__(self, place: WorkerEnvironment = HERE, libraries: Sequence[str] = ()) -> None:
+        self._place, self._libraries = place, libraries
+        self._workers: list[Conversation] = []
+        self._threads: list[Thread] = []
+        self._ended = Event()  # set for the threads when their workers are to end
+
+    @property
+    def started(self) -> int:
+        """How many workers there are."""
+        return len(self._workers)
+
+    def work(
+        self, order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float
+    ) -> Iterator[LaneEvent]:
+        """Yield `begin` of each task, then its `results` or how its worker died, as they come; `facts` in between.
+
+        A task that lacked memory next to others is repeated without others, and so is a task of a worker that never
+        started. When the caller stops, by Ctrl-C too, all workers are ended.
+        """
+        left: deque[str] = deque(tasks)
+        again: list[str] = []
+        for event in self._together(order, left, lanes, timeout):
+            if lanes > 1 and isinstance(event, WorkerDied) and event.task is None:
+                continue  # it never started: its task is still left
+            if lanes > 1 and not isinstance(event, WorkerDied) and _lacked_memory(event):
+                again.append(event.get("task", ""))
+            else:
+                yield event
+        again += left
+        if again:
+            self._end()
+            yield from self._together(order, deque(again), 1, timeout)
+
+    def _together(
+        self, order: Mapping[str, object], left: deque[str], lanes: int, timeout: float
+    ) -> Iterator[LaneEvent]:
+        """Yield the events of that many workers, which follow the order; workers that run already come first."""
+        for worker in self._workers:
+            worker.follow(order)
+        place, missing = sharing_cores(self._place, lanes), lanes - len(self._workers)
+        self._workers += [Conversation(order, place, self._libraries) for _ in range(missing)]
+        arrived: SimpleQueue[LaneEvent | None] = SimpleQueue()
+        self._threads = [
+            Thread(target=_drive, args=(worker, left, timeout, arrived.put, self._ended), daemon=True)
+            for worker in self._workers[:lanes]
+        ]
+        for thread in self._threads:
+            thread.start()
+        try:
+            while lanes:
+                event = arrived.get()
+                if event is None:
+                    lanes -= 1
+                else:
+                    yield event
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        """End all workers, those that are at a task too."""
+        self._ended.set()
+        for worker in self._workers:
+            worker.interrupt()
+        for thread in self._threads:  # each may still read what its worker leaves
+            thread.join(_PATIENCE)
+        for worker in self._workers:
+            worker.end()
+        self._workers, self._threads, self._ended = [], [], Event()
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()
+
+
+def sharing_cores(place: WorkerEnvironment, lanes: int) -> WorkerEnvironment:
+    """Return the environment of one of several workers, whose references share the cores."""
+    if lanes < 2:
+        return place
+    threads = str(max(1, usable_cores() // lanes))
+    return replace(place, variables={"OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **place.variables})
+
+
+def _drive(
+    worker: Conversation, left: deque[str], timeout: float, put: Callable[[LaneEvent | None], None], ended: Event
+) -> None:
+    """Send one lane the tasks that are left, then put None; a worker that never starts puts its task back."""
+    while left and not ended.is_set():
+        try:
+            task = left.popleft()
+        except IndexError:  # another lane was quicker
+            break
+        put({"begin": task})
+        try:
+            results = _answer(worker, task, timeout, put)
+        except WorkerDied as death:
+            put(death)
+            if death.task is None:
+                left.appendleft(task)
+                break
+        else:
+            put({"facts": worker.facts})
+            put({"task": task, "results": results})
+    put(None)
+
+
+def _answer(
+    worker: Conversation, task: str, timeout: float, put: Callable[[LaneEvent | None], None]
+) -> list[JsonObject]:
+    """Return the task's results; each peer that ends the worker is reported, and the task is repeated without it."""
+    while True:
+        try:
+            return worker.ask(task, timeout)
+        except WorkerDied as death:
+            if not worker.avoid(death):
+                raise
+            put(death)
+
+
+def _lacked_memory(event: WorkerEvent) -> bool:
+    """Return whether a case or one of its peers was left out for memory that other processes may have held."""
+    results = event.get("results", ())
+    reasons = [result["reason"] for result in results if result["status"] == "skipped"]
+    reasons += [measurement["reason"] for result in results for measurement in result["measurements"]]
+    return any(lacks_memory(reason or "") for reason in reasons)

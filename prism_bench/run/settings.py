@@ -1,5 +1,6 @@
 """Settings of a run, the machine as its record describes it, and the ceiling benchmarks that it includes."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prism_bench.catalogue import Catalogue
+from prism_bench.errors import UsageError
 from prism_bench.io import project
 from prism_bench.io.files import default_folder
 from prism_bench.measure import Criterion
@@ -300,7 +302,29 @@ def seconds_of(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return total
 
 
-# Ceiling benchmarks of a run: the kernels that measure the machine itself.
+# Cases of a run: the part of one GPU, and the ceiling benchmarks, which measure the machine itself.
+
+
+def share(cases: Sequence[Case], part: str) -> list[Case]:
+    """Return the cases of the share that `part` names: "2/4" is the second of four, each for one of several equal GPUs.
+
+    A kernel stays whole, with its variants. The kernels, those with most cases first, then by name, go one by one to
+    the share that has the fewest cases so far (Graham 1969), so that the same cases always make the same shares. A
+    UsageError has the form of a part, or the number of kernels where there are too few.
+    """
+    parts = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part)
+    number, count = (int(parts[1]), int(parts[2])) if parts else (0, 0)
+    if not 1 <= number <= count:
+        raise UsageError(f"--part {part}: it is I/N with I from 1 to N, such as 1/4 for the first of four parts")
+    sizes = Counter(case.spec.name for case in cases)
+    if number > len(sizes):
+        raise UsageError(f"--part {part}: no kernel is left for it; {len(sizes)} chosen kernels make as many parts")
+    loads, chosen = [0] * min(count, len(sizes)), set[str]()
+    for kernel in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        lightest = loads.index(min(loads))
+        loads[lightest] += sizes[kernel]
+        chosen |= {kernel} if lightest == number - 1 else set()
+    return [case for case in cases if case.spec.name in chosen]
 
 
 def with_ceilings(catalogue: Catalogue, backend: str, cases: Iterable[Case]) -> list[Case]:

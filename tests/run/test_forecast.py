@@ -8,7 +8,7 @@ from prism_bench.catalogue import discover
 from prism_bench.record.measurement import Measurement
 from prism_bench.run import Settings, forecast, known_code, merge, verification_seconds
 from prism_bench.run.forecast import ROUGH, Forecast, ForecastStage, recorded_costs
-from prism_bench.run.pool import share
+from prism_bench.run.settings import share
 from tests.built_in import CATALOGUE
 from tests.report.synthetic import case_result, record_of
 from tests.run.conftest import TOYS
