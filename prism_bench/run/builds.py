@@ -98,7 +98,7 @@ class _PairSide:
 
     def _lacked_memory(self, name: str) -> bool:
         results = self.run.results.get(name, ())
-        return any(one.status == "skipped" and lacks_memory(one.reason or "") for one in results)
+        return any(case.status == "skipped" and lacks_memory(case.reason or "") for case in results)
 
     def standby(self, processes: int) -> Standby:
         """Return that many workers, which import and read the catalogue; none for a checkout that has none."""
@@ -173,14 +173,14 @@ def _sides(
         if not build.cases:
             build.catalogue.refuse_nothing("compare")
     first, second = (
-        _PairSide(one, backend, settings, partial(count.take, one.name), trusted=trusted) for one in (a, b)
+        _PairSide(build, backend, settings, partial(count.take, build.name), trusted=trusted) for build in (a, b)
     )
     return first, second
 
 
 def parts_of(seconds: float, records: tuple[RunRecord, RunRecord]) -> dict[str, float]:
     """Return how the seconds of a measured pair divide: verifying, timing, and starts of processes with the rest."""
-    verifying, timing = (sum(one.spent.get(stage, 0.0) for one in records) for stage in (UNTIMED, TIMED))
+    verifying, timing = (sum(record.spent.get(stage, 0.0) for record in records) for stage in (UNTIMED, TIMED))
     return {"verifying": verifying, "timing": timing, "starting": max(0.0, seconds - verifying - timing)}
 
 
@@ -291,8 +291,8 @@ def _require_history(catalogue: Path) -> None:
 
 def full_hash(commit: str, repository: Path) -> str:
     """Return the hash that `commit` (a hash, branch, tag, `HEAD~1`) names; a UsageError where it names none."""
-    if found := _hash(commit, repository):
-        return found
+    if full := _hash(commit, repository):
+        return full
     shallow = f"; the clone is shallow, so it may lack the commit: {_DEEPEN}" if _is_shallow(repository) else ""
     raise UsageError(
         f"'{commit}' is no record, no folder, no kernel of the catalogue and no commit of {repository}{shallow}"
@@ -362,7 +362,7 @@ def is_changed(repository: Path, results: Sequence[Path] = ()) -> bool:
     listed = _git(repository, "status", "--porcelain", "-z", "--untracked-files=all").stdout.split("\0")
     for entry in filter(None, listed):
         path = repository / entry.removeprefix(_UNTRACKED)
-        made = _KEPT & set(path.relative_to(repository).parts) or any(path.is_relative_to(one) for one in results)
+        made = _KEPT & set(path.relative_to(repository).parts) or any(path.is_relative_to(folder) for folder in results)
         if not entry.startswith(_UNTRACKED) or not made:
             return True
     return False

@@ -50,14 +50,14 @@ class CaseCosts:
 
     def by_case(self, cases: Iterable[Case], processes: int) -> dict[str, float]:
         """Return by name the seconds of each case in so many processes; the edges of a kernel count to its first."""
-        found: dict[str, float] = {}
+        seconds_by_name: dict[str, float] = {}
         kernels: set[str] = set()
         for case in cases:
             edges = 0.0 if case.kernel in kernels else self.verifying_edges([case.kernel])
             kernels.add(case.kernel)
             untimed = edges + self._of(self.untimed, case)
-            found[case.name] = self.shared * untimed + processes * self._of(self.timed, case)
-        return found
+            seconds_by_name[case.name] = self.shared * untimed + processes * self._of(self.timed, case)
+        return seconds_by_name
 
     def _of(self, table: Mapping[str, float], case: Case) -> float:
         """Return the case's seconds; an unknown one counts as the mean of its label, else of all."""
@@ -133,8 +133,10 @@ def _counted(case: CaseResult) -> int:
 
 def _series(case: CaseResult, peers: bool) -> int:
     """Return how many series of samples the case has; the host's launch cost comes with another one."""
-    counted = [one for one in case.measurements if one.metric != "launch_time"]
-    return sum(len(one.processes) for one in counted if peers or not one.subject.startswith(_PEER))
+    counted = [measurement for measurement in case.measurements if measurement.metric != "launch_time"]
+    return sum(
+        len(measurement.processes) for measurement in counted if peers or not measurement.subject.startswith(_PEER)
+    )
 
 
 def _with_stages(costs: CaseCosts, record: RunRecord, processes: int) -> CaseCosts:
@@ -158,15 +160,15 @@ def _jobs(record: RunRecord, processes: int) -> int:
 
 def _by_kernel(seconds: Iterable[tuple[CaseResult, float]]) -> dict[str, float]:
     total: dict[str, float] = {}
-    for case, one in seconds:
+    for case, spent in seconds:
         kernel = f"{case.kernel}:{case.variant}" if case.variant else case.kernel
-        total[kernel] = total.get(kernel, 0.0) + one
+        total[kernel] = total.get(kernel, 0.0) + spent
     return total
 
 
 def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else 0.0
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else 0.0
 
 
 # Forecast of a run: how long it will take, from what an earlier run of the same cases on such a machine took.
@@ -271,4 +273,4 @@ def _stages(costs: CaseCosts, cases: Sequence[Case], settings: Settings) -> tupl
     verifying, timing = costs.verifying(cases), costs.timing(cases)
     first = [edges, ForecastStage(len(cases), shared * verifying)] if apart else [edges]
     extra = [0.0 if apart or process else verifying for process in range(settings.processes)]
-    return (*first, *(ForecastStage(len(cases), timing + one) for one in extra))
+    return (*first, *(ForecastStage(len(cases), timing + more) for more in extra))

@@ -47,8 +47,6 @@ from prism_bench.run.settings import (
 )
 from prism_bench.spec.case import Case, edges_task
 
-# Run of a catalogue: its cases go through several fresh processes into one run record.
-
 
 class Run(TaskDriver):
     """The run of a catalogue's cases: results arrive case by case, so that an interrupted run keeps what it has."""
@@ -78,7 +76,7 @@ class Run(TaskDriver):
         """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
 
         With several lanes everything is verified before anything is timed; with one, the first process does both. The
-        `anchors` are measured like the cases, but neither their edges nor their peers.
+        `anchors` are measured like the cases, without their edges and their peers.
         """
         edges = list(dict.fromkeys([*(edges_task(case) for case in cases), *(f"edges:{kernel}" for kernel in others)]))
         raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
@@ -121,7 +119,7 @@ class Run(TaskDriver):
             forget_kept_choices()
 
     def _standing_by(self, raced: list[Case], processes: int) -> Standby:
-        """Return a worker for each of the timing processes on a GPU, which imports what it and its peers will need."""
+        """Return a worker for each timing process on a GPU, which imports what it and its peers will need."""
         libraries = ["cupy", *libraries_of(raced)]
         wanted = [libraries if process < self._settings.peer_processes else ["cupy"] for process in range(processes)]
         return Standby(wanted if self._backend == "cuda" else [], timing(self._place), self._catalogue.folder)
@@ -214,9 +212,9 @@ class Run(TaskDriver):
 
     @contextmanager
     def _compile_ahead(self, tasks: list[str]) -> Generator[None]:
-        """Let one process compile the tasks' code on all cores during the `with` block, not with one lane; wait for it.
+        """Let one process compile the tasks' code on all cores during the `with` block, and wait for it.
 
-        Who verifies meanwhile compiles what is not there yet.
+        Verification workers compile whatever is still missing; with one lane the first process compiles its own code.
         """
         if self._settings.lanes == 1:
             yield
@@ -365,14 +363,17 @@ def _with_boards(records: Sequence[RunRecord]) -> list[RunRecord]:
     """Return the records; where several boards measured them, each case has its own, as far as it is known."""
     if len({uuid for record in records for uuid in record.uuids}) < 2:
         return list(records)
-    return [replace(one, cases=tuple(replace(case, board=one.board_of(case)) for case in one.cases)) for one in records]
+    return [
+        replace(record, cases=tuple(replace(case, board=record.board_of(case)) for case in record.cases))
+        for record in records
+    ]
 
 
 def _require_of_one_run(earlier: Part, part: Part) -> None:
-    (here, one), (there, other) = earlier, part
-    if one == other:
+    (here, earlier_record), (there, record) = earlier, part
+    if earlier_record == record:
         raise ResultsError(f"{there}: it is the same record as {here}; each part counts once")
-    before, after = _circumstances(one), _circumstances(other)
+    before, after = _circumstances(earlier_record), _circumstances(record)
     for name in before | after:
         if before.get(name) != after.get(name):
             mine, theirs = (repr(facts[name]) if name in facts else "absent" for facts in (after, before))
@@ -412,9 +413,9 @@ def _leaves(values: Mapping[str, object], path: str = "") -> Iterator[tuple[str,
 
 def _require_apart(earlier: Part, part: Part) -> None:
     """Raise a ResultsError where a kernel is in both, except ceilings that were launched the same way in both."""
-    (here, one), (there, other) = earlier, part
-    known, kernels = {case.name: case for case in one.cases}, set(_kernels(one))
-    for case in other.cases:
+    (here, earlier_record), (there, record) = earlier, part
+    known, kernels = {case.name: case for case in earlier_record.cases}, set(_kernels(earlier_record))
+    for case in record.cases:
         if not case.ceiling and case.kernel in kernels:
             what = f"case '{case.name}'" if case.name in known else f"kernel '{case.kernel}'"
             raise ResultsError(f"{there}: {what} is in {here} too; a kernel and all of its variants belong in one part")
@@ -443,17 +444,17 @@ def _machine(machine: dict[str, Any], uuids: set[str | None]) -> dict[str, Any]:
 def _tuning(records: Sequence[RunRecord]) -> dict[str, Any]:
     tuning = {key: value for key, value in records[0].tuning.items() if key not in _OF_EACH}
     for key in _OF_EACH:
-        found = [record.tuning[key] for record in records if key in record.tuning]
-        tuning |= {key: {name: value for choices in found for name, value in choices.items()}} if found else {}
+        tables = [record.tuning[key] for record in records if key in record.tuning]
+        tuning |= {key: {name: value for choices in tables for name, value in choices.items()}} if tables else {}
     return tuning
 
 
 def _cases(records: Sequence[RunRecord]) -> tuple[CaseResult, ...]:
-    found: dict[str, list[CaseResult]] = {}
+    by_name: dict[str, list[CaseResult]] = {}
     for record in records:
         for case in record.cases:
-            found.setdefault(case.name, []).append(case)
-    return tuple(sorted(map(_joined, found.values()), key=record_order))
+            by_name.setdefault(case.name, []).append(case)
+    return tuple(sorted(map(_joined, by_name.values()), key=record_order))
 
 
 def _joined(results: Sequence[CaseResult]) -> CaseResult:
@@ -463,14 +464,16 @@ def _joined(results: Sequence[CaseResult]) -> CaseResult:
         return results[0]
     apart = len({result.board for result in results}) > 1
     ordered = sorted(results, key=lambda result: gravity.get(result.status, 0))
-    found = combined([_by_process(result) if apart else result for result in ordered])
-    return replace(found, board=None) if apart else found
+    joined = combined([_by_process(result) if apart else result for result in ordered])
+    return replace(joined, board=None) if apart else joined
 
 
 def _by_process(case: CaseResult) -> CaseResult:
     """Return the case with the board of each process, where one board measured it; a merged record has them already."""
     if case.board is None:
         return case
-    boards = [(case.board,) * len(one.processes) for one in case.measurements]
-    measured = [replace(one, boards=own) for one, own in zip(case.measurements, boards, strict=True)]
+    boards = [(case.board,) * len(measurement.processes) for measurement in case.measurements]
+    measured = [
+        replace(measurement, boards=places) for measurement, places in zip(case.measurements, boards, strict=True)
+    ]
     return replace(case, measurements=tuple(measured))

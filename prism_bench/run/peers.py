@@ -191,7 +191,7 @@ class PeerTurn:
             return [_without_time(self.name, _first_line(error))]
         with phase(STATE):
             held, state = HeldMemory(self.backend, alone=self.plan.timed), LibraryState.now()
-        found, failure = self._used()
+        measurements, failure = self._used()
         with phase(STATE):
             changed = state.restore()
             if changed.lasting:
@@ -200,7 +200,7 @@ class PeerTurn:
         if leak:
             raise PeerSpoiled(leak)
         reason = failure or changed.reason
-        return [_without_time(self.name, reason)] if reason else found
+        return [_without_time(self.name, reason)] if reason else measurements
 
     def _used(self) -> tuple[list[Measurement], str | None]:
         """Return the measurements of the peer, or why it has none; the error itself where the device is lost."""
@@ -211,10 +211,10 @@ class PeerTurn:
                     self.plan.begun(self.name)
                     precision = self._lesser_precision(peer)
                     self.facts |= {"precision": precision} if precision else {}
-                found = self._timed(peer) if self.plan.timed else []
+                measurements = self._timed(peer) if self.plan.timed else []
                 peer.confirm()
                 self.facts |= _facts_of(peer)
-                return found, None
+                return measurements, None
         except Exception as error:  # a library's failure is the peer's; the kernel keeps its times
             if is_sticky(self.backend, error):
                 raise
@@ -304,17 +304,32 @@ def _evaluate_reference(backend: Backend, runnable: Runnable, known: KnownRefere
 
 def peers_without_time(result: CaseResult) -> dict[str, str]:
     """Return by name the peers of a result that have no time in any metric, with the reason."""
-    timed = {one.subject for one in result.measurements if one.samples}
-    cells = [one for one in result.measurements if one.subject.startswith(_SUBJECT) and one.subject not in timed]
-    return {one.subject.removeprefix(_SUBJECT): one.reason or "it has no samples" for one in reversed(cells)}
+    timed = {measurement.subject for measurement in result.measurements if measurement.samples}
+    cells = [
+        measurement
+        for measurement in result.measurements
+        if measurement.subject.startswith(_SUBJECT) and measurement.subject not in timed
+    ]
+    return {
+        measurement.subject.removeprefix(_SUBJECT): measurement.reason or "it has no samples"
+        for measurement in reversed(cells)
+    }
 
 
 def peers_far_behind(result: CaseResult, factor: float | None) -> list[str]:
     """Return the peers whose cold time is more than `factor` times the kernel's; without a factor, none."""
     kernel = result.measurement("cold_time")
     limit = factor * (kernel.median or 0.0) if factor and kernel and kernel.valid else 0.0
-    cold = [one for one in result.measurements if one.metric == "cold_time" and one.subject.startswith(_SUBJECT)]
-    behind = [one.subject for one in cold if limit and one.valid and (one.median or 0.0) > limit]
+    cold = [
+        measurement
+        for measurement in result.measurements
+        if measurement.metric == "cold_time" and measurement.subject.startswith(_SUBJECT)
+    ]
+    behind = [
+        measurement.subject
+        for measurement in cold
+        if limit and measurement.valid and (measurement.median or 0.0) > limit
+    ]
     return [subject.removeprefix(_SUBJECT) for subject in behind]
 
 

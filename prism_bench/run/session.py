@@ -43,12 +43,12 @@ class MeasuringSession:
         verifies: bool | None = None,
         sampler: Sampler | Blind | None = None,
     ) -> None:
-        """Without `verifies`, process 0 alone verifies."""
+        """Without `verifies`, only process 0 verifies."""
         self._verifies = process == 0 if verifies is None else verifies
         self.begun: Callable[[str], None] = lambda name: None  # gets each edge's name before it is verified
         self.peer_begun: Callable[[str], None] = lambda name: None  # see `peers.PeerPlan.begun`
         self.avoided: Mapping[str, Mapping[str, str]] = {}  # by task, peers that have no time, and why
-        self.check_compiled: Collection[str] | None = None  # labels; see `orders.MeasuringOrder`
+        self.check_compiled: Collection[str] | None = None  # labels; see `pool.MeasuringOrder`
         self.settled: Mapping[str, Collection[str]] = {}  # by task, peers that are not measured again
         self.peerless: Collection[str] = ()  # tasks whose peers are not measured
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
@@ -109,7 +109,7 @@ class MeasuringSession:
             return replace(result, peers=peers.facts)
 
     def _launches(self, runnable: Runnable) -> TimedLaunches:
-        """Return the launches that will be timed; another process verified them where this one does not."""
+        """Return the launches that will be timed; check their outputs here if another process verified them."""
         seeds = self._settings.seeds_of(runnable.case)
         if self._verifies:
             return TimedLaunches(self._backend, runnable, seeds[-1])
@@ -119,7 +119,7 @@ class MeasuringSession:
         return launches
 
     def _peers(self, runnable: Runnable, known: KnownReference) -> PeerResults:
-        """Return the times of the peers; where nothing is timed, those that will have no time in later processes."""
+        """Return the times of the peers; if nothing is timed, only the peers that will have no time later."""
         is_needed = self._process < self._settings.peer_processes if self._timed else self._verifies
         if not is_needed or runnable.case.task in self.peerless:
             return PeerResults()

@@ -224,7 +224,7 @@ class RecordBuilder:
     def written_bytes(self, cases: Iterable[CaseResult]) -> dict[str, int]:
         """Return the bytes that each timed case writes, by name."""
         known = {case.name: self.catalogue.anywhere(case.name) for case in cases if case.measurements}
-        return {name: sum(one.sizes.nbytes(array.name) for array in one.spec.outputs) for name, one in known.items()}
+        return {name: sum(case.sizes.nbytes(array.name) for array in case.spec.outputs) for name, case in known.items()}
 
 
 def catalogue_name(folder: Path) -> str:
@@ -249,11 +249,14 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
     lost = dict(cell for result in reversed(results) for cell in _without_time(result).items())
     notes = _fact_notes([result.peers for result in results])
     groups: dict[tuple[str, str], list[Measurement]] = {}
-    for measurement in (one for result in results for one in result.measurements):
+    for measurement in (entry for result in results for entry in result.measurements):
         if measurement.subject not in lost:
             groups.setdefault((measurement.metric, measurement.subject), []).append(measurement)
     measurements = [*(merged(parts) for parts in groups.values()), *lost.values()]
-    noted = [replace(one, notes=(*one.notes, *notes.get(one.subject, ()))) for one in measurements]
+    noted = [
+        replace(measurement, notes=(*measurement.notes, *notes.get(measurement.subject, ())))
+        for measurement in measurements
+    ]
     status, reason = (bad.status, bad.reason) if bad else ("ok", None)
     return replace(
         results[0],
@@ -267,9 +270,13 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
 
 def _without_time(result: CaseResult) -> dict[str, Measurement]:
     """Return by subject the empty cell of each peer that has no time in any metric."""
-    timed = {one.subject for one in result.measurements if one.samples}
-    peers = [one for one in result.measurements if one.subject.startswith("peer:") and one.subject not in timed]
-    return {one.subject: one for one in reversed(peers)}
+    timed = {measurement.subject for measurement in result.measurements if measurement.samples}
+    peers = [
+        measurement
+        for measurement in result.measurements
+        if measurement.subject.startswith("peer:") and measurement.subject not in timed
+    ]
+    return {measurement.subject: measurement for measurement in reversed(peers)}
 
 
 def _merged_facts(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, PeerFacts]:
@@ -361,9 +368,9 @@ def anchor_cases(catalogue: Catalogue, earlier: Iterable[RunRecord]) -> list[Cas
     kinds = {case.spec.ceiling for case in ceilings}
     for record in earlier:
         quickest = _quickest(record)
-        found = [case for case in ceilings if case.spec.ceiling in kinds and case.name in quickest]
-        chosen |= {case.name for case in found}
-        kinds -= {case.spec.ceiling for case in found}
+        quickest_of_kind = [case for case in ceilings if case.spec.ceiling in kinds and case.name in quickest]
+        chosen |= {case.name for case in quickest_of_kind}
+        kinds -= {case.spec.ceiling for case in quickest_of_kind}
         if not kinds:
             break
     return [case for case in ceilings if case.name in chosen or case.spec.ceiling in kinds or _proves_cold(case)]
@@ -377,25 +384,25 @@ def _quickest(record: RunRecord) -> set[str]:
     """Return the names of the cases behind the limits of the board that measured most ceiling benchmarks."""
     measured = [case for case in record.cases if case.ceiling and case.measurements]
     counts = Counter(board for case in measured for board in _boards(record, case))
-    own = measured
+    on_board = measured
     if counts:
-        board = max(counts, key=lambda one: counts[one])
-        own = [_on_board(case, board) for case in measured if board in _boards(record, case)]
-    limits = measured_limits(own, record.machine.get("l2_bytes", 0), peaks_of(record.machine))
+        board = max(counts, key=lambda name: counts[name])
+        on_board = [_on_board(case, board) for case in measured if board in _boards(record, case)]
+    limits = measured_limits(on_board, record.machine.get("l2_bytes", 0), peaks_of(record.machine))
     return set(limits.sources.values())
 
 
 def _boards(record: RunRecord, case: CaseResult) -> Sequence[str]:
     """Return the boards that measured the case, each once; none where they are not known."""
-    several = dict.fromkeys(board for one in case.measurements for board in one.boards)
+    several = dict.fromkeys(board for measurement in case.measurements for board in measurement.boards)
     return list(several) or list(filter(None, [record.board_of(case)]))
 
 
 def _on_board(case: CaseResult, board: str) -> CaseResult:
     """Return the case with the processes that ran on one board."""
     measured: list[Measurement] = []
-    for one in case.measurements:
-        places = [place for place, own in enumerate(one.boards) if own == board]
-        own = tuple(one.processes[place] for place in places)
-        measured.append(replace(one, processes=own) if one.boards else one)
+    for measurement in case.measurements:
+        places = [place for place, name in enumerate(measurement.boards) if name == board]
+        samples = tuple(measurement.processes[place] for place in places)
+        measured.append(replace(measurement, processes=samples) if measurement.boards else measurement)
     return replace(case, board=None, measurements=tuple(measured))

@@ -156,7 +156,7 @@ def measure_sides(
                 keep(records(complete=False))
     except KeyboardInterrupt:
         complete = False
-    found = records(complete)
-    if not found and not any(side.recorded for side in sides):
+    measured = records(complete)
+    if not measured and not any(side.recorded for side in sides):
         raise BackendUnavailable(next((side.missing for side in sides if side.missing), "nothing was measured"))
-    return found
+    return measured

@@ -1,6 +1,6 @@
 """Worker for the tasks of an extension: reads its order, carries out each task, and reports the results.
 
-Its messages are those of the measuring worker. An order is a `run.orders.TaskOrder`; a task's event holds the
+Its messages are those of the measuring worker. An order is a `pool.TaskOrder`; a task's event holds the
 `results`, and `recorded` where it wrote a file.
 """
 

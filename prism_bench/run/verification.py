@@ -34,7 +34,7 @@ class ReferenceOutput:
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
-        return sum(getattr(one, "nbytes", 0) for one in (self.want, self.allowance.terms, self.allowance.magnitude))
+        return sum(getattr(array, "nbytes", 0) for array in (self.want, self.allowance.terms, self.allowance.magnitude))
 
 
 @dataclass
@@ -58,10 +58,10 @@ class KnownReference:
         if self._inputs is inputs and self._xp is xp:
             return self._outputs
         self._inputs, self._outputs = None, {}  # before the next ones, which need the memory
-        found = _evaluated(case, inputs, xp, special)
-        if sum(one.nbytes for one in found.values()) <= KEPT_BYTES:
-            self._inputs, self._outputs, self._xp = inputs, found, xp
-        return found
+        outputs = _evaluated(case, inputs, xp, special)
+        if sum(output.nbytes for output in outputs.values()) <= KEPT_BYTES:
+            self._inputs, self._outputs, self._xp = inputs, outputs, xp
+        return outputs
 
     def inputs(self, case: Case, seed: int) -> Mapping[str, InputArray]:
         """Return the case's inputs of a seed: the very ones whose reference is kept, where these are they."""
@@ -158,8 +158,8 @@ def _explained(backend: Backend, case: Case, outputs: Mapping[str, Any], entry: 
     if entry["passed"] or entry.get("error"):
         return entry
     xp, _ = _place(backend, case)
-    words = unwritten_words(case, entry["output"], _bring(outputs[entry["output"]], xp), xp, backend.device)
-    return {**entry, "error": words} if words else entry
+    unwritten = unwritten_words(case, entry["output"], _bring(outputs[entry["output"]], xp), xp, backend.device)
+    return {**entry, "error": unwritten} if unwritten else entry
 
 
 def compare_outputs(
@@ -180,17 +180,17 @@ def compare_outputs(
     where = "float64 on the host" if xp is np else "float64 on the device"
     if backend.name == "numpy_reference" and not (case.golden and case.golden.expected):
         where = "itself: only shapes, types and untouched inputs are tested here"
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for name, reference in expected.items():
         if name in outputs:
             actual = _bring(outputs[name], xp)
             entry = _entry(name, actual, reference, xp, tolerance)
             if not entry["passed"] and reference.allowance.tolerance.among and actual.size == reference.want.size:
                 entry = _selected(
-                    case, name, actual, reference, arrays={n: one.on(xp) for n, one in inputs.items()}, xp=xp
+                    case, name, actual, reference, arrays={n: array.on(xp) for n, array in inputs.items()}, xp=xp
                 )
-            found.append(entry | {"seed": seed, "output": name, "where": where, "of": int(reference.want.size)})
-    return found
+            entries.append(entry | {"seed": seed, "output": name, "where": where, "of": int(reference.want.size)})
+    return entries
 
 
 def compared_in(backend: Backend, case: Case) -> ModuleType:
@@ -224,8 +224,8 @@ def _entry(name: str, actual: Any, reference: ReferenceOutput, xp: ModuleType, t
             return {"passed": False, "error": f"{name} has shape {actual.shape}, the reference {want.shape}"}
         actual = actual.reshape(want.shape)
     limits = {"terms": allowance.terms, "magnitude": allowance.magnitude, "depth": allowance.depth}
-    found = compare(actual, want, chosen, xp, **limits)
-    return {**asdict(found), "place": list(found.place), "tolerance": chosen.name}
+    difference = compare(actual, want, chosen, xp, **limits)
+    return {**asdict(difference), "place": list(difference.place), "tolerance": chosen.name}
 
 
 def _selected(
@@ -234,8 +234,8 @@ def _selected(
     """Compare indices by what they select: they differ from the reference, and equal elements may change places."""
     got, want = case.correctness.selected(name, arrays, actual, reference.want, xp)
     tolerance = reference.allowance.tolerance
-    found = compare(got, want, tolerance, xp)
-    return {**asdict(found), "place": list(found.place), "tolerance": tolerance.name}
+    difference = compare(got, want, tolerance, xp)
+    return {**asdict(difference), "place": list(difference.place), "tolerance": tolerance.name}
 
 
 def _changed_input(backend: Backend, runnable: Runnable, inputs: Mapping[str, InputArray]) -> str | None:

@@ -1,10 +1,10 @@
 """Measuring worker: reads its order, one JSON line, from standard input, and writes events to standard output.
 
-A line that names `libraries` may come before the order: they are imported until it arrives, and a `catalogue` is read.
-An order that is `open` is followed by tasks, one a line; among them may be another order for the rest, of which the
-peers to avoid, to check and to leave out count. Standard input stays open until the end; where it closes
-before, the parent is gone, and the worker ends too. The events are `workers.events.WorkerEvent`. A kernel that crashes
-or hangs ends this process and nothing else.
+A line with `libraries` may come before the order: they are imported until it arrives, and a `catalogue` is read. An
+order that is `open` is followed by tasks, one a line; among them may be another order for the rest, of which only the
+peers to avoid, to check and to leave out count. Standard input stays open until the end; where it closes before, the
+parent is gone, and the worker ends too. The events are `io.workers.WorkerEvent`. A kernel that crashes or hangs ends
+this process and nothing else.
 """
 
 import gc
@@ -41,17 +41,23 @@ def main() -> None:
     order = _order(write)
     backend = open_backend(order["backend"])
     backend.report_crashes()
-    facts = backend.facts()
-    write({"facts": facts, "protocol": {"version": PROTOCOL}, "device": _limits_of(backend.device)})
+    facts, device = backend.facts(), backend.device
+    limits = {limit.name: getattr(device, limit.name) for limit in fields(Device)}
+    write({"facts": facts, "protocol": {"version": PROTOCOL}, "device": limits})
     settings, catalogue = from_plain(order["settings"]), _catalogue(order["catalogue"])
     ahead = order.get("ahead")
     if backend.name == "cuda" and ahead:
-        compile_ahead(_cases(catalogue, ahead), backend.device, lambda: write({"compiled": 1}))
-    process, timed, verifies = order["process"], order["timed"], order.get("verifies")
-    device = facts.get("uuid") if timed else None
-    with watched(device, settings.watching.hertz) as sampler:
+        compile_ahead(_cases(catalogue, ahead), device, lambda: write({"compiled": 1}))
+    uuid = facts.get("uuid") if order["timed"] else None
+    with watched(uuid, settings.watching.hertz) as sampler:
         session = MeasuringSession(
-            backend, catalogue, settings, process, order["timed"], verifies=verifies, sampler=sampler
+            backend,
+            catalogue,
+            settings,
+            order["process"],
+            order["timed"],
+            verifies=order.get("verifies"),
+            sampler=sampler,
         )
         session.begun = lambda case: write({"case": case})
         session.peer_begun = PeerSteps(write, settings.peer_timeout)
@@ -64,7 +70,7 @@ def main() -> None:
                 write({"spoiled": str(spoiled)})
                 os._exit(0)  # nothing of this process is of use: another one does the task again
             write({"results": [encode_case(result) for result in results]})
-    write({"end": True, "monitor": sampler.summary()} if device else {"end": True})
+    write({"end": True, "monitor": sampler.summary()} if uuid else {"end": True})
 
 
 def _order(write: Callable[[WorkerEvent], None]) -> MeasuringOrder:
@@ -76,7 +82,8 @@ def _order(write: Callable[[WorkerEvent], None]) -> MeasuringOrder:
                 import_ahead(name)
         if order.get("catalogue"):
             with suppress(Exception):  # the order names it again, and what is wrong is reported then
-                _bind_clock(order["libraries"])
+                if "cupy" in order["libraries"]:
+                    open_cupy()  # binds what CuPy's clock calls before a spec could replace it; opens no device
                 _catalogue(order["catalogue"])
         gc.freeze()  # a collection of all that was imported takes half a second, also between timed calls
         write({"imported": len(order["libraries"])})
@@ -87,32 +94,6 @@ def _order(write: Callable[[WorkerEvent], None]) -> MeasuringOrder:
 @cache
 def _catalogue(folder: str) -> Catalogue:
     return discover(folder)
-
-
-def _bind_clock(libraries: Sequence[str]) -> None:
-    """Bind what the clock of CuPy calls, before a spec is imported, which could replace it; opens no device."""
-    if "cupy" in libraries:
-        open_cupy()
-
-
-def _limits_of(device: Device) -> dict[str, int]:
-    """Return what launches may ask of any device, by the names of `Device`."""
-    return {one.name: getattr(device, one.name) for one in fields(Device)}
-
-
-class PeerSteps:
-    """Reports the steps of peers, each with its limit of `timeout` seconds; a call without a name ends the last peer.
-
-    The first step of a peer is its set-up, which may import and compile: it may take three times as long.
-    """
-
-    def __init__(self, write: Callable[[WorkerEvent], None], timeout: float) -> None:
-        self._write, self._timeout, self._at = write, timeout, ""
-
-    def __call__(self, name: str) -> None:
-        limit = self._timeout if name == self._at else _SETTING_UP * self._timeout
-        self._write({"peer": name, "within": limit} if name else {"peer": ""})
-        self._at = name
 
 
 def _tasks(order: MeasuringOrder, session: MeasuringSession) -> Iterator[str]:
@@ -127,7 +108,7 @@ def _tasks(order: MeasuringOrder, session: MeasuringSession) -> Iterator[str]:
 
 
 def _instruct(session: MeasuringSession, order: MeasuringOrder) -> None:
-    """Let the session follow what may differ between the orders of one process."""
+    """Set what may differ between the orders of one process."""
     session.avoided, session.check_compiled = order.get("avoid", {}), order.get("check_compiled")
     session.settled, session.peerless = order.get("settled", {}), order.get("peerless", ())
 
@@ -139,8 +120,23 @@ def _cases(catalogue: Catalogue, tasks: Sequence[str]) -> list[Case]:
     return edges + [catalogue.anywhere(task) for task in tasks if not task.startswith("edges:")]
 
 
+class PeerSteps:
+    """Reports the steps of peers, each with its limit of `timeout` seconds; a call without a name ends the last peer.
+
+    The first step of a peer is its set-up, which may import and compile: its limit is three times as long.
+    """
+
+    def __init__(self, write: Callable[[WorkerEvent], None], timeout: float) -> None:
+        self._write, self._timeout, self._at = write, timeout, ""
+
+    def __call__(self, name: str) -> None:
+        limit = self._timeout if name == self._at else _SETTING_UP * self._timeout
+        self._write({"peer": name, "within": limit} if name else {"peer": ""})
+        self._at = name
+
+
 def private_output() -> Callable[[WorkerEvent], None]:
-    """Return a function that writes events; whatever libraries print goes to standard error instead."""
+    """Return a function that writes events; text that libraries print goes to standard error instead."""
     channel = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
