@@ -117,8 +117,7 @@ class PeerPlan:
     `check` compares their results with the reference first, those of compiled forms with `check_compiled`; later
     processes need not do it again. Peers that are neither checked nor timed are left out. `known` keeps the reference
     from peer to peer. Those in `avoided` have no time, for the reason given there; those in `settled` have enough
-    already. `begun` gets the name of a peer
-    before each of its steps, and an empty one after the last peer.
+    already. `begun` gets the name of a peer before each of its steps, and an empty name after the last peer.
     """
 
     settings: Settings

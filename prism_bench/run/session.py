@@ -81,25 +81,25 @@ class MeasuringSession:
             if not passed(entries):
                 return self._judged(case, entries)
             if self._timed:
+                launches = None
                 try:
                     with phase(VERIFYING):
                         launches = self._launches(runnable)
-                    try:
-                        with phase(KERNEL):
-                            code = runnable.evidence().get("sass") if case.name in settings.known_code else None
-                            measurements += measure_runnable(
-                                runnable,
-                                "kernel",
-                                settings,
-                                self._watcher,
-                                skipped=settings.left_out(case, self._process, code),
-                                energy=settings.measures_energy(case, self._process),
-                                launches=launches,
-                            )
-                    finally:
-                        self.looking += launches.seconds
+                    with phase(KERNEL):
+                        code = runnable.evidence().get("sass") if case.name in settings.known_code else None
+                        measurements += measure_runnable(
+                            runnable,
+                            "kernel",
+                            settings,
+                            self._watcher,
+                            skipped=settings.left_out(case, self._process, code),
+                            energy=settings.measures_energy(case, self._process),
+                            launches=launches,
+                        )
                 except TimedLaunchWrong as wrong:
                     return self._judged(case, [*entries, wrong.entry])
+                finally:
+                    self.looking += launches.seconds if launches else 0.0
             peers = self._peers(runnable, known)
             measurements += peers.measurements
             if self._timed and self._process == 0 and self._backend.name == "cuda":
@@ -123,19 +123,17 @@ class MeasuringSession:
         is_needed = self._process < self._settings.peer_processes if self._timed else self._verifies
         if not is_needed or runnable.case.task in self.peerless:
             return PeerResults()
-        avoided = self.avoided.get(runnable.case.task, {})
-        labels = self.check_compiled
-        compiled = self._verifies if labels is None else runnable.case.label in labels
+        task, labels = runnable.case.task, self.check_compiled
         plan = PeerPlan(
             self._settings,
-            self._verifies,
-            compiled,
-            self._timed,
-            self._process,
-            known,
-            avoided,
-            self.settled.get(runnable.case.task, ()),
-            self.peer_begun,
+            check=self._verifies,
+            check_compiled=self._verifies if labels is None else runnable.case.label in labels,
+            timed=self._timed,
+            process=self._process,
+            known=known,
+            avoided=self.avoided.get(task, {}),
+            settled=self.settled.get(task, ()),
+            begun=self.peer_begun,
         )
         return measure_peers(self._backend, runnable, plan, self._watcher)
 
