@@ -89,7 +89,7 @@ def driven(monkeypatch):
 
         monkeypatch.setattr(precompile, "compile_peers", compile_peers)
         monkeypatch.setattr(job, "ahead_tasks", lambda cases: [f"compiled {case.task}" for case in cases])
-        monkeypatch.setattr(Run, "_work", work)
+        monkeypatch.setattr(Run, "go_through", work)
         Run(CATALOGUE, backend, Settings(**settings), report).measure([CASE], timed)
         return compiled, seen
 
@@ -104,7 +104,7 @@ def test_a_run_waits_for_the_compilation_before_it_times_and_reports_how_far_it_
 def test_choices_of_inductor_are_forgotten_when_all_that_is_not_timed_is_done(driven, monkeypatch):
     done = []
     monkeypatch.setattr(job, "forget_choices", lambda: done.append("forgotten"))
-    driven(work=lambda self, process, tasks, timed, *rest, **named: done.append("timed" if timed else "untimed"))
+    driven(work=lambda self, *rest, timed=True, **named: done.append("timed" if timed else "untimed"))
     assert "forgotten" == done[done.index("timed") - 1]
     assert 1 == done.count("forgotten")
 
@@ -119,7 +119,7 @@ def test_a_peer_that_takes_too_long_is_left_out_of_the_run_and_one_that_crashes_
     crashed = WorkerDied(f"torch_autotuned {CASE.task}", "crashed", "the process ended (killed by signal 9)")
     monkeypatch.setattr(precompile, "compile_peers", lambda order, tasks: iter([late, crashed]))
     monkeypatch.setattr(job, "ahead_tasks", lambda cases: ["torch_compiled x"])
-    monkeypatch.setattr(Run, "_work", lambda self, *arguments, **named: None)
+    monkeypatch.setattr(Run, "go_through", lambda self, *arguments, **named: None)
     run = Run(CATALOGUE, "cuda", Settings())
     run.measure([CASE])
     reasons = {"torch_compiled": "it was not compiled within 120 s"}

@@ -85,8 +85,8 @@ def test_each_compiled_peer_is_checked_once_and_after_it_was_compiled(monkeypatc
         def _compile_ahead(self, tasks):
             return nullcontext()
 
-        def _work(self, process, tasks, timed, verifies=True):
-            order = self._order_for(process, tasks, timed, verifies)
+        def go_through(self, tasks, process, *, timed=True, verifies=None):
+            order = self._order_for(process, tasks, timed, verifies is not False)
             labels = {self._catalogue.anywhere(task).label for task in tasks if not task.startswith("edges:")}
             what = "timed" if timed else "edges" if not labels else "".join(labels)
             seen.append((what, order.get("check_compiled", "later" if process else "all")))
