@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.catalogue import Catalogue
 from prism_bench.cli import measuring, options
 
 if TYPE_CHECKING:
-    from prism_bench.analysis.gate.checks import Gate
+    pass
 
 NAME = "check"
 
@@ -39,36 +38,22 @@ def command(
     """
     from prism_bench.io.documents import no_collection
     from prism_bench.report import gate
-    from prism_bench.report.gate import write_files
+    from prism_bench.report.terminal import gate as terminal
     from prism_bench.workflows.pairs import judged
 
-    found = options.open_catalogue(catalogue)
+    kernels = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
     with gate.failures(state, options.remark) if alert else nullcontext():
         with options.err().status("reading records"), no_collection():
-            passed = judged(record, found, runs, noise)
-        _print(passed, json=json)
-        write_files(passed, markdown, junit)
-    if github:
-        _annotate(passed, found, quiet=json)
+            passed = judged(record, kernels, runs, noise)
+        if json:
+            options.print_json(gate.view(passed))
+        else:
+            options.out().print(terminal.view(passed), crop=False)
+        gate.write_files(passed, markdown, junit)
+    if github:  # on standard error where JSON is on the other stream: GitHub reads both
+        for line in gate.lines(passed, kernels, Path.cwd()):
+            typer.echo(line, err=json)
     if alert:
         gate.send(passed, state, options.remark)
     raise SystemExit(passed.exit_code)
-
-
-def _print(passed: "Gate", *, json: bool) -> None:
-    from prism_bench.report import gate
-    from prism_bench.report.terminal import gate as terminal
-
-    if json:
-        options.print_json(gate.view(passed))
-    else:
-        options.out().print(terminal.view(passed), crop=False)
-
-
-def _annotate(passed: "Gate", catalogue: Catalogue, quiet: bool) -> None:
-    """Print annotations, on standard error where JSON is on the other stream: GitHub reads both."""
-    from prism_bench.report.gate import lines
-
-    for line in lines(passed, catalogue, Path.cwd()):
-        typer.echo(line, err=quiet)

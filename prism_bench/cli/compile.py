@@ -44,67 +44,74 @@ def command(
     from prism_bench.report.terminal.catalogue import compile_json, compile_table
     from prism_bench.workflows import compile_table as check
 
-    found, words = options.open_catalogue(catalogue), options.patterns(cases, filter)
+    kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
     if show_cut:
-        _show_cut(found, words, json)
+        _show_cut(kernels, patterns, json)
     stored = check.read_table(table)
     architectures = tuple(arch) if arch else check.ARCHITECTURES
     check.require_known(architectures)
     if against:
-        _end_against(against, found, words, architectures, ending=(fail_on_change, json))
-    chosen = check.whole_kernels(found, words) if update and words else words
+        _end_against(against, kernels, patterns, architectures, fail_on_change=fail_on_change, json=json)
+    chosen = check.whole_kernels(kernels, patterns) if update and patterns else patterns
     with options.err().status("compiling") as status:
-        rows, complaints = check.compile_check(found, chosen, architectures, status.update)
+        rows, complaints = check.compile_check(kernels, chosen, architectures, status.update)
     complaints += [] if update else check.worsened(rows, stored)
     if update:
-        check.write_table(table, check.merged_table(stored, rows, found.kernels))
-    left_out = check.left_out(found, chosen, architectures)
+        check.write_table(table, check.merged_table(stored, rows, kernels.kernels))
+    left_out = check.left_out(kernels, chosen, architectures)
     if json:
         options.print_json(compile_json(rows, complaints, left_out))
     else:
         options.out().print(compile_table(rows, architectures))
-        for words in check.together(left_out):
-            options.line(words, "dim")
-        for one in complaints:
-            options.line(f"{one.kernel}: {one.message}", "red")
-    raise SystemExit(1 if complaints or found.problems else 0)
+        for line in check.together(left_out):
+            options.line(line, "dim")
+        for complaint in complaints:
+            options.line(f"{complaint.kernel}: {complaint.message}", "red")
+    raise SystemExit(1 if complaints or kernels.problems else 0)
 
 
-def _show_cut(catalogue: Catalogue, words: Sequence[str], json: bool) -> NoReturn:
+def _show_cut(catalogue: Catalogue, patterns: Sequence[str], json: bool) -> NoReturn:
     """Print what is cut out of the sources of the chosen cases; end with 1 where one cannot be cut."""
     from prism_bench.report.terminal.catalogue import cut_lines, cuts_json
     from prism_bench.workflows.compile_table import source_cuts
 
-    found = source_cuts(catalogue, words)
+    cuts = source_cuts(catalogue, patterns)
     if json:
-        options.print_json(cuts_json(found))
+        options.print_json(cuts_json(cuts))
     else:
-        for text, style in cut_lines(found):
+        for text, style in cut_lines(cuts):
             options.line(text, style)
-    raise SystemExit(1 if catalogue.problems or any(one.how == "refused" for one in found) else 0)
+    raise SystemExit(1 if catalogue.problems or any(cut.how == "refused" for cut in cuts) else 0)
 
 
 def _end_against(
-    against: str, found: Catalogue, words: Sequence[str], architectures: Sequence[str], *, ending: tuple[bool, bool]
+    against: str,
+    kernels: Catalogue,
+    patterns: Sequence[str],
+    architectures: Sequence[str],
+    *,
+    fail_on_change: bool,
+    json: bool,
 ) -> NoReturn:
     """Print what changed; end with 1 where spills grew, something does not compile, or, if asked, anything changed."""
     from prism_bench.report.terminal.catalogue import changes_json, changes_view
     from prism_bench.workflows.compile_table import without_compiler
 
-    fail_on_change, json = ending
     with options.err().status("compiling"):
-        changes, complaints = _changes(against, found, words, architectures)
-    left_out = without_compiler(found, words)
+        changes, complaints = _changes(against, kernels, patterns, architectures)
+    left_out = without_compiler(kernels, patterns)
     options.show(
         lambda: changes_json(against, changes, complaints, left_out),
         lambda: changes_view(against, changes, complaints, left_out),
         json=json,
     )
-    bad = complaints or found.problems or any(one.spills_grew for one in changes) or (fail_on_change and changes)
+    bad = (
+        complaints or kernels.problems or any(change.spills_grew for change in changes) or (fail_on_change and changes)
+    )
     raise SystemExit(1 if bad else 0)
 
 
-def _changes(against: str, found: Catalogue, words: Sequence[str], architectures: Sequence[str]) -> "Changes":
+def _changes(against: str, kernels: Catalogue, patterns: Sequence[str], architectures: Sequence[str]) -> "Changes":
     """Return what changed since a table (`.csv`), a record, or a commit, and what does not compile."""
     from prism_bench.catalogue import discover
     from prism_bench.errors import UsageError
@@ -118,14 +125,16 @@ def _changes(against: str, found: Catalogue, words: Sequence[str], architectures
         if not path.is_file():
             raise UsageError(f"--against {against}: there is no such table")
         stored = compile_table.read_table(path)
-        rows, complaints = compile_table.compile_check(found, compile_table.whole_kernels(found, words), architectures)
+        rows, complaints = compile_table.compile_check(
+            kernels, compile_table.whole_kernels(kernels, patterns), architectures
+        )
         return compile_against.since_table(stored, rows), complaints
     if path.is_file():
-        return compile_against.since_record(store.read(path), found, words)
-    folder = found.folder.resolve()
+        return compile_against.since_record(store.read(path), kernels, patterns)
+    folder = kernels.folder.resolve()
     repository = repository_of(folder)
     with checked_out(against, repository) as tree:
         old = tree / folder.relative_to(repository)
         if not old.is_dir():
             raise UsageError(f"--against {against}: that commit has no folder {folder.relative_to(repository)}")
-        return compile_against.since_catalogue(discover(old), found, words, architectures)
+        return compile_against.since_catalogue(discover(old), kernels, patterns, architectures)

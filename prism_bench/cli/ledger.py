@@ -1,18 +1,17 @@
 """`prism-bench ledger`: launches, gaps and copies of a chain of cases, of a script, or of what nsys recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 from prism_bench.cli.measuring import TunedOption, configured
 from prism_bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from prism_bench.workflows.tracing import LaunchCost, TracedRun
+    from prism_bench.workflows.tracing import LaunchCost
 
 NAME = "ledger"
 
@@ -54,8 +53,18 @@ def command(
         if script:
             traced = tracing.trace_script(cases or ())
         else:
-            chosen = options.patterns(cases, filter), options.chosen_labels(label, ("S0",)), chain
-            traced = _traced(chosen, options.open_catalogue(catalogue), (backend or "cuda", repeats, tuned))
+            patterns, labels = options.patterns(cases, filter), options.chosen_labels(label, ("S0",))
+            kernels = options.open_catalogue(catalogue)
+            if not patterns:
+                raise UsageError("name kernels or cases, give --script and a script, or read a capture with --from")
+            backend = backend or "cuda"
+            listed = [
+                case for word in patterns for case in kernels.cases([word], labels) if not case.variant or ":" in word
+            ]
+            names = [case.task for case in configured(listed, backend, tuned).cases]
+            sequences = {" + ".join(patterns): names} if chain else {name: [name] for name in names}
+            with options.err().status("tracing with cupti"):
+                traced = tracing.trace_cases(kernels, backend, sequences, repeats)
         timeline, costs = traced.timeline, traced.costs
     account = ledger(timeline, ranges)
     options.show(
@@ -63,19 +72,3 @@ def command(
         lambda: ledger_view(account, costs, whole=bool(source) or script or len(account.ranges) == 1),
         json=json,
     )
-
-
-def _traced(
-    chosen: tuple[Sequence[str], Sequence[str], bool], found: Catalogue, how: tuple[str, int, bool]
-) -> "TracedRun":
-    """Trace cases by patterns and labels, as one chain or each by itself."""
-    from prism_bench.workflows import tracing
-
-    (words, labels, chain), (backend, repeats, tuned) = chosen, how
-    if not words:
-        raise UsageError("name kernels or cases, give --script and a script, or read a capture with --from")
-    cases = [case for word in words for case in found.cases([word], labels) if not case.variant or ":" in word]
-    names = [case.task for case in configured(cases, backend, tuned).cases]
-    sequences = {" + ".join(words): names} if chain else {name: [name] for name in names}
-    with options.err().status("tracing with cupti"):
-        return tracing.trace_cases(found, backend, sequences, repeats)

@@ -65,37 +65,28 @@ def command(
     """
     from prism_bench.workflows.profiling import ProfileJob, ProfilePlan
 
-    _check_tool(tool, lines)
-    if source and into:
-        raise UsageError(f"--into {into}: leave it out with --from, which measures nothing that could be added")
-    if source and source.suffix in (".csv", ".ncu-rep"):
-        return _show_capture(source, json)
-    found = options.open_catalogue(catalogue)
-    if source:
-        raise SystemExit(_show_record(source, found if emulate else None, json))
-    opened = options.choose_backend(backend, quiet=json)
-    listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S1",)))
-    job = ProfileJob(opened, found, list(configured(listed, opened, tuned).cases), reports)
-    limits = (time_limit or 600.0, timeout)
-    plan = ProfilePlan(reports, chosen, tuple(counter or ()), clock_control, *limits, verify, lines)
-    with files.held():
-        raise SystemExit(_finish(job, _profiled(job, tool, plan, quiet=json), into, json))
-
-
-def _check_tool(tool: str, lines: bool) -> None:
-    """Refuse an unknown tool, and one that samples no source lines where those are wanted."""
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
     if lines and tool in ("nsys", "cupti"):
         raise UsageError(f"--lines takes ncu; with --tool {tool} no source lines are sampled")
-
-
-def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: bool) -> int:
-    """Keep the record, add its counters to the record at `into`, and print it; return the exit code."""
-    save = Saver(job.keep)
-    merge: Saver[RunRecord, list[Path]] = Saver(lambda found: [job.merged(found, into)] if into else [])
-    kept = [*(save.finish(record) or ()), *(merge.finish(record) or ())]
-    return merge.exit_code(save.exit_code(_show(record, json, kept)))
+    if source and into:
+        raise UsageError(f"--into {into}: leave it out with --from, which measures nothing that could be added")
+    if source and source.suffix in (".csv", ".ncu-rep"):
+        return _show_capture(source, json)
+    kernels = options.open_catalogue(catalogue)
+    if source:
+        raise SystemExit(_show_record(source, kernels if emulate else None, json))
+    opened = options.choose_backend(backend, quiet=json)
+    listed = kernels.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S1",)))
+    job = ProfileJob(opened, kernels, list(configured(listed, opened, tuned).cases), reports)
+    limits = (time_limit or 600.0, timeout)
+    plan = ProfilePlan(reports, chosen, tuple(counter or ()), clock_control, *limits, verify, lines)
+    with files.held():
+        record = _profiled(job, tool, plan, quiet=json)
+        save = Saver(job.keep)
+        merge: Saver[RunRecord, list[Path]] = Saver(lambda profiled: [job.merged(profiled, into)] if into else [])
+        kept = [*(save.finish(record) or ()), *(merge.finish(record) or ())]
+        raise SystemExit(merge.exit_code(save.exit_code(_show(record, json, kept))))
 
 
 def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan", quiet: bool) -> "RunRecord":
@@ -127,14 +118,14 @@ def _show(record: "RunRecord", json: bool, kept: list[Path], emulated: dict[str,
     from prism_bench.analysis.run_analysis import exit_code
     from prism_bench.report.terminal.profile import profile_json, profile_rows, profile_view
 
-    found, lines = profile_findings(record), profile_rows(record, emulated)
+    findings, rows = profile_findings(record), profile_rows(record, emulated)
     if json:
-        options.print_json(profile_json(lines, found, kept))
+        options.print_json(profile_json(rows, findings, kept))
     else:
-        options.out().print(profile_view(lines, found), soft_wrap=False)
+        options.out().print(profile_view(rows, findings), soft_wrap=False)
         for path in kept:
             options.line(f"kept: {path}")
-    return exit_code(found)
+    return exit_code(findings)
 
 
 def _show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
@@ -161,7 +152,11 @@ def _emulated(record: "RunRecord", catalogue: Catalogue) -> dict[str, float]:
             status.update(case.name)
             with limited(case.name, CASE_SECONDS):
                 counted[case.kernel] = traffic(case)
-    return {name: one.touched / one.declared for name, one in counted.items() if one.declared and one.launches}
+    return {
+        name: counts.touched / counts.declared
+        for name, counts in counted.items()
+        if counts.declared and counts.launches
+    }
 
 
 def _show_capture(path: Path, json: bool) -> None:

@@ -59,7 +59,7 @@ def command(
     if not runs.is_dir():
         raise ResultsError(f"{runs}: no folder of records; 'prism-bench run' makes one, --runs names another")
     if action is StoreAction.PRUNE:
-        plain, lines, code = _prune(runs, keep_raw or "", _Pruning(drop, dry_run, to, catalogue))
+        plain, lines, code = _prune(runs, keep_raw or "", drop=drop, dry_run=dry_run, to=to, catalogue=catalogue)
     else:
         with _progress() as report:
             plain, lines, code = _ACTIONS[action](runs, report)
@@ -102,46 +102,43 @@ def _compact(runs: Path, report: _Report) -> _Answer:
 def _verify(runs: Path, report: _Report) -> _Answer:
     from prism_bench.record.store.history import verify
 
-    found = verify(runs, report)
-    holds = f"{count_text(found.records, 'record')} in {count_text(found.shards, 'shard')}, {found.bytes / 1e6:.1f} MB"
-    raw = f"raw samples of {count_text(found.raw, 'record')} are here"
-    missing = f"{count_text(len(found.missing), 'record')} in no shard: 'prism-bench store migrate' adds them"
-    lines = [*found.problems, f"store: {holds}; {raw}", *([f"store: {missing}"] if found.missing else [])]
-    plain = {**vars(found), "problems": list(found.problems), "missing": list(found.missing)}
-    return plain, lines, int(bool(found.problems))
+    result = verify(runs, report)
+    holds = (
+        f"{count_text(result.records, 'record')} in {count_text(result.shards, 'shard')}, {result.bytes / 1e6:.1f} MB"
+    )
+    raw = f"raw samples of {count_text(result.raw, 'record')} are here"
+    missing = f"{count_text(len(result.missing), 'record')} in no shard: 'prism-bench store migrate' adds them"
+    lines = [*result.problems, f"store: {holds}; {raw}", *([f"store: {missing}"] if result.missing else [])]
+    plain = {**vars(result), "problems": list(result.problems), "missing": list(result.missing)}
+    return plain, lines, int(bool(result.problems))
 
 
-class _Pruning:
-    """How to prune: what may be lost, whether only to count, and where raw samples are kept."""
-
-    def __init__(self, drop: bool, dry_run: bool, to: str | None, catalogue: Path | None) -> None:
-        self.drop, self.dry_run, self.to, self.catalogue = drop, dry_run, to, catalogue
-
-
-def _prune(runs: Path, keep_raw: str, how: _Pruning) -> _Answer:
+def _prune(runs: Path, keep_raw: str, *, drop: bool, dry_run: bool, to: str | None, catalogue: Path | None) -> _Answer:
     from prism_bench.analysis.gate.budgets import folder_of, used_by_baselines
     from prism_bench.record.store.history import prune
 
     before = parsed_since(keep_raw, datetime.now(UTC).date())
     if before is None:
         raise UsageError(f"--keep-raw {keep_raw}: write 90d or 12w for so long, or a day such as 2026-08-01")
-    used = used_by_baselines(folder_of(options.open_catalogue(how.catalogue)))
+    used = used_by_baselines(folder_of(options.open_catalogue(catalogue)))
     opened = offered("raw samples")
-    if not how.drop and opened is None:
+    if not drop and opened is None:
         raise UsageError("store prune: no extension that keeps raw samples is installed; --drop gives them up")
-    kept = None if how.drop or opened is None else opened(how.to)
+    kept = None if drop or opened is None else opened(to)
     with options.err().status("comparing records"):
-        found = prune(runs, before.isoformat(), used, kept, remove=not how.dry_run)
-    word = "would be removed" if how.dry_run else "removed"
-    reasons = {reason: sum(one == reason for one in found.stay.values()) for reason in found.stay.values()}
+        pruned = prune(runs, before.isoformat(), used, kept, remove=not dry_run)
+    word = "would be removed" if dry_run else "removed"
+    reasons = {reason: sum(other == reason for other in pruned.stay.values()) for reason in pruned.stay.values()}
     lines = [f"store: {count_text(count, 'record')} kept: {reason}" for reason, count in reasons.items()]
-    lines.append(f"store: raw samples of {count_text(len(found.removed), 'record')} {word}, {found.bytes / 1e6:.1f} MB")
+    lines.append(
+        f"store: raw samples of {count_text(len(pruned.removed), 'record')} {word}, {pruned.bytes / 1e6:.1f} MB"
+    )
     plain = {
         "before": before.isoformat(),
-        "dry_run": how.dry_run,
-        "removed": list(found.removed),
-        "bytes": found.bytes,
-        "stay": dict(found.stay),
+        "dry_run": dry_run,
+        "removed": list(pruned.removed),
+        "bytes": pruned.bytes,
+        "stay": dict(pruned.stay),
     }
     return plain, lines, 0
 

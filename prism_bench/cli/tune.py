@@ -1,7 +1,6 @@
 """`prism-bench tune`: the fastest way to launch each kernel on this machine."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +19,7 @@ from prism_bench.spec.workload import written
 
 if TYPE_CHECKING:
     from prism_bench.cli.measuring import DescribedBackend
-    from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
+    from prism_bench.workflows.tuning_session import Bench, TuningResult
 
 NAME = "tune"
 
@@ -85,42 +84,28 @@ def command(
         tuning.require_readable(place.backend.facts(), store, noise)
         bench, chosen = _chosen(place.backend, found, words, label, timeout)
         save = Saver(_writing(bench, store if keep else None, output))
-        result = _measured(place, bench, chosen, plan, _Keeping(noise, save))
+        if place.fleet:
+            result = place.fleet.tune(bench, plan, chosen, noise, save)
+        else:
+            with progress_bar() as report:
+                session = tuning.TuningSession(bench, place.backend.device, plan, report)
+                result = session.run(chosen, noise, save)
         raise SystemExit(save.exit_code(_show(result, save.finish(result), json)))
-
-
-@dataclass(frozen=True)
-class _Keeping:
-    """Where a session's noise floors are, and what keeps its results."""
-
-    noise: Path
-    save: "Saver[TuningResult, Path | None]"
-
-
-def _measured(
-    place: measuring.PairPlace, bench: "Bench", cases: Sequence[Case], plan: "TuningPlan", keeping: _Keeping
-) -> "TuningResult":
-    """Tune the cases on this device, or on the boards of a fleet."""
-    from prism_bench.workflows.tuning_session import TuningSession
-
-    if place.fleet:
-        return place.fleet.tune(bench, plan, cases, keeping.noise, keeping.save)
-    with progress_bar() as report:
-        session = TuningSession(bench, place.backend.device, plan, report)
-        return session.run(cases, keeping.noise, keeping.save)
 
 
 def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:
     """Bring the choices at the path up to date and print which were dropped."""
     from prism_bench.workflows.tuning_session import restamp
 
-    found = restamp(path, catalogue)
-    dropped = [{"kernel": one.kernel, "workload": dict(one.workload), "reason": why} for one, why in found.dropped]
+    result = restamp(path, catalogue)
+    dropped = [
+        {"kernel": choice.kernel, "workload": dict(choice.workload), "reason": why} for choice, why in result.dropped
+    ]
     if json:
-        return options.print_json({"kept": len(found.kept), "changed": found.changed, "dropped": dropped})
-    for one, why in found.dropped:
-        options.line(f"dropped: {one.kernel}[{written(one.workload)}]: {why}")
-    return options.line(f"choices: {path}, {len(found.kept)} kept, {found.changed} of them with a new hash")
+        return options.print_json({"kept": len(result.kept), "changed": result.changed, "dropped": dropped})
+    for choice, why in result.dropped:
+        options.line(f"dropped: {choice.kernel}[{written(choice.workload)}]: {why}")
+    return options.line(f"choices: {path}, {len(result.kept)} kept, {result.changed} of them with a new hash")
 
 
 def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callable[[TuningResult], Path | None]":
@@ -161,5 +146,6 @@ def _show(result: "TuningResult", path: Path | None, json: bool) -> int:
     else:
         options.out().print(session_view(result.decisions, result.left, result.seconds))
         options.line(f"choices: {path or 'not kept'}")
-    broken = [one for one in result.decisions if one.searched.default.task in one.searched.refused]
+    searches = [decision.searched for decision in result.decisions]
+    broken = any(search.default.task in search.refused for search in searches)
     return 1 if broken else 0 if result.complete else 2
