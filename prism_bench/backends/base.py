@@ -252,11 +252,11 @@ class Runnable(AbstractContextManager):
 
     def share(self, name: str, other: "Runnable", theirs: str) -> None:
         """Use `other`'s buffer `theirs` as the argument `name`. SpecError unless both hold the same type and count."""
-        (dtype, count), given = self.case.sizes.elements(name), other.case.sizes.elements(theirs)
-        if (dtype, count) != given:
+        (dtype, count), other_elements = self.case.sizes.elements(name), other.case.sizes.elements(theirs)
+        if (dtype, count) != other_elements:
             raise SpecError(
                 f"{self.case.name}: {name} holds {count} {dtype}; '{theirs}' of {other.case.name} holds "
-                f"{given[1]} {given[0]}"
+                f"{other_elements[1]} {other_elements[0]}"
             )
         self._share(name, other, theirs)
 
@@ -418,10 +418,10 @@ def kept_choice(key: Iterable[object], choose: Callable[[], bytes]) -> bytes:
 
 def forget_kept_choices() -> int:
     """Remove the choices that were made on this GPU so far, and return how many: later processes choose anew."""
-    found = [file for file in cache_folder(cache_of_gpu(_CHOICES)).glob("*") if file.is_file()]
-    for file in found:
+    files = [file for file in cache_folder(cache_of_gpu(_CHOICES)).glob("*") if file.is_file()]
+    for file in files:
         file.unlink(missing_ok=True)
-    return len(found)
+    return len(files)
 
 
 def _kept(cache: str, key: Iterable[object], make: Callable[[], bytes]) -> bytes:

@@ -133,21 +133,25 @@ class EmulatorRunnable(HostRunnable):
 
     def __call__(self) -> None:
         self.reports = tuple(report for step in self.steps if (report := self._take(step)))
-        found = self._complaints()
-        if found:
+        complaints = self._complaints()
+        if complaints:
             where = f"{self.case.name} on emulator ({self._backend.mode})"
-            raise VerificationFailed(f"{where}: " + "\n".join((self._with_lines() or found)[:_MOST_FINDINGS]))
+            raise VerificationFailed(f"{where}: " + "\n".join((self._with_lines() or complaints)[:_MOST_FINDINGS]))
 
     def _complaints(self, *, placed: bool = False) -> list[str]:
         """Return the latest call's findings as text, one for each place; only those with a line if `placed`."""
         launches = [step for step in self.steps if isinstance(step, Launch)]
-        found: dict[object, str] = {}
+        by_place: dict[object, str] = {}
         for step, report in zip(launches, self.reports, strict=False):
-            for one in report.findings:
-                if one.accesses or not placed:
-                    at = one.kind, one.argument, tuple(access.place for access in one.accesses) or one.message
-                    found.setdefault(at, _finding_text(one, self.case, self.names_of(step)))
-        return list(found.values())
+            for finding in report.findings:
+                if finding.accesses or not placed:
+                    at = (
+                        finding.kind,
+                        finding.argument,
+                        tuple(access.place for access in finding.accesses) or finding.message,
+                    )
+                    by_place.setdefault(at, _finding_text(finding, self.case, self.names_of(step)))
+        return list(by_place.values())
 
     def _with_lines(self) -> list[str]:
         """Return findings with their lines: repeat a fast call that damaged a buffer with every access watched."""

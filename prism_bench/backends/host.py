@@ -198,5 +198,5 @@ class InterpretedRunnable(HostRunnable):
 
 
 def _triple(extents: int | tuple[int, ...]) -> tuple[int, int, int]:
-    x, y, z = (int(one) for one in (*(extents if isinstance(extents, tuple) else (extents,)), 1, 1)[:3])
+    x, y, z = (int(extent) for extent in (*(extents if isinstance(extents, tuple) else (extents,)), 1, 1)[:3])
     return x, y, z

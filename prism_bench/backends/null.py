@@ -58,7 +58,7 @@ def _checked(script: object) -> Script:
     """Return the script if it is a table of behaviours that this backend knows; else raise ValueError."""
     if not isinstance(script, dict) or not all(isinstance(behaviour, dict) for behaviour in script.values()):
         raise ValueError("it holds no table of behaviours by pattern")
-    inner = [_checked(one[key]) for one in script.values() for key in ("peers", "with_source") if key in one]
+    inner = [_checked(entry[key]) for entry in script.values() for key in ("peers", "with_source") if key in entry]
     behaviours = [behaviour for table in (script, *inner) for behaviour in table.values()]
     odd = sorted({word for behaviour in behaviours for word in behaviour} - set(_BEHAVIOUR))
     if odd:
@@ -152,8 +152,8 @@ class NullBackend(Backend):
 
     def facts(self) -> dict[str, Any]:
         facts = {"device": "no device (scripted times)", "software": {"numpy": np.__version__}}
-        own = {"uuid": os.environ.get(GPU), "board": {"host": host_digest()}}
-        return facts | (own if os.environ.get(GPU) else {})
+        board = {"uuid": os.environ.get(GPU), "board": {"host": host_digest()}}
+        return facts | (board if os.environ.get(GPU) else {})
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> NullRunnable:
         return self._prepared(case, inputs, self._behaviour(case))
@@ -190,11 +190,11 @@ class NullBackend(Backend):
         return next((b for pattern, b in self._script.items() if fnmatchcase(name, _literal(pattern))), {})
 
     def _behaviour(self, case: Case) -> Behaviour:
-        found = next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})
-        files = (case.spec.source_file, case.spec.file) if "with_source" in found else ()
+        behaviour = next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})
+        files = (case.spec.source_file, case.spec.file) if "with_source" in behaviour else ()
         text = "\n".join(path.read_text() for path in files if path)
-        changes = [change for part, change in found.get("with_source", {}).items() if part in text]
-        return {**found, **{key: value for change in changes for key, value in change.items()}}
+        changes = [change for part, change in behaviour.get("with_source", {}).items() if part in text]
+        return {**behaviour, **{key: value for change in changes for key, value in change.items()}}
 
 
 def _fits(case: Case, pattern: str) -> bool:

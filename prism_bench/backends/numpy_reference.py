@@ -47,11 +47,11 @@ class NumpyRunnable(WallTimedRunnable):
     def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         """Return inputs as they are and outputs rounded to the dtype that the kernel would write."""
         dtypes = {output.name: output.dtype for output in self.case.spec.outputs}
-        found = {}
+        arrays = {}
         for name in names:
             written = name in self._results
-            found[name] = self._results[name].astype(dtypes[name]) if written else self._input(name)
-        return found
+            arrays[name] = self._results[name].astype(dtypes[name]) if written else self._input(name)
+        return arrays
 
     def _input(self, name: str) -> np.ndarray:
         """Return the argument's values, or those of the shared buffer in its place."""

@@ -29,15 +29,15 @@ def command(
     from prism_bench.analysis.gate.budgets import baseline_of, baseline_path, known_case, write_baseline
     from prism_bench.record import store
 
-    source, found = record or store.newest_commit(runs), options.open_catalogue(catalogue)
+    source, kernels = record or store.newest_commit(runs), options.open_catalogue(catalogue)
     if record is None and source != (last := store.newest(runs)):
         options.remark(f"{source.name} is of the newest commit; {last.name} was measured later", "yellow")
     baseline = baseline_of(store.read(source), _portable(source))
     if require_device and require_device != baseline.device:
         raise ResultsError(f"{source}: it is of {baseline.device}, not of {require_device}")
     for case in dict.fromkeys(case for case, _ in baseline.seconds):
-        known_case(case, found, str(source))
-    path = write_baseline(baseline, output or baseline_path(baseline.device, found))
+        known_case(case, kernels, str(source))
+    path = write_baseline(baseline, output or baseline_path(baseline.device, kernels))
     count = len({case for case, _ in baseline.seconds})
     if json:
         options.print_json({"path": str(path), "record": str(source), "device": baseline.device, "cases": count})

@@ -47,13 +47,13 @@ def command(
     from prism_bench.workflows.bisecting import SearchLimits, bisected
 
     end = None if time_limit is None else time.monotonic() + time_limit
-    chosen, found = options.choose_backend(backend, quiet=json), options.open_catalogue(catalogue)
+    chosen, kernels = options.choose_backend(backend, quiet=json), options.open_catalogue(catalogue)
     with _no_answer():
-        repository = repository_of(found.folder.resolve())
-        name = _full_name(case, found)
+        repository = repository_of(kernels.folder.resolve())
+        name = _full_name(case, kernels)
         floor = _floor(name, chosen, noise)
-        nodes = _nodes(_History(name, found, repository), commits_between(good, bad, repository), chosen, end)
-        measure = _measuring(name, nodes, found, chosen.name, processes)
+        nodes = _nodes(_History(name, kernels, repository), commits_between(good, bad, repository), chosen, end)
+        measure = _measuring(name, nodes, kernels, chosen.name, processes)
         with files.held():
             limits = SearchLimits(None if end is None else max(0.0, end - time.monotonic()), most)
             ended = bisected(name, nodes, measure, limits, state=state, report=_progress, floor=floor)
@@ -77,7 +77,7 @@ def _full_name(case: str, catalogue: "Catalogue") -> str:
     """Return the case's full name; a UsageError where it names no case or several."""
     if not case:
         raise UsageError("bisect needs --case: the full name of one case; 'prism-bench list' prints them")
-    names = [one.name for one in catalogue.cases([case]) if not one.spec.ceiling or one.name == case]
+    names = [listed.name for listed in catalogue.cases([case]) if not listed.spec.ceiling or listed.name == case]
     if case in names:
         return case
     if len(names) != 1:
@@ -152,15 +152,13 @@ def _measuring(
     from prism_bench.workflows.pairs import PairEffort
 
     def measure(node: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        words = nodes[0].measured, nodes[node].measured
-        with opened(words, Choice(catalogue, (name,), options.chosen_labels(None))) as sides:
+        pair = nodes[0].measured, nodes[node].measured
+        with opened(pair, Choice(catalogue, (name,), options.chosen_labels(None))) as sides:
             records, _ = measuring.measured(sides.builds, PairEffort(backend, processes, metrics=MAIN_METRICS))
         try:
             first = logs_of(records[0], name)
         except ResultsError as error:
-            raise UsageError(
-                f"{words[0][:12]} has to be measured, and every other commit against it: {error}"
-            ) from None
+            raise UsageError(f"{pair[0][:12]} has to be measured, and every other commit against it: {error}") from None
         return first, logs_of(records[1], name)
 
     return measure

@@ -39,10 +39,10 @@ def command(
         raise ResultsError(history.problems[0].reason)
     if metric not in history.names("metric"):
         raise unknown("metric", metric, history.names("metric"))
-    found = list(kinds(chosen(history, machines=machine or ()), metric, anchors))
-    if not found:
+    gpu_kinds = list(kinds(chosen(history, machines=machine or ()), metric, anchors))
+    if not gpu_kinds:
         raise ResultsError(f"{runs}: no trusted {metric} of a known GPU and a known machine code")
     for problem in history.problems:
         options.remark(problem.reason, "yellow")
-    options.show(lambda: boards_json(found), lambda: boards_view(found), json=json)
-    raise SystemExit(1 if any(kind.broken for kind in found) else 0)
+    options.show(lambda: boards_json(gpu_kinds), lambda: boards_view(gpu_kinds), json=json)
+    raise SystemExit(1 if any(kind.broken for kind in gpu_kinds) else 0)

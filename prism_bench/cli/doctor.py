@@ -37,12 +37,12 @@ def command(
     from prism_bench.report.terminal.machine import doctor_view
 
     with options.err().status("checking"):
-        found = list(examine())
+        checks = list(examine())
     if json:
-        options.print_json([{"group": group, **asdict(check)} for group, check in found])
+        options.print_json([{"group": group, **asdict(check)} for group, check in checks])
     else:
-        options.out().print(doctor_view(found, all), highlight=False)
-    raise SystemExit(1 if any(check.state == "broken" for _, check in found) else 0)
+        options.out().print(doctor_view(checks, all), highlight=False)
+    raise SystemExit(1 if any(check.state == "broken" for _, check in checks) else 0)
 
 
 def _examine_gpu(seconds: float | None, json: bool) -> NoReturn:

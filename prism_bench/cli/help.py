@@ -43,8 +43,8 @@ class GroupedHelp(TyperGroup):
         grouped = {name for names in GROUPS.values() for name in names}
         rest = tuple(name for name in commands if name not in grouped)
         for title, names in {**GROUPS, EXTENSIONS: rest}.items():
-            found = [(name, commands.get(name)) for name in names]
-            rows = [(name, command.get_short_help_str(limit)) for name, command in found if command]
+            listed = [(name, commands.get(name)) for name in names]
+            rows = [(name, command.get_short_help_str(limit)) for name, command in listed if command]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -55,7 +55,9 @@ class ConfiguredCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--help" not in args:
-            ctx.default_map = ConfiguredDefaults({one.name: one.default for one in self.params if one.name})
+            ctx.default_map = ConfiguredDefaults(
+                {parameter.name: parameter.default for parameter in self.params if parameter.name}
+            )
         return super().parse_args(ctx, args)
 
 

@@ -23,10 +23,10 @@ def command(
     """
     from prism_bench.report.terminal.catalogue import cases_json, cases_table, kernels_table
 
-    found = options.open_catalogue(catalogue)
+    kernels = options.open_catalogue(catalogue)
     patterns, labels = options.patterns(cases, filter), options.chosen_labels(label)
-    chosen = found.cases(patterns, labels)
+    chosen = kernels.cases(patterns, labels)
     table = cases_table if all_cases or patterns or label else kernels_table
     options.show(lambda: cases_json(chosen), lambda: table(chosen), json=json)
-    if found.problems:
+    if kernels.problems:
         raise SystemExit(1)

@@ -60,9 +60,14 @@ def progress_bar(expected: "Forecast | None" = None) -> Iterator[Callable[["Even
         job = bar.add_task("starting", total=None, stage="process 1", left="")
 
         def report(event: "Event") -> None:
-            words = left(event) if left else ""
+            left_text = left(event) if left else ""
             bar.update(
-                job, description=event.task, total=event.total, completed=event.done, stage=_stage(event), left=words
+                job,
+                description=event.task,
+                total=event.total,
+                completed=event.done,
+                stage=_stage(event),
+                left=left_text,
             )
 
         yield report
@@ -109,12 +114,12 @@ def _lines(console: Console, left: Callable[["Event"], str] | None) -> Callable[
 
 
 @contextmanager
-def status(words: str) -> Iterator[None]:
+def status(text: str) -> Iterator[None]:
     """Show what the command does during the block: as a status on a terminal, elsewhere as a line."""
     console = options.err()
     if not console.is_terminal:
-        console.print(words, highlight=False, soft_wrap=True)
-    with console.status(words):
+        console.print(text, highlight=False, soft_wrap=True)
+    with console.status(text):
         yield
 
 
@@ -206,10 +211,10 @@ def configured(cases: Sequence[Case], backend: DescribedBackend | str, tuned: bo
         return untuned(cases)
     opened = open_backend(backend) if isinstance(backend, str) else backend
     facts, folder = opened.facts(), project.stored(STORE, project.current())
-    found = applied(cases, TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), folder)
-    for note in found.notes:
+    choices = applied(cases, TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), folder)
+    for note in choices.notes:
         options.remark(note)
-    return found
+    return choices
 
 
 # Options of the commands that measure two builds in turn.
@@ -364,9 +369,9 @@ class PairPlace:
 
     def require(self, effort: "PairEffort") -> None:
         """Raise a UsageError for an option that a fleet has no meaning for."""
-        given = {"--tuned": effort.tuned, "--time-limit": effort.limit is not None}
-        if self.fleet and any(given.values()):
-            raise UsageError(f"{next(name for name, one in given.items() if one)}: leave it out with --fleet")
+        refused = {"--tuned": effort.tuned, "--time-limit": effort.limit is not None}
+        if self.fleet and any(refused.values()):
+            raise UsageError(f"{next(name for name, is_set in refused.items() if is_set)}: leave it out with --fleet")
 
     def measured(self, plan: PairPlan) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
         """Measure both sides; return the records and what keeps them."""

@@ -50,7 +50,7 @@ def command(
             last = _show(_kept(moments, table), json=json, once=once)
         except KeyboardInterrupt:
             return
-    lost = last is not None and all(one["lost"] for one in last.snapshot["status"]["devices"])
+    lost = last is not None and all(device["lost"] for device in last.snapshot["status"]["devices"])
     raise SystemExit(2 if lost else 0)
 
 
@@ -105,6 +105,6 @@ def _line(moment: "Moment") -> None:
 
     status = moment.snapshot["status"]
     print(f"{status['timestamp'][11:19]}  {headline(status['devices'])}", flush=True)
-    for word, found in (("raised", moment.raised), ("over", moment.over)):
-        for alert in found:
+    for word, alerts in (("raised", moment.raised), ("over", moment.over)):
+        for alert in alerts:
             print(f"{alert.rule.severity} {word}: {alert.message}", flush=True)

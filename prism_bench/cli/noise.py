@@ -37,12 +37,12 @@ def command(
     from prism_bench.workflows.pairs import PairEffort
 
     name = options.choose_backend(backend, quiet=json).name
-    found = options.open_catalogue(catalogue)
-    sides = of_itself(Choice(found, options.patterns(cases, filter), measuring.pair_labels(label, name)))
+    kernels = options.open_catalogue(catalogue)
+    sides = of_itself(Choice(kernels, options.patterns(cases, filter), measuring.pair_labels(label, name)))
     with files.held():
         measured, save = measuring.measured(sides.builds, PairEffort(name, processes, time_limit, records, tuned))
         floors = noise_of(*measured, seed=seed)
-        keep_floors: Saver[Noise, Path] = Saver(lambda found: keep_noise(found, noise))
+        keep_floors: Saver[Noise, Path] = Saver(lambda measured_floors: keep_noise(measured_floors, noise))
         path = keep_floors.finish(floors)
         if json:
             options.print_json({"path": path and str(path), **noise_json(floors)})

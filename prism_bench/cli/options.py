@@ -287,21 +287,21 @@ def complain(message: str) -> None:
             print(f"prism-bench: {message}", file=sys.stderr)
 
 
-def refuse_empty(words: Sequence[str]) -> None:
+def refuse_empty(arguments: Sequence[str]) -> None:
     """Raise a UsageError for an empty argument: a variable of the shell that was not set, never a name or a path.
 
     What follows `--` is another program's.
     """
-    own = words[: words.index("--")] if "--" in words else words
-    for place, word in enumerate(own, 1):
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for place, word in enumerate(ours, 1):
         if not word or (word.startswith("--") and word.find("=") == len(word) - 1):
             raise UsageError(f"argument {place} is empty ('{word}'); give it a value or leave it out")
 
 
 def os_words(error: OSError) -> str:
     """Return the message of an error of the operating system, with its path."""
-    said = error.strerror or str(error) or type(error).__name__
-    return f"{os.fsdecode(error.filename)}: {said}" if isinstance(error.filename, str | bytes) else said
+    message = error.strerror or str(error) or type(error).__name__
+    return f"{os.fsdecode(error.filename)}: {message}" if isinstance(error.filename, str | bytes) else message
 
 
 # Records that a command has written, added to the shards of their folder where it has some.

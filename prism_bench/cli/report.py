@@ -29,9 +29,9 @@ def command(
 
     if output.suffix == ".html" or output.is_file():
         raise UsageError(f"--output {output}: the report is a site of many pages; name a folder, such as reports/site")
-    found = options.open_catalogue(catalogue)
+    kernels = options.open_catalogue(catalogue)
     with options.err().status("reading records") as status:
-        built = build_site(runs, output, found, record, status.update)
+        built = build_site(runs, output, kernels, record, status.update)
     written = built.written
     if json:
         options.print_json(

@@ -38,12 +38,12 @@ def command(
     if why:
         _explain(store.read(record or store.newest(runs)), why, runs, json=json)
         return
-    found = options.open_catalogue(catalogue)
+    kernels = options.open_catalogue(catalogue)
     read = with_cases(store.read(record or store.newest(runs)), filter or ())
     if json:
-        options.print_json(view(read, found, must_be_held=False))
+        options.print_json(view(read, kernels, must_be_held=False))
     else:
-        options.out().print(summary_view(read, found, must_be_held=False, every_peer=bool(filter), everything=all))
+        options.out().print(summary_view(read, kernels, must_be_held=False, every_peer=bool(filter), everything=all))
 
 
 def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:
@@ -53,5 +53,5 @@ def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:
     from prism_bench.report.terminal.profile import why_view
     from prism_bench.workflows.profiling import why_of
 
-    found = why_of(record, name, runs, Places(runs).profiles)
-    options.show(lambda: why_json(found), lambda: why_view(found), json=json)
+    explanation = why_of(record, name, runs, Places(runs).profiles)
+    options.show(lambda: why_json(explanation), lambda: why_view(explanation), json=json)

@@ -23,10 +23,10 @@ def command(
     from prism_bench.report.terminal.catalogue import traffic_view
     from prism_bench.workflows.traffic import traffic
 
-    found = options.open_catalogue(catalogue)
+    kernels = options.open_catalogue(catalogue)
     rows = []
     with options.err().status("counting") as status:
-        for case in found.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S0",))):
+        for case in kernels.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S0",))):
             status.update(case.name)
             with limited(case.name, timeout):
                 rows.append(traffic(case))
@@ -34,4 +34,4 @@ def command(
         options.print_json([asdict(row) for row in rows])
     else:
         options.out().print(traffic_view(rows), soft_wrap=False)
-    raise SystemExit(1 if found.problems or any(row.complaint for row in rows) else 0)
+    raise SystemExit(1 if kernels.problems or any(row.complaint for row in rows) else 0)

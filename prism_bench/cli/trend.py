@@ -43,12 +43,12 @@ def command(
     if not 0 < least < 1:
         raise UsageError(f"--least {least:g}: it must be between 0 and 1, such as 0.02 for 2 %")
     history = chosen(_read(runs, asv), options.patterns(cases, filter), metric or (), machine or ())
-    found = trend(history, kept_floors(history, noise), least)
+    trends = trend(history, kept_floors(history, noise), least)
     if json:
-        options.print_json(trend_json(found, history, recent))
+        options.print_json(trend_json(trends, history, recent))
     else:
-        options.out().print(trend_view(found, history, recent), highlight=False, soft_wrap=True)
-    raise SystemExit(exit_code(findings(shifts(found.steps), recent)))
+        options.out().print(trend_view(trends, history, recent), highlight=False, soft_wrap=True)
+    raise SystemExit(exit_code(findings(shifts(trends.steps), recent)))
 
 
 def _read(runs: Path, asv: Path | None) -> "History":

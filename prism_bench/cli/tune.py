@@ -74,15 +74,15 @@ def command(
     if restamp:
         return _restamp(restamp, options.open_catalogue(catalogue), json)
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
-    words, found = options.patterns(cases, filter), options.open_catalogue(catalogue)
-    with files.held(), measuring.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
+    patterns, kernels = options.patterns(cases, filter), options.open_catalogue(catalogue)
+    with files.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
         if place.name == "numpy_reference":
             raise UsageError(
                 "nothing is tuned: the backend numpy_reference runs references and launches no kernel; "
                 "tune on a machine with a GPU"
             )
         tuning.require_readable(place.backend.facts(), store, noise)
-        bench, chosen = _chosen(place.backend, found, words, label, timeout)
+        bench, chosen = _chosen(place.backend, kernels, patterns, label, timeout)
         save = Saver(_writing(bench, store if keep else None, output))
         if place.fleet:
             result = place.fleet.tune(bench, plan, chosen, noise, save)
@@ -124,17 +124,17 @@ def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callab
 
 
 def _chosen(
-    opened: "DescribedBackend", found: Catalogue, words: Sequence[str], label: Sequence[str] | None, timeout: float
+    opened: "DescribedBackend", kernels: Catalogue, patterns: Sequence[str], label: Sequence[str] | None, timeout: float
 ) -> "tuple[Bench, list[Case]]":
     """Return the bench and the cases: the chosen ones, else those of every kernel and no variant."""
     from prism_bench.workflows.tuning_session import Bench
 
     labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
-    cases = [case for case in found.cases(words, labels) if case.tunable and (words or not case.variant)]
+    cases = [case for case in kernels.cases(patterns, labels) if case.tunable and (patterns or not case.variant)]
     cases = [case for case in cases if not case.plan.refusal(opened.device)]
     if not cases:
         raise UsageError("none of these cases can be tuned: their specs have no tune=, or this device cannot run them")
-    return Bench(opened.name, found, timeout), cases
+    return Bench(opened.name, kernels, timeout), cases
 
 
 def _show(result: "TuningResult", path: Path | None, json: bool) -> int:

@@ -120,7 +120,7 @@ class CudaBackend(Backend):
 
     def _widths(self) -> dict[str, int]:
         """Return the clocks and widths that limit every rate, as a record keeps them, if the device reports them."""
-        clock, memory_clock, bits = (int(self._attribute(*one)) for one in _ATTRIBUTES)
+        clock, memory_clock, bits = (int(self._attribute(*attribute)) for attribute in _ATTRIBUTES)
         counts = {
             "memory_clock": 1000 * memory_clock,
             "memory_bus_bits": bits,
@@ -131,7 +131,7 @@ class CudaBackend(Backend):
 
     def bounds(self) -> DeviceBounds:
         """Return the upper limits of the device's rates by its attributes."""
-        clock, memory_clock, bits = (self._attribute(*one) for one in _ATTRIBUTES)
+        clock, memory_clock, bits = (self._attribute(*attribute) for attribute in _ATTRIBUTES)
         device = self._device
         bus = 2 * memory_clock * 1e3 * bits / 8 if memory_clock and bits else None
         return DeviceBounds(device.sm_count, device.compute_capability, clock * 1e3, device.l2_bytes, bus)

@@ -118,9 +118,9 @@ def device_uuids(number: int, driver: Any = None) -> Iterator[bytes]:
     if not _asked(driver, "cuDeviceGet", ctypes.byref(device), ctypes.c_int(number)):
         return
     for function in ("cuDeviceGetUuid_v2", "cuDeviceGetUuid"):
-        found = ctypes.create_string_buffer(_UUID_BYTES)
-        if _asked(driver, function, found, device):
-            yield found.raw
+        uuid = ctypes.create_string_buffer(_UUID_BYTES)
+        if _asked(driver, function, uuid, device):
+            yield uuid.raw
 
 
 def captured_nodes(stream: int, driver: Any = None) -> int | None:
@@ -128,7 +128,7 @@ def captured_nodes(stream: int, driver: Any = None) -> int | None:
     driver = driver or library()
     status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     before, count, nodes = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
-    results = [ctypes.byref(one) for one in (status, number, graph, before, count)]
+    results = [ctypes.byref(value) for value in (status, number, graph, before, count)]
     if not _asked(driver, "cuStreamGetCaptureInfo_v2", ctypes.c_void_p(stream), *results) or status.value != _CAPTURING:
         return None
     return nodes.value if _asked(driver, "cuGraphGetNodes", graph, None, ctypes.byref(nodes)) else None
@@ -263,7 +263,7 @@ def _uuid(properties: Mapping[str, Any], number: int) -> str:
     raw = properties.get("uuid", b"")
     raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
     if len(raw) < _UUID_BYTES:
-        raw = next((one for one in device_uuids(number) if one.startswith(raw)), b"")
+        raw = next((uuid for uuid in device_uuids(number) if uuid.startswith(raw)), b"")
     return raw[:_UUID_BYTES].hex() if any(raw) else ""
 
 

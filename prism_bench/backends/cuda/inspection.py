@@ -45,7 +45,7 @@ class Observed:
     @property
     def work(self) -> int:
         """The operations that work on the device."""
-        return sum(one.kind == "work" for one in self.inside)
+        return sum(operation.kind == "work" for operation in self.inside)
 
 
 def strays(stream: int, operations: Sequence[Operation], same: Sequence[int] = ()) -> list[Operation]:
@@ -54,33 +54,35 @@ def strays(stream: int, operations: Sequence[Operation], same: Sequence[int] = (
     Streams in `same` are ordered with `stream` anyway.
     """
     timed = {stream, *same}
-    clocks = {one: {stream: 0} for one in timed}  # by stream: how far it comes after the work of others
+    clocks = {ordered: {stream: 0} for ordered in timed}  # by stream: how far it comes after the work of others
     events: dict[int, dict[int, int]] = {}
     early, elsewhere = [], []
-    for at, one in enumerate(operations, 1):
-        clock = clocks.setdefault(one.stream, {})
-        if one.kind == "wait":
-            for other, reached in events.get(one.event, {}).items():
+    for at, operation in enumerate(operations, 1):
+        clock = clocks.setdefault(operation.stream, {})
+        if operation.kind == "wait":
+            for other, reached in events.get(operation.event, {}).items():
                 clock[other] = max(clock.get(other, 0), reached)
             continue
-        if one.kind == "work" and stream not in clock:
-            early.append(one)
-        elif one.kind == "work" and one.stream not in timed:
-            elsewhere.append((at, one))
-        clock[one.stream] = at
-        if one.kind == "record":
-            events[one.event] = dict(clock)
-    seen = [clocks[one] for one in timed]
-    return early + [one for at, one in elsewhere if not any(clock.get(one.stream, 0) >= at for clock in seen)]
+        if operation.kind == "work" and stream not in clock:
+            early.append(operation)
+        elif operation.kind == "work" and operation.stream not in timed:
+            elsewhere.append((at, operation))
+        clock[operation.stream] = at
+        if operation.kind == "record":
+            events[operation.event] = dict(clock)
+    seen = [clocks[ordered] for ordered in timed]
+    return early + [
+        operation for at, operation in elsewhere if not any(clock.get(operation.stream, 0) >= at for clock in seen)
+    ]
 
 
 def complaint(stream: int, calls: Sequence[Observed], same: Sequence[int] = ()) -> str | None:
     """Return why these calls cannot be timed on `stream`; None where nothing speaks against it."""
     for call in calls:
-        late = [one for one in call.later if one.kind == "work"]
+        late = [operation for operation in call.later if operation.kind == "work"]
         if late:
             return f"the call enqueues work after it has returned ({_names(late)}): a thread works on behind it"
-        pinned = [one for one in call.inside if one.kind == "pin"]
+        pinned = [operation for operation in call.inside if operation.kind == "pin"]
         if pinned:
             return f"the call sets a part of L2 aside ({_names(pinned)}), so caches cannot be cleared"
         loose = strays(stream, call.inside, same)
@@ -97,7 +99,7 @@ def complaint(stream: int, calls: Sequence[Observed], same: Sequence[int] = ()) 
 
 
 def _names(operations: Sequence[Operation]) -> str:
-    return ", ".join(sorted({one.name for one in operations}))
+    return ", ".join(sorted({operation.name for operation in operations}))
 
 
 # What this process asks of the device, call by call: CUPTI's callbacks, for a few calls that are not timed.
@@ -272,7 +274,7 @@ class Inspector:
         problem = complaint(stream, calls, _LEGACY if stream in _LEGACY or is_blocking(stream) else ())
         if problem:
             raise MeasurementInvalid(problem)
-        return not any(one.work for one in calls)
+        return not any(call.work for call in calls)
 
     def _refuse_late_work(self, call: Callable[[], object]) -> None:
         """One quiet try is enough; on a busy host even a device without work seems to answer late."""
@@ -293,7 +295,7 @@ class Inspector:
         harness, calls, begun = self._harness, [], perf_counter()
         with self._listen() as operations:
             harness.nothing()
-            if not any(one.kind == "work" for one in operations):
+            if not any(operation.kind == "work" for operation in operations):
                 raise BackendUnavailable("CUPTI does not report what this process launches")
             harness.stream.synchronize()
             for number in range(_CALLS):

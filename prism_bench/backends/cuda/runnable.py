@@ -67,16 +67,16 @@ def card_values(
     """
     values: list[Any] = []
     for members in card.structures:
-        own = [_value(one, value_of, facts or {}) for one in members]
+        fields = [_value(member, value_of, facts or {}) for member in members]
         if members[0].kind == "hidden":
-            own, scratch = [np.uint64(0) if scratch is None else scratch], None
-        values.append(own[0] if len(members) == 1 else _structure(members, own))
+            fields, scratch = [np.uint64(0) if scratch is None else scratch], None
+        values.append(fields[0] if len(members) == 1 else _structure(members, fields))
     return tuple(values)
 
 
 def _structure(members: tuple[CardParameter, ...], values: list[Any]) -> np.ndarray:
     """Return an array of one structure, which CuPy passes by value; of an array on the device it has the address."""
-    kinds = [np.uint64 if one.kind in ("pointer", "hidden") else np.dtype(one.kind) for one in members]
+    kinds = [np.uint64 if member.kind in ("pointer", "hidden") else np.dtype(member.kind) for member in members]
     dtype = np.dtype([(f"m{index}", kind) for index, kind in enumerate(kinds)], align=True)
     return np.array(
         [tuple(value.data.ptr if hasattr(value, "data") and hasattr(value.data, "ptr") else value for value in values)],
@@ -196,7 +196,7 @@ def _call(
     prepared: _Prepared, extents: LaunchExtents, values: Sequence[Any], stream: Callable[[], int]
 ) -> Callable[[], None]:
     held = [np.asarray([value.data.ptr], np.uint64) if _is_array(value) else np.asarray([value]) for value in values]
-    parameters = (ctypes.c_void_p * len(held))(*(one.ctypes.data for one in held))
+    parameters = (ctypes.c_void_p * len(held))(*(value.ctypes.data for value in held))
     configuration = _Configuration(
         (ctypes.c_uint * 3)(*extents.grid),
         (ctypes.c_uint * 3)(*extents.block),
@@ -430,7 +430,7 @@ class CudaRunnable(Runnable):
             return self._carded_call(step, built.card, kernel)
         extents = LaunchExtents(_triple(step.grid), _triple(step.block), step.shared)
         names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
-        maps = {one.name: tensor_map(one, self._buffers[one.name]) for one in step.maps}
+        maps = {wanted.name: tensor_map(wanted, self._buffers[wanted.name]) for wanted in step.maps}
         values = tuple(maps[name] if name in maps else self._value(name) for name in names)
         if step.overlaps and self._device.compute_capability >= FIRST_CAPABILITY:
             stream = self._cupy.cuda.get_current_stream
@@ -471,7 +471,7 @@ class CudaRunnable(Runnable):
         if isinstance(step, Zero):
             return f"zero {step.name}"
         entry = str(self.case.plan.instance(step)) if self.case.spec.language != CUDA else step.entry or ""
-        grid, block = ("x".join(str(extent) for extent in _triple(one)) for one in (step.grid, step.block))
+        grid, block = ("x".join(str(extent) for extent in _triple(extents)) for extents in (step.grid, step.block))
         overlap = ", overlaps" if step.overlaps else ""
         return f"{entry} {grid} of {block}, {step.shared} B{overlap}".strip()
 
@@ -538,8 +538,8 @@ class CudaCalled(CudaRunnable):
         self._result = result if isinstance(result, tuple) else () if result is None else (result,)
 
     def arrays(self, names: Iterable[str]) -> dict[str, Any]:
-        found = super().arrays(names)
-        return found | {name: array for name, array in self._returned().items() if name in found}
+        arrays = super().arrays(names)
+        return arrays | {name: array for name, array in self._returned().items() if name in arrays}
 
     def _returned(self) -> dict[str, Any]:
         """Return the outputs that the last call returned; a SpecError where they are not what the spec declares."""
@@ -551,7 +551,8 @@ class CudaCalled(CudaRunnable):
                 f"{', '.join(names) or 'no output'} nor returns them"
             )
         return {
-            name: self._checked(name, self._cupy.asarray(one)) for name, one in zip(names, self._result, strict=True)
+            name: self._checked(name, self._cupy.asarray(array))
+            for name, array in zip(names, self._result, strict=True)
         }
 
     def _checked(self, name: str, array: Any) -> Any:

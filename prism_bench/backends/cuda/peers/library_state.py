@@ -249,7 +249,10 @@ class SearchPath:
 
     def restore(self) -> None:
         """Set the folders again, and keep later parts of them behind."""
-        sys.path[:] = [*self.folders, *(one for one in sys.path if one not in self.folders and self._is_part(one))]
+        sys.path[:] = [
+            *self.folders,
+            *(folder for folder in sys.path if folder not in self.folders and self._is_part(folder)),
+        ]
 
     def _is_part(self, folder: str) -> bool:
         return any(known and Path(folder).is_relative_to(known) for known in self.folders)
@@ -359,7 +362,9 @@ class LibraryState:
             changed = self._changes() if changed else []
         names = {change.flag.name for change in first}
         findings = [change for change in first if not change.flag.quiet and change.flag.after not in names]
-        return StateChange([one.name for one in findings], [one.name for one in changed if not one.flag.quiet])
+        return StateChange(
+            [state.name for state in findings], [state.name for state in changed if not state.flag.quiet]
+        )
 
     def _changes(self) -> list[_Change]:
         pairs = [_Change(flag, before, _value(flag)) for flag, before in self._values]

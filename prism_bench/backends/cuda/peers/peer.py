@@ -121,11 +121,11 @@ class CallableTimers:
 
 def least_xla_call(jax: Any, cupy: ModuleType) -> Callable[[], object]:
     """Return a call that adds two numbers by XLA, on its own streams as a peer's call is."""
-    one, kept = cupy.ones(1, "float32"), list[Any]()
-    add = jax.jit(lambda x: x + x).lower(jax.dlpack.from_dlpack(one)).compile()
+    array, kept = cupy.ones(1, "float32"), list[Any]()
+    add = jax.jit(lambda x: x + x).lower(jax.dlpack.from_dlpack(array)).compile()
 
     def call() -> object:
-        kept[:] = [add(jax.dlpack.from_dlpack(one))]
+        kept[:] = [add(jax.dlpack.from_dlpack(array))]
         return cupy.from_dlpack(kept[0])
 
     call()
