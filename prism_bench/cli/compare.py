@@ -74,24 +74,20 @@ def command(
     """
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
     judge = _Judge(noise, _rules(least, environments), metric, runs=runs, named=(catalogue, label or ()))
-    words, looks = options.patterns(cases, filter), _looks(processes, most)
+    patterns, looks = options.patterns(cases, filter), _looks(processes, most)
     if a and _are_records(a, b or ""):
         if records:
             raise UsageError(f"--records {records}: leave it out with two records, between which nothing is measured")
-        _end(judge, _of_records((a, b or ""), words, judge), whole=all, json=json)
-    found = options.open_catalogue(catalogue)
-    with interrupts.held(), measuring.opened_place(fleet, workers, backend, found.folder, quiet=json) as place:
-        choice = measuring.choice_of(found, words, measuring.pair_labels(label, place.name), environments)
-        effort = _effort(place.name, looks[0], time_limit, records, tuned)
-        chosen = _Selecting(place, "--all-cases" if all_cases else "--tuned" if tuned else None)
-        _end(judge, *_of_builds((a, b), choice, effort, judge, looks=looks, selecting=chosen), whole=all, json=json)
-
-
-def _effort(backend: str, processes: int, limit: float | None, records: Path | None, tuned: bool) -> "PairEffort":
-    """Return what is spent on measuring both sides."""
+        _end(judge, _of_records((a, b or ""), patterns, judge), whole=all, json=json)
     from prism_bench.workflows.pairs import PairEffort
 
-    return PairEffort(backend, processes, limit, records, tuned)
+    kernels = options.open_catalogue(catalogue)
+    with interrupts.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
+        choice = measuring.choice_of(kernels, patterns, measuring.pair_labels(label, place.name), environments)
+        effort = PairEffort(place.name, looks[0], time_limit, records, tuned)
+        option = "--all-cases" if all_cases else "--tuned" if tuned else None
+        comparison, save = _of_builds((a, b), choice, effort, judge, looks=looks, place=place, option=option)
+        _end(judge, comparison, save, whole=all, json=json)
 
 
 def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
@@ -104,16 +100,21 @@ def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
 
 
 def _end(
-    judge: "_Judge", found: "RecordComparison", save: "Saver[Records, object] | None" = None, *, whole: bool, json: bool
+    judge: "_Judge",
+    comparison: "RecordComparison",
+    save: "Saver[Records, object] | None" = None,
+    *,
+    whole: bool,
+    json: bool,
 ) -> NoReturn:
     """Print the comparison and end with its exit code, or with that of `save` where nothing could be kept."""
     from prism_bench.report.terminal.comparison import comparison_json, comparison_view
     from prism_bench.run.builds import in_repository
 
     (folder, labels), metric = judge.named, judge.metric
-    given = in_repository(folder) if folder else None, labels, metric
-    options.show(lambda: comparison_json(found, given), lambda: comparison_view(found, whole), json=json)
-    raise SystemExit(save.exit_code(found.exit_code) if save else found.exit_code)
+    asked = in_repository(folder) if folder else None, labels, metric
+    options.show(lambda: comparison_json(comparison, asked), lambda: comparison_view(comparison, whole), json=json)
+    raise SystemExit(save.exit_code(comparison.exit_code) if save else comparison.exit_code)
 
 
 def _rules(least: float | None, environments: "tuple[dict[str, str], dict[str, str]]") -> "VerdictRules":
@@ -155,11 +156,11 @@ def _require_metric(metric: str | None) -> None:
         raise unknown("metric", metric, {**MEASURED, **ELSEWHERE})
 
 
-def _environment(words: Sequence[str] | None, option: str) -> dict[str, str]:
-    for word in words or ():
-        if not word.partition("=")[0] or "=" not in word:
-            raise UsageError(f"{option} {word}: write NAME=VALUE")
-    return dict(word.split("=", 1) for word in words or ())
+def _environment(variables: Sequence[str] | None, option: str) -> dict[str, str]:
+    for variable in variables or ():
+        if not variable.partition("=")[0] or "=" not in variable:
+            raise UsageError(f"{option} {variable}: write NAME=VALUE")
+    return dict(variable.split("=", 1) for variable in variables or ())
 
 
 @dataclass(frozen=True)
@@ -214,72 +215,70 @@ class _Judge:
         )
 
 
-def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":
+def _of_records(paths: tuple[str, str], patterns: Sequence[str], judge: _Judge) -> "RecordComparison":
     from prism_bench.analysis.summary import with_cases
     from prism_bench.record import store
 
-    a, b = (with_cases(store.read(path), words) for path in paths)
+    a, b = (with_cases(store.read(path), patterns) for path in paths)
     return replace(judge, names=_short(paths)).compared(a, b)
 
 
-@dataclass(frozen=True)
-class _Selecting:
-    """What selects the cases that are measured: the place that does, and the option that asks for all (None: none)."""
-
-    place: measuring.PairPlace
-    option: str | None
-
-    def selection(self, sides: "Sides") -> "Selection | None":
-        """Return the role of every case; None where two kernels are compared, whose code differs anyway."""
-        from prism_bench.workflows.case_code import identity_on
-        from prism_bench.workflows.pairs import other_environment, other_package, selected, with_broken
-
-        identity = identity_on(self.place.name)
-        if sides.across == "variants":
-            if identity == "reference":
-                raise UsageError(f"two kernels: {not_run(sides.builds[0].name)}")
-            return None
-        asked = self.option and f"{self.option} is given"
-        everything = asked or other_environment(sides.builds) or other_package(sides.builds, identity)
-        with interrupts.allowed(), status("compiling what differs between the sides"):
-            name, device = self.place.name, self.place.backend.device
-            found = selected(sides.builds, device, identity, everything, launched=name == "cuda")
-        return with_broken(found, sides.broken)
-
-
 def _of_builds(
-    given: tuple[str | None, str | None],
+    operands: tuple[str | None, str | None],
     choice: "Choice",
     effort: "PairEffort",
     judge: _Judge,
     *,
     looks: tuple[int, ...],
-    selecting: _Selecting,
+    place: measuring.PairPlace,
+    option: str | None,
 ) -> "tuple[RecordComparison, Saver[Records, object] | None]":
-    """Return the comparison of two builds, and what saved the records of those cases that were measured."""
+    """Return the comparison of two builds, and what saved the records of those cases that were measured.
+
+    `option` is the option that asks for all cases, if any.
+    """
     from prism_bench.analysis.compare.comparison import unmeasured
     from prism_bench.run.builds import opened, words_of
     from prism_bench.workflows.pairs import restricted, split_by_backend
 
-    words = words_of(*given, choice.catalogue)
-    selecting.place.require(effort)
-    judge = replace(judge, names=_short(words), rules=replace(judge.rules, looks=len(looks)))
-    with opened(words, choice) as sides:
-        selection = selecting.selection(sides)
+    names = words_of(*operands, choice.catalogue)
+    place.require(effort)
+    judge = replace(judge, names=_short(names), rules=replace(judge.rules, looks=len(looks)))
+    with opened(names, choice) as sides:
+        selection = _selection(place, sides, option)
         if selection:
             selection, idle = split_by_backend(selection)
             if idle:
-                reason = not_run(words[0], idle)
-                if not selection.changed and not any(one.problem for one in selection.cases):
+                reason = not_run(names[0], idle)
+                if not selection.changed and not any(case.problem for case in selection.cases):
                     raise UsageError(f"nothing is measured: {reason}")
                 sides = replace(sides, notes=(*sides.notes, reason))
             sides = replace(sides, builds=restricted(sides.builds, selection))
             if not sides.builds[0].cases and selection.cases:
-                found = unmeasured(judge.names, selection, sides.notes)
-                return replace(
-                    found, backend=effort.backend, device=str(selecting.place.backend.facts()["device"])
-                ), None
-        return _measured(sides, effort, judge, looks=looks, selection=selection, place=selecting.place)
+                comparison = unmeasured(judge.names, selection, sides.notes)
+                return replace(comparison, backend=effort.backend, device=str(place.backend.facts()["device"])), None
+        return _measured(sides, effort, judge, looks=looks, selection=selection, place=place)
+
+
+def _selection(place: measuring.PairPlace, sides: "Sides", option: str | None) -> "Selection | None":
+    """Return the role of every case, all measured where an `option` asks for that; None for two kernels.
+
+    The code of two kernels differs anyway.
+    """
+    from prism_bench.workflows.case_code import identity_on
+    from prism_bench.workflows.pairs import other_environment, other_package, selected, with_broken
+
+    identity = identity_on(place.name)
+    if sides.across == "variants":
+        if identity == "reference":
+            raise UsageError(f"two kernels: {not_run(sides.builds[0].name)}")
+        return None
+    reason = option and f"{option} is given"
+    everything = reason or other_environment(sides.builds) or other_package(sides.builds, identity)
+    with interrupts.allowed(), status("compiling what differs between the sides"):
+        device, launched = place.backend.device, place.name == "cuda"
+        selection = selected(sides.builds, device, identity, everything, launched=launched)
+    return with_broken(selection, sides.broken)
 
 
 def _measured(
@@ -304,14 +303,14 @@ def _measured(
     effort = replace(effort, limit=limit, trusted=trusted, metrics=_metrics(judge.metric, effort.keep))
     plan = measuring.PairPlan(sides, effort, growth, judge.on_fleet(sides, changed))
     (a, b), save = place.measured(plan)
-    found = judge.compared(a, b, key, changed)
+    comparison = judge.compared(a, b, key, changed)
     if selection:
         seconds = {**selection.seconds, **parts_of(time.perf_counter() - began, (a, b))}
-        found = with_selection(found, replace(selection, seconds=seconds), (a, b))
-    return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete), save
+        comparison = with_selection(comparison, replace(selection, seconds=seconds), (a, b))
+    return replace(comparison, notes=(*sides.notes, *comparison.notes), complete=a.complete and b.complete), save
 
 
-def _short(words: tuple[str, str]) -> tuple[str, str]:
+def _short(names: tuple[str, str]) -> tuple[str, str]:
     """Return the names of the sides in a table: a path's last part; A and B where that is the same for both."""
-    a, b = (Path(word).name.removesuffix(".gz").removesuffix(".json") or word for word in words)
+    a, b = (Path(name).name.removesuffix(".gz").removesuffix(".json") or name for name in names)
     return ("A", "B") if a == b else (a, b)
