@@ -5,8 +5,11 @@ Evidence is the state of the device while a measurement was made: why its number
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, cast
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta, Struct
 
 from prism_bench import display
 from prism_bench.errors import ResultsError
@@ -15,97 +18,14 @@ from prism_bench.units import rate_text, share_text, time_text
 # A clock below this share of the best one of its session is throttled, or not yet awake.
 CLOCK_SHARE = 0.75
 
+# Values of a record's file.
+Int = Annotated[int, Meta(ge=-(2**62), le=2**62)]
+Count = Annotated[int, Meta(ge=0, le=2**62)]
+Name = Annotated[str, Meta(max_length=2_000)]
+Text = Annotated[str, Meta(max_length=1_000_000)]
+Named = Annotated[str, Meta(min_length=1, max_length=2_000)]
+
 Span = tuple[float, float, float]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The state of one device in a window of `seconds`, by `readings` readings.
-
-    `spans` are (lowest, median, highest) by quantity: `sm_clock` and `memory_clock` in hertz, `power` in watts
-    (`power_average` where only a mean is offered), `temperature` in degrees Celsius, `utilization` as a share.
-    `reasons` are the shares of the readings in which the driver gave that reason for a lower clock; `throttled` the
-    seconds of the window by cause, from the driver's own counters, which see what falls between two readings.
-    `neighbours` are other processes on the device, as words. `events` are Xid and memory errors that fell into the
-    window. `missing` has the reason why a quantity is null, `lost` since when and why the device did not answer.
-    """
-
-    seconds: float
-    readings: int
-    spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
-    reasons: Mapping[str, float] = field(default_factory=dict[str, float])
-    throttled: Mapping[str, float] = field(default_factory=dict[str, float])
-    neighbours: tuple[str, ...] = ()
-    busy_neighbours: bool = False
-    events: tuple[str, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    lost: str | None = None
-
-    def highest(self, quantity: str) -> float | None:
-        """Return the largest value that was read; None where none was."""
-        span = self.spans.get(quantity)
-        return span[2] if span else None
-
-
-@dataclass(frozen=True)
-class Energy:
-    """Energy of one launch in `joules`, from the driver's counter over a `window` of seconds with `launches` in it.
-
-    `uncertainty` in joules is that of counting: when the counter moved, and by how much it moves at once. It does not
-    contain the error of the board's sensor. Without joules there is a `reason`.
-    """
-
-    joules: float | None = None
-    uncertainty: float | None = None
-    window: float | None = None
-    launches: int | None = None
-    reason: str | None = None
-
-
-def plain_evidence(evidence: Evidence) -> dict[str, Any]:
-    """Return the evidence as plain JSON values, without empty fields and spans that contain no number."""
-    known = {name: span for name, span in evidence.spans.items() if all(map(math.isfinite, span))}
-    evidence = replace(evidence, spans=known)
-    return {key: _plain(value) for key, value in vars(evidence).items() if value or key in ("seconds", "readings")}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in cast("Mapping[str, object]", value).items()}
-    if isinstance(value, tuple):
-        return [_plain(one) for one in cast("tuple[object, ...]", value)]
-    return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def plain_energy(energy: Energy | None) -> dict[str, Any] | None:
-    """Return the energy as plain JSON values; None where nobody asked for it."""
-    return {key: _plain(value) for key, value in vars(energy).items() if value is not None} if energy else None
-
-
-_SMALLEST, _MOST_COUNTS = -30, 2**53
-
-
-class PackedSamples(TypedDict):
-    """Samples of one process: `counts` of `unit` seconds."""
-
-    unit: float
-    counts: list[int]
-
-
-def packed(samples: Sequence[float]) -> PackedSamples:
-    """Return samples as counts of one decimal unit that leaves the smallest at least four digits.
-
-    A sample that is no number becomes a count of 0, which no reader takes for a time.
-    """
-    positive = [sample for sample in samples if 0 < sample < math.inf]
-    exponent = math.floor(math.log10(min(positive))) - 3 if positive else 0
-    unit = float(f"1e{max(exponent, _SMALLEST)}")
-    return {"unit": unit, "counts": [whole(sample / unit) for sample in samples]}
-
-
-def whole(ratio: float) -> int:
-    """Return the ratio rounded; 0 where it is no number, or larger than a float counts exactly."""
-    return round(ratio) if abs(ratio) < _MOST_COUNTS else 0
 
 
 @dataclass(frozen=True)
@@ -117,26 +37,77 @@ class Sample:
     launch_seconds: float | None = None
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """The samples of one metric of one subject (`kernel`, or `peer:<name>`), one group per process.
+class Evidence(Struct, frozen=True, gc=False):
+    """The state of one device in a window of `seconds`, by `readings` readings.
 
-    An empty measurement has a `reason`. An invalid one keeps its samples and the reason why they cannot be trusted.
-    `evidence` is the device's state, one per process in which something watched it; `energy` that of one launch.
-    `boards` are the UUIDs of the GPUs, one per process, where several of them measured it.
+    `spans` are (lowest, median, highest) by quantity: `sm_clock` and `memory_clock` in hertz, `power` in watts
+    (`power_average` where only a mean is offered), `temperature` in degrees Celsius, `utilization` as a share.
+    `reasons` are the shares of the readings in which the driver gave that reason for a lower clock; `throttled` the
+    seconds of the window by cause, from the driver's own counters, which see what falls between two readings.
+    `neighbours` are other processes on the device, as text. `events` are Xid and memory errors that fell into the
+    window. `missing` has the reason why a quantity is null, `lost` since when and why the device did not answer.
     """
 
-    metric: str
-    subject: str
-    processes: tuple[tuple[float, ...], ...]
-    clocks: tuple[tuple[float, ...], ...] = ()
-    throttled: int = 0
+    seconds: float
+    readings: Count
+    spans: Mapping[Name, Span] = {}
+    reasons: Mapping[Name, float] = {}
+    throttled: Mapping[Name, float] = {}
+    neighbours: tuple[Text, ...] = ()
+    busy_neighbours: bool = False
+    events: tuple[Text, ...] = ()
+    missing: Mapping[Name, Text] = {}
+    lost: Text | None = None
+
+    def highest(self, quantity: str) -> float | None:
+        """Return the largest value that was read; None where none was."""
+        span = self.spans.get(quantity)
+        return span[2] if span else None
+
+
+class Energy(Struct, frozen=True, gc=False):
+    """Energy of one launch in `joules`, from the driver's counter over a `window` of seconds with `launches` in it.
+
+    `uncertainty` in joules is that of counting: when the counter moved, and by how much it moves at once. It does not
+    contain the error of the board's sensor. Without joules there is a `reason`.
+    """
+
+    joules: float | None = None
+    uncertainty: float | None = None
+    window: float | None = None
+    launches: Count | None = None
+    reason: Text | None = None
+
+
+@dataclass(frozen=True)
+class MeasurementFields:
+    """Fields of a measurement, in memory and in a file, which differ in how they keep `processes` and `clocks`."""
+
+    metric: Named
+    subject: Named
+    processes: Sequence[Any]
+    clocks: Sequence[Sequence[float]] = ()
+    throttled: Count = 0
     valid: bool = True
-    reason: str | None = None
-    notes: tuple[str, ...] = ()
+    reason: Text | None = None
+    notes: tuple[Text, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     energy: Energy | None = None
-    boards: tuple[str, ...] = ()
+    boards: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measurement(MeasurementFields):
+    """The samples of one metric of one subject (`kernel`, or `peer:<name>`), one group per process.
+
+    `processes` are seconds and `clocks` hertz. An empty measurement has a `reason`. An invalid one keeps its samples
+    and the reason why they cannot be trusted. `evidence` is the device's state, one per process in which something
+    watched it; `energy` that of one launch. `boards` are the UUIDs of the GPUs, one per process, where several of them
+    measured it.
+    """
+
+    processes: tuple[tuple[float, ...], ...]
+    clocks: tuple[tuple[float, ...], ...] = ()
 
     @property
     def samples(self) -> tuple[float, ...]:
@@ -218,3 +189,67 @@ def merged(parts: Sequence[Measurement]) -> Measurement:
         energy=next((part.energy for part in parts if part.energy), None),
         boards=tuple(board for part in filled for board in part.boards) if boards_known else (),
     )
+
+
+class PackedSamples(Struct, frozen=True, gc=False):
+    """The samples of one process: `counts` of a `unit` in seconds."""
+
+    unit: float
+    counts: list[Int]
+
+
+@dataclass(frozen=True)
+class MeasurementFile(MeasurementFields):
+    """A measurement as its file keeps it, with `clocks` in megahertz."""
+
+    processes: tuple[PackedSamples, ...]
+    clocks: tuple[tuple[int | float, ...], ...] = ()
+
+    def unpacked(self, fault: str | None = None) -> Measurement:
+        """Return the measurement; invalid by its own reason, else by the `fault` that its values have."""
+        fields: dict[str, Any] = vars(self) | {
+            "processes": tuple(tuple(count * group.unit for count in group.counts) for group in self.processes),
+            "clocks": tuple(tuple(mhz * 1e6 for mhz in process) for process in self.clocks),
+        }
+        return Measurement(**fields | {"valid": False, "reason": fault} if fault and self.valid else fields)
+
+
+_SMALLEST, _MOST_COUNTS = -30, 2**53
+
+
+def packed(samples: Sequence[float]) -> dict[str, Any]:
+    """Return samples as `PackedSamples` in plain JSON, with a decimal unit that leaves the smallest four digits.
+
+    A sample that is no number becomes a count of 0, which no reader takes for a time.
+    """
+    positive = [sample for sample in samples if 0 < sample < math.inf]
+    exponent = math.floor(math.log10(min(positive))) - 3 if positive else 0
+    unit = float(f"1e{max(exponent, _SMALLEST)}")
+    return {"unit": unit, "counts": [whole(sample / unit) for sample in samples]}
+
+
+def whole(ratio: float) -> int:
+    """Return the ratio rounded; 0 where it is no number, or larger than a float counts exactly."""
+    return round(ratio) if abs(ratio) < _MOST_COUNTS else 0
+
+
+def plain_evidence(evidence: Evidence) -> dict[str, Any]:
+    """Return the evidence as plain JSON values, without empty fields and spans that contain no number."""
+    fields = msgspec.structs.asdict(evidence)
+    fields["spans"] = {name: span for name, span in evidence.spans.items() if all(map(math.isfinite, span))}
+    return {key: _plain(value) for key, value in fields.items() if value or key in ("seconds", "readings")}
+
+
+def plain_energy(energy: Energy | None) -> dict[str, Any] | None:
+    """Return the energy as plain JSON values, without unknown ones; None without energy."""
+    fields = msgspec.structs.asdict(energy) if energy else None
+    return fields and {key: _plain(value) for key, value in fields.items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    """Return the value as JSON has it, with floats of four significant digits."""
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in cast("Mapping[str, object]", value).items()}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in cast("tuple[object, ...]", value)]
+    return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -1,55 +1,6 @@
-"""A run record: everything one run measured on one machine at one commit, and its schema.
+"""Run records: everything that one run measured on one machine at one commit, see `schema` for every field.
 
-A record is one JSON object (stored compressed, see `store/`):
-
-    schema        1; a newer one is refused
-    created       UTC time the run began, ISO 8601
-    commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
-    committed     UTC time of the commit, ISO 8601; absent where it is not known
-    guessed       names of fields that the source of an imported record does not have, such as "created", so that their
-                  values are guesses; absent where there is none. A record with a guessed time enters no trend
-    backend       name of the backend;  catalogue: "built-in" or the folder
-    machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, ...);
-                  what limits every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
-    software      package and toolkit versions
-    protocol      version and settings of the measuring protocol: what a series must share to be compared
-    complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
-    duration      seconds the whole run took; of a merged one those of its longest part
-    tuning        {asked: "tuned" or "untuned", store, choices: {case: {configuration, by, tuned_at, created}}, stale:
-                  {case: reason}, unused: why the store has no choice}; empty where no store was used
-    monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
-                  (seconds), lost}, or {missing}: why nothing was seen
-    boards        one entry per GPU {uuid, vbios, power_limit, host, ...}, see `identity`; absent in older records
-    parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
-                  created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
-                  machine has none
-    spent         wall seconds of the run's stages {compiling, untimed, timed}: compilation ahead, verification before
-                  anything is timed, and the processes that time; of a merged record the sum of its parts
-    cases         list of cases, at least one:
-        name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
-        before         name of the form that replaces this one, which is kept to compare with; absent elsewhere
-        board          UUID of the GPU that measured it, in a record of several
-        status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
-        configuration  what of the launch may be tuned, as it was launched: {name: value}
-        code           `schema.CodeFile`: sass and source are hashes of the machine code and of what the compiler
-                       got, launches those of a call, plan every launch in short
-        verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
-                       actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
-        peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,
-                       enqueued, breaks, poor, work, precision; absent where no peer was tried, and in records older
-                       than 0.3
-        measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
-                       `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
-                       rounded to four significant digits;
-                       `clocks` are lists of SM clocks in MHz;
-                       `evidence` and `energy`, absent where nothing watched the device, are those of `measurement`;
-                       `boards` has the UUID of the GPU of each process where several measured it
-        spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
-                       time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
-        profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit,
-                       source} or {value: null, unit, reason}}}: what a profiler counted, never a time to compare
-
-Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
+`encode` and `decode` convert records to and from the JSON of their files.
 """
 
 import math
@@ -57,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import compress
 from typing import Any, get_args
 
 from prism_bench import display
@@ -65,16 +15,14 @@ from prism_bench.errors import UsageError
 from prism_bench.io.documents import no_collection
 from prism_bench.io.installation import extras_named
 from prism_bench.record.identity import Owner, environment_of, uuids_of
-from prism_bench.record.measurement import Energy, Evidence, Measurement, packed, plain_energy, plain_evidence, whole
+from prism_bench.record.measurement import Measurement, packed, plain_energy, plain_evidence, whole
 from prism_bench.record.schema import (
     SCHEMA,
+    CaseFields,
     CaseFile,
-    EnergyFile,
-    EvidenceFile,
-    MeasurementFile,
-    OpenCase,
-    OpenRecord,
-    RecordFile,
+    CaseTables,
+    JsonTable,
+    RecordFields,
     Status,
     checked_case,
     checked_measurement,
@@ -85,9 +33,6 @@ from prism_bench.spec.metric import STAND_INS, StandIn
 from prism_bench.spec.peer import PeerFacts
 from prism_bench.units import count_text, time_text
 
-# Tables of JSON whose keys a newer version may add to: `schema` lists those that readers rely on.
-JsonTable = dict[str, Any]
-
 IMPORTED = "imported"  # family and label of a case that another tool measured
 TESTED = "pytest"  # family of a case that a test timed: its name is the test's node id
 STATUSES = get_args(Status)
@@ -97,30 +42,11 @@ _PEER = "peer:"
 
 
 @dataclass(frozen=True)
-class CaseResult:
-    """What a run found out about one case; `measurements` is empty unless the status is ok."""
+class CaseResult(CaseFields):
+    """What a run measured and verified of one case; `measurements` is empty unless the status is ok."""
 
-    name: str
-    kernel: str
-    family: str
-    label: str
-    workload: JsonTable
-    bytes: int
-    flops: int | None
-    status: Status
-    variant: str | None = None
-    ceiling: str | None = None
-    arithmetic: str = "fp32"
-    before: str | None = None
-    reason: str | None = None
-    code: JsonTable = field(default_factory=dict[str, Any])
-    verification: tuple[JsonTable, ...] = ()
     measurements: tuple[Measurement, ...] = ()
-    profile: JsonTable = field(default_factory=dict[str, Any])
-    configuration: JsonTable = field(default_factory=dict[str, Any])
     peers: Mapping[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
-    spent: Mapping[str, float] = field(default_factory=dict[str, float])
-    board: str | None = None
 
     @property
     def workload_text(self) -> str:
@@ -165,27 +91,10 @@ class CaseResult:
 
 
 @dataclass(frozen=True)
-class RunRecord:
-    """See the module's docstring for every field."""
+class RunRecord(RecordFields):
+    """A record in memory."""
 
-    created: str
-    backend: str
-    machine: JsonTable
-    software: JsonTable
-    protocol: JsonTable
     cases: tuple[CaseResult, ...]
-    commit: str | None = None
-    dirty: bool = False
-    catalogue: str = "built-in"
-    complete: bool = True
-    duration: float = 0.0
-    monitor: tuple[JsonTable, ...] = ()
-    tuning: JsonTable = field(default_factory=dict[str, Any])
-    parts: tuple[JsonTable, ...] = ()
-    spent: Mapping[str, float] = field(default_factory=dict[str, float])
-    boards: tuple[JsonTable, ...] = ()
-    committed: str | None = None
-    guessed: tuple[str, ...] = ()
 
     @property
     def owner(self) -> Owner:
@@ -323,7 +232,13 @@ def decode(source: object, origin: str, *, edges: bool = True) -> RunRecord:
     Without `edges` it has only the cases that are timed; the others are checked, too.
     """
     with no_collection():
-        return _record(*checked_with_tables(source, origin), edges=edges)
+        file, tables = checked_with_tables(source, origin)
+        fields: JsonTable = vars(file) | {name: getattr(tables, name) for name in tables.__struct_fields__}
+        del fields["schema"]
+        cases = zip(file.cases, tables.cases, strict=True)
+        kept = (pair for pair in cases if edges or pair[0].measurements or pair[0].label not in _EDGES)
+        fields["cases"] = tuple(_case(case, case_tables) for case, case_tables in kept)
+        return RunRecord(**fields)
 
 
 def decode_case(plain: object) -> CaseResult:
@@ -331,68 +246,15 @@ def decode_case(plain: object) -> CaseResult:
     return _case(*checked_case(plain, "case"))
 
 
-def decode_measurement(plain: object) -> Measurement:
-    """Return the inverse of `encode_measurement`; a ResultsError where it is damaged."""
-    return _measurement(checked_measurement(plain, "measurement"))
-
-
-def _record(file: RecordFile, tables: OpenRecord, *, edges: bool) -> RunRecord:
-    kept = [edges or case.measurements or case.label not in _EDGES for case in file.cases]
-    return RunRecord(
-        created=file.created,
-        backend=file.backend,
-        machine=tables.machine,
-        software=file.software,
-        protocol=file.protocol,
-        cases=tuple(map(_case, compress(file.cases, kept), compress(tables.cases, kept))),
-        commit=file.commit,
-        dirty=file.dirty,
-        catalogue=file.catalogue,
-        complete=file.complete,
-        duration=file.duration,
-        monitor=tuple(tables.monitor),
-        tuning=tables.tuning,
-        parts=tuple(tables.parts),
-        spent=file.spent,
-        boards=tuple(tables.boards),
-        committed=file.committed,
-        guessed=tuple(file.guessed),
-    )
-
-
-def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
-    fields: JsonTable = {name: getattr(file, name) for name in CaseFile.__struct_fields__}
-    fields |= {"code": tables.code, "profile": tables.profile, "peers": tables.peers}
-    fields["verification"] = tuple(tables.verification)
-    fields["measurements"] = tuple(_measurement(one, impossible(file, one)) for one in file.measurements)
+def _case(file: CaseFile, tables: CaseTables) -> CaseResult:
+    fields: JsonTable = vars(file) | {name: getattr(tables, name) for name in tables.__struct_fields__}
+    fields["measurements"] = tuple(entry.unpacked(impossible(file, entry)) for entry in file.measurements)
     return CaseResult(**fields)
 
 
-def _measurement(file: MeasurementFile, fault: str | None = None) -> Measurement:
-    """Return the measurement; invalid by its own reason, else by the `fault` that its values have."""
-    return Measurement(
-        metric=file.metric,
-        subject=file.subject,
-        processes=tuple(tuple(count * group.unit for count in group.counts) for group in file.processes),
-        clocks=tuple(tuple(mhz * 1e6 for mhz in process) for process in file.clocks),
-        throttled=file.throttled,
-        valid=file.valid and fault is None,
-        reason=file.reason if fault is None or not file.valid else fault,
-        notes=tuple(file.notes),
-        evidence=tuple(map(_evidence, file.evidence)),
-        energy=_energy(file.energy),
-        boards=tuple(file.boards),
-    )
-
-
-def _evidence(file: EvidenceFile) -> Evidence:
-    fields: JsonTable = {name: getattr(file, name) for name in Evidence.__dataclass_fields__}
-    fields |= {"neighbours": tuple(file.neighbours), "events": tuple(file.events)}
-    return Evidence(**fields)
-
-
-def _energy(file: EnergyFile | None) -> Energy | None:
-    return Energy(**{name: getattr(file, name) for name in Energy.__dataclass_fields__}) if file else None
+def decode_measurement(plain: object) -> Measurement:
+    """Return the inverse of `encode_measurement`; a ResultsError where it is damaged."""
+    return checked_measurement(plain, "measurement").unpacked()
 
 
 def _figure(cases: Sequence[CaseResult]) -> Any:

@@ -1,34 +1,85 @@
-"""Schema of a run record's file: what every field must be, the check that holds files to it, and possible values.
+"""Schema of a run record: the fields of its file, the check that holds files to it, and possible values.
 
-Keys that are not listed here are passed over: a newer minor version wrote them. `checked` returns the file as objects
-of the schema, or names the first field that is damaged (`cases[3].measurements[0].processes[1].unit`).
-`checked_with_tables` also returns the parts that are kept as tables (facts of the machine, code, profiles) with all of
-their keys, so that saving a record again loses nothing.
+A record is one JSON object (stored compressed, see `store/`):
+
+    schema        1; a newer one is refused
+    created       UTC time the run began, ISO 8601
+    commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
+    committed     UTC time of the commit, ISO 8601; absent where it is not known
+    guessed       names of fields that the source of an imported record does not have, such as "created", so that their
+                  values are guesses; absent where there is none. A record with a guessed time enters no trend
+    backend       name of the backend;  catalogue: "built-in" or the folder
+    machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, ...);
+                  what limits every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
+    software      package and toolkit versions
+    protocol      version and settings of the measuring protocol: what a series must share to be compared
+    complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
+    duration      seconds the whole run took; of a merged one those of its longest part
+    tuning        {asked: "tuned" or "untuned", store, choices: {case: {configuration, by, tuned_at, created}}, stale:
+                  {case: reason}, unused: why the store has no choice}; empty where no store was used
+    monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
+                  (seconds), lost}, or {missing}: why nothing was seen
+    boards        one entry per GPU {uuid, vbios, power_limit, host, ...}, see `identity`; absent in older records
+    parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
+                  created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
+                  machine has none
+    spent         wall seconds of the run's stages {compiling, untimed, timed}: compilation ahead, verification before
+                  anything is timed, and the processes that time; of a merged record the sum of its parts
+    cases         list of cases, at least one:
+        name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
+        before         name of the form that replaces this one, which is kept to compare with; absent elsewhere
+        board          UUID of the GPU that measured it, in a record of several
+        status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
+        configuration  what of the launch may be tuned, as it was launched: {name: value}
+        code           `CodeFile`: sass and source are hashes of the machine code and of what the compiler
+                       got, launches those of a call, plan every launch in short
+        verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
+                       actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
+        peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,
+                       enqueued, breaks, poor, work, precision; absent where no peer was tried, and in records older
+                       than 0.3
+        measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
+                       `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
+                       rounded to four significant digits;
+                       `clocks` are lists of SM clocks in MHz;
+                       `evidence` and `energy`, absent where nothing watched the device, are those of `measurement`;
+                       `boards` has the UUID of the GPU of each process where several measured it
+        spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
+                       time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
+        profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit,
+                       source} or {value: null, unit, reason}}}: what a profiler counted, never a time to compare
+
+Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
+
+`RecordFields` and `CaseFields` list the fields, for the file as for `run_record`; the types that end in `File` are the
+file's. Parts that readers use as tables (facts of the machine, code, profiles) keep keys that a newer minor version
+added, so that saving a record again loses nothing; elsewhere such keys are passed over. `checked` names the first field
+that is damaged (`cases[3].measurements[0].processes[1].unit`).
 
 A file may be of the right form and still hold a time of zero, a negative energy or a clock of a terahertz: `impossible`
-names it. Such a measurement is invalid when it is read, with the reason, and keeps its samples: nobody computes with
-them.
+names it. Such a measurement is invalid when it is read, with the reason, and keeps its samples, with which nothing is
+computed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Meta, Struct
 
 from prism_bench.errors import ResultsError
+from prism_bench.record.measurement import Count, Energy, Evidence, Int, MeasurementFile, Name, Named, Text
 from prism_bench.units import count_text
 
 SCHEMA = 1
 Status = Literal["ok", "wrong", "skipped", "crashed", "timed out", "failed"]
 
-Int = Annotated[int, Meta(ge=-(2**62), le=2**62)]
+# Tables of JSON whose keys a newer version may add to: the types below list those that readers rely on.
+JsonTable = dict[str, Any]
+
 Seconds = Annotated[float, Meta(ge=0, le=1e9)]  # that something took
-Count = Annotated[int, Meta(ge=0, le=2**62)]
-Name = Annotated[str, Meta(max_length=2_000)]
-Text = Annotated[str, Meta(max_length=1_000_000)]
-Named = Annotated[str, Meta(min_length=1, max_length=2_000)]
 # JSON has no infinities: records hold them as words.
 Number = Int | float | Annotated[str, Meta(pattern=r"^-?(nan|inf)$", max_length=4)] | None
 
@@ -40,52 +91,75 @@ Json3 = Flat | list[Json2] | dict[Name, Json2]
 Json4 = Flat | list[Json3] | dict[Name, Json3]
 
 
-class GroupFile(Struct, frozen=True, gc=False):
-    """The samples of one process: counts of a unit in seconds."""
+@dataclass(frozen=True)
+class CaseFields:
+    """Fields of a case that its file and `run_record.CaseResult` share."""
 
-    unit: float
-    counts: list[Int]
-
-
-class EvidenceFile(Struct, frozen=True, gc=False):
-    """See `measurement.Evidence`."""
-
-    seconds: float
-    readings: Count
-    spans: dict[Name, tuple[float, float, float]] = {}
-    reasons: dict[Name, float] = {}
-    throttled: dict[Name, float] = {}
-    neighbours: list[Text] = []
-    busy_neighbours: bool = False
-    events: list[Text] = []
-    missing: dict[Name, Text] = {}
-    lost: Text | None = None
-
-
-class EnergyFile(Struct, frozen=True, gc=False):
-    """See `measurement.Energy`."""
-
-    joules: float | None = None
-    uncertainty: float | None = None
-    window: float | None = None
-    launches: Count | None = None
+    name: Named
+    kernel: Named
+    family: Name
+    label: Name
+    workload: JsonTable
+    bytes: Int
+    flops: Int | None
+    status: Status
+    variant: Name | None = None
+    ceiling: Name | None = None
+    arithmetic: Name = "fp32"
+    before: Name | None = None
     reason: Text | None = None
+    code: JsonTable = field(default_factory=dict[str, Any])
+    verification: tuple[JsonTable, ...] = ()
+    measurements: Sequence[Any] = ()
+    profile: JsonTable = field(default_factory=dict[str, Any])
+    configuration: JsonTable = field(default_factory=dict[str, Any])
+    peers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    spent: Mapping[Name, Seconds] = field(default_factory=dict[str, float])
+    board: Named | None = None
 
 
-class MeasurementFile(Struct, frozen=True, gc=False):
-    """See `measurement.Measurement`."""
+@dataclass(frozen=True)
+class CaseFile(CaseFields):
+    """A case as its file keeps it."""
 
-    metric: Named
-    subject: Named
-    processes: list[GroupFile]
-    clocks: list[list[int | float]] = []
-    throttled: Count = 0
-    valid: bool = True
-    reason: Text | None = None
-    notes: list[Text] = []
-    evidence: list[EvidenceFile] = []
-    energy: EnergyFile | None = None
-    boards: list[Name] = []
+    workload: dict[Name, Leaf]
+    flops: Int | None = field(default=None, kw_only=True)
+    measurements: tuple[MeasurementFile, ...] = ()
+    configuration: dict[Name, Leaf] = field(default_factory=dict[str, Leaf])
+
+
+@dataclass(frozen=True)
+class RecordFields:
+    """Fields of a record that its file and `run_record.RunRecord` share."""
+
+    created: Name
+    backend: Name
+    machine: JsonTable
+    software: JsonTable
+    protocol: JsonTable
+    cases: Sequence[CaseFields]
+    commit: Name | None = None
+    dirty: bool = False
+    catalogue: Text = "built-in"
+    complete: bool = True
+    duration: float = 0.0
+    monitor: tuple[JsonTable, ...] = ()
+    tuning: JsonTable = field(default_factory=dict[str, Any])
+    parts: tuple[JsonTable, ...] = ()
+    spent: Mapping[Name, Seconds] = field(default_factory=dict[str, float])
+    boards: tuple[JsonTable, ...] = ()
+    committed: Name | None = None
+    guessed: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordFile(RecordFields):
+    """A record as its file keeps it."""
+
+    software: dict[Name, Leaf]
+    protocol: dict[Name, Json4]
+    cases: tuple[CaseFile, ...]
+    schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = field(kw_only=True)
 
 
 class VerificationFile(Struct, frozen=True, gc=False):
@@ -166,32 +240,6 @@ class PeerFile(Struct, frozen=True, gc=False):
     precision: Text | None = None
 
 
-class CaseFile(Struct, frozen=True, gc=False):
-    """See `run_record.CaseResult`."""
-
-    name: Named
-    kernel: Named
-    family: Name
-    label: Name
-    workload: dict[Name, Leaf]
-    bytes: Int
-    status: Status
-    flops: Int | None = None
-    variant: Name | None = None
-    ceiling: Name | None = None
-    arithmetic: Name = "fp32"
-    before: Name | None = None
-    reason: Text | None = None
-    code: CodeFile = CodeFile()
-    verification: list[VerificationFile] = []
-    measurements: list[MeasurementFile] = []
-    profile: ProfileFile = ProfileFile()
-    configuration: dict[Name, Leaf] = {}
-    peers: dict[Name, PeerFile] = {}
-    spent: dict[Name, Seconds] = {}
-    board: Named | None = None
-
-
 class MachineFile(Struct, frozen=True, gc=False):
     """The facts of a machine that readers rely on."""
 
@@ -254,48 +302,44 @@ class BoardFile(Struct, frozen=True, gc=False):
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
-class RecordFile(Struct, frozen=True, gc=False):
-    """See `run_record.RunRecord`."""
+class _KnownCaseTables(Struct, frozen=True, gc=False):
+    """The tables of a case, with the keys that readers rely on."""
 
-    schema: Annotated[int, Meta(ge=1, le=SCHEMA)]
-    created: Name
-    backend: Name
+    code: CodeFile
+    verification: list[VerificationFile]
+    profile: ProfileFile
+    peers: dict[Name, PeerFile]
+
+
+class _KnownTables(Struct, frozen=True, gc=False):
+    """The tables of a record, with the keys that readers rely on."""
+
     machine: MachineFile
-    software: dict[Name, Leaf]
-    protocol: dict[Name, Json4]
-    cases: list[CaseFile]
-    commit: Name | None = None
-    dirty: bool = False
-    catalogue: Text = "built-in"
-    complete: bool = True
-    duration: float = 0.0
-    monitor: list[MonitorFile] = []
-    tuning: TuningFile = TuningFile()
-    parts: list[PartFile] = []
-    spent: dict[Name, Seconds] = {}
-    boards: list[BoardFile] = []
-    committed: Name | None = None
-    guessed: list[Name] = []
+    cases: list[_KnownCaseTables]
+    monitor: list[MonitorFile]
+    tuning: TuningFile
+    parts: list[PartFile]
+    boards: list[BoardFile]
 
 
-class OpenCase(Struct, frozen=True, gc=False):
+class CaseTables(Struct, frozen=True, gc=False):
     """The tables of a case with all of their keys."""
 
-    code: dict[Name, Json3] = {}
-    verification: list[dict[Name, Json2]] = []
-    profile: dict[Name, Json4] = {}
-    peers: dict[Name, dict[Name, Json1]] = {}
+    code: dict[Name, Json3]
+    verification: tuple[dict[Name, Json2], ...]
+    profile: dict[Name, Json4]
+    peers: dict[Name, dict[Name, Json1]]
 
 
-class OpenRecord(Struct, frozen=True, gc=False):
+class RecordTables(Struct, frozen=True, gc=False):
     """The tables of a record with all of their keys."""
 
     machine: dict[Name, Json3]
-    cases: list[OpenCase]
-    monitor: list[dict[Name, Json2]] = []
-    tuning: dict[Name, Json4] = {}
-    parts: list[dict[Name, Json2]] = []
-    boards: list[dict[Name, Json1]] = []
+    cases: list[CaseTables]
+    monitor: tuple[dict[Name, Json2], ...]
+    tuning: dict[Name, Json4]
+    parts: tuple[dict[Name, Json2], ...]
+    boards: tuple[dict[Name, Json1], ...]
 
 
 _Kind = TypeVar("_Kind")
@@ -306,34 +350,45 @@ def checked(source: object, origin: str) -> RecordFile:
     return checked_with_tables(source, origin)[0]
 
 
-def checked_with_tables(source: object, origin: str) -> tuple[RecordFile, OpenRecord]:
-    """Return the record with those of its parts that are kept as tables; whoever reads it, all of it is checked."""
-    found = _taken(source, RecordFile, origin)
-    _require_sound(found, origin)
-    return found, _taken(source, OpenRecord, origin)
+def checked_with_tables(source: object, origin: str) -> tuple[RecordFile, RecordTables]:
+    """Return the record and its checked tables; those inside the record may share values with parsed JSON."""
+    record = _decoded(source, RecordFile, origin)
+    _require_sound(record, _require(record, _KnownTables, origin), origin)
+    return record, _require(record, RecordTables, origin)
 
 
-def checked_case(plain: object, origin: str) -> tuple[CaseFile, OpenCase]:
-    """Return one case of parsed JSON, checked and open."""
-    found = _taken(plain, CaseFile, origin)
-    _require_numbers([found.workload, found.configuration], origin)
-    return found, _taken(plain, OpenCase, origin)
+def checked_case(plain: object, origin: str) -> tuple[CaseFile, CaseTables]:
+    """Return one case of parsed JSON and its checked tables."""
+    case = _decoded(plain, CaseFile, origin)
+    _require(case, _KnownCaseTables, origin)
+    _require_numbers([case.workload, case.configuration], origin)
+    return case, _require(case, CaseTables, origin)
 
 
 def checked_measurement(plain: object, origin: str) -> MeasurementFile:
     """Return one measurement of parsed JSON."""
-    return _taken(plain, MeasurementFile, origin)
+    return _decoded(plain, MeasurementFile, origin)
 
 
-def _taken(source: object, kind: type[_Kind], origin: str) -> _Kind:
+def _decoded(source: object, kind: type[_Kind], origin: str) -> _Kind:
     decode: Callable[..., _Kind] = msgspec.json.decode if isinstance(source, bytes | bytearray) else msgspec.convert
     try:
         return decode(source, type=kind)
     except msgspec.ValidationError as error:
         if kind is RecordFile:
             _require_schema(source, origin)
-        raise ResultsError(f"{origin}: damaged run record ({_words(error)})") from error
+        raise ResultsError(f"{origin}: damaged run record ({_place_first(error)})") from error
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise ResultsError(f"{origin}: not a readable run record ({error})") from error
+
+
+def _require(decoded: CaseFile | RecordFile, kind: type[_Kind], origin: str) -> _Kind:
+    """Return the tables of what was decoded as `kind`."""
+    try:
+        return msgspec.convert(decoded, kind, from_attributes=True)
+    except msgspec.ValidationError as error:
+        raise ResultsError(f"{origin}: damaged run record ({_place_first(error)})") from error
+    except (RecursionError, ValueError) as error:
         raise ResultsError(f"{origin}: not a readable run record ({error})") from error
 
 
@@ -349,7 +404,7 @@ def _require_schema(source: object, origin: str) -> None:
         raise ResultsError(f"{origin}: schema {plain['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
 
 
-def _words(error: Exception) -> str:
+def _place_first(error: Exception) -> str:
     """Put the place before the complaint: `cases[3].bytes: expected int, got str`."""
     message, _, path = str(error).partition(" - at ")
     place = path.strip("`").removeprefix("$").removeprefix(".")
@@ -357,23 +412,23 @@ def _words(error: Exception) -> str:
     return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
 
 
-def _require_sound(found: RecordFile, origin: str) -> None:
-    """Refuse what no type excludes: no case, a time that is none, a name that two cases have."""
-    if not found.cases:
+def _require_sound(record: RecordFile, tables: _KnownTables, origin: str) -> None:
+    """Refuse what no type excludes: a record without cases, a text that is no time, two cases of one name."""
+    if not record.cases:
         raise ResultsError(f"{origin}: a run record without cases: nothing was measured; remove the file")
-    parts = [(f"parts[{i}].created", part.created) for i, part in enumerate(found.parts) if part.created]
-    times = [("created", found.created), *([("committed", found.committed)] if found.committed else []), *parts]
-    for place, text in times:
-        if not _is_time(text):
+    times = {"created": record.created, "committed": record.committed or None}
+    times |= {f"parts[{index}].created": part.created or None for index, part in enumerate(tables.parts)}
+    for place, text in times.items():
+        if text is not None and not _is_time(text):
             raise ResultsError(f"{origin}: damaged run record ({place}: {text!r:.40} is no time of ISO 8601)")
-    _require_numbers(found.software, origin)
+    _require_numbers(record.software, origin)
     seen: dict[str, int] = {}
-    for index, case in enumerate(found.cases):
+    for index, (case, case_tables) in enumerate(zip(record.cases, tables.cases, strict=True)):
         if seen.setdefault(case.name, index) != index:
             reason = f"cases[{index}].name: {case.name!r:.80} is the name of cases[{seen[case.name]}] already"
             raise ResultsError(f"{origin}: damaged run record ({reason})")
         _require_numbers([case.workload, case.configuration], f"{origin}: cases[{index}]")
-        for name, counter in case.profile.values.items():
+        for name, counter in case_tables.profile.values.items():
             if counter.value is None and counter.reason is None:
                 reason = f"cases[{index}].profile.values[{name!r:.40}]: neither a value nor a reason"
                 raise ResultsError(f"{origin}: damaged run record ({reason})")
@@ -444,7 +499,7 @@ def impossible_beside_times(case: CaseFile, one: MeasurementFile) -> str | None:
     return _impossible_energy(one.energy) if one.energy else None
 
 
-def _impossible_evidence(evidence: EvidenceFile) -> str | None:
+def _impossible_evidence(evidence: Evidence) -> str | None:
     if not 0 <= evidence.seconds <= LONGEST:
         return f"evidence of {evidence.seconds:g} s; possible is 0 to {LONGEST:g}"
     for name, (low, middle, high) in evidence.spans.items():
@@ -459,7 +514,7 @@ def _impossible_evidence(evidence: EvidenceFile) -> str | None:
     return None
 
 
-def _impossible_energy(energy: EnergyFile) -> str | None:
+def _impossible_energy(energy: Energy) -> str | None:
     for name, value in (("energy", energy.joules), ("uncertainty", energy.uncertainty), ("window", energy.window)):
         if value is not None and not 0 <= value <= _MOST:
             return f"an {name} of {value:g}; possible is 0 to {_MOST:g}"

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy
+from msgspec import convert
 from numpy.typing import NDArray
 
 from prism_bench.io.documents import json_line
 from prism_bench.record.identity import BoardTable, Owner, environment_of, uuids_of
 from prism_bench.record.schema import (
+    BoardFile,
     CaseFile,
-    CodeFile,
     MeasurementFile,
     RecordFile,
     impossible_beside_times,
@@ -130,22 +131,22 @@ def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
 
 
 def _facts(record: RecordFile, file: str) -> Facts:
-    units = uuids_of({"uuid": record.machine.uuid}, [{"uuid": part.uuid} for part in record.parts])
+    units = uuids_of(record.machine, record.parts)
     return Facts(
         file=file,
-        machine=record.machine.id,
+        machine=record.machine["id"],
         backend=record.backend,
         created=utc(record.created),
         commit=record.commit,
         dirty=record.dirty,
         complete=record.complete,
-        device="+".join(units) or str(record.machine.device or ""),
+        device="+".join(units) or str(record.machine.get("device") or ""),
         software={name: str(version) for name, version in record.software.items()},
         protocol=record.protocol,
-        boards=[one.known() for one in record.boards],
+        boards=[convert(board, BoardFile).known() for board in record.boards],
         anchors=_anchors(record),
         committed=utc(record.committed) if record.committed else None,
-        guessed=record.guessed,
+        guessed=list(record.guessed),
     )
 
 
@@ -153,8 +154,8 @@ class _Owners:
     """The board of each case of a record; of a case without one that of its kernel, or of the record."""
 
     def __init__(self, record: RecordFile) -> None:
-        self._uuid = record.machine.uuid
-        self._kernels = {kernel: part.uuid for part in record.parts for kernel in part.kernels}
+        self._uuid = record.machine.get("uuid")
+        self._kernels = {kernel: part["uuid"] for part in record.parts for kernel in part["kernels"]}
 
     def of(self, case: CaseFile) -> str:
         """Return its UUID; empty where it is not known, or where several boards measured the case."""
@@ -182,7 +183,11 @@ def utc(text: str) -> str:
 
 
 def _rows(case: CaseFile, board: str, guess: str) -> Iterator[_Row]:
-    code, build = _code(case.code), _build(case.code)
+    # A text that is the same for equal machine code and launches, and one for language, compiler and source.
+    facts = case.code
+    code = json_line([facts.get(key) for key in ("sass", "launches", "shared_bytes")]) if facts.get("sass") else ""
+    known = [facts.get(key) for key in ("language", "compiler", "source")]
+    build = json_line(known) if any(known) else ""
     for one in case.measurements:
         ordered = [(sorted(group.counts), group.unit) for group in one.processes if group.counts]
         if ordered:
@@ -213,17 +218,6 @@ def _clock(processes: Sequence[Sequence[float]]) -> float:
     count = sum(map(len, processes))
     mean = sum(map(sum, processes)) / count * 1e6 if count else 0.0
     return mean if abs(mean) < _HIGHEST_CLOCK else 0.0
-
-
-def _code(code: CodeFile) -> str:
-    """Return a text that is the same for equal machine code and launches; empty where the code is not known."""
-    return json_line([code.sass, code.launches, code.shared_bytes]) if code.sass else ""
-
-
-def _build(code: CodeFile) -> str:
-    """Return language, compiler and source as JSON; empty where none of them is known."""
-    known = [code.language, code.compiler, code.source]
-    return json_line(known) if any(known) else ""
 
 
 def _doubt(case: CaseFile, one: MeasurementFile, ordered: Sequence[tuple[list[int], float]]) -> str:
