@@ -211,7 +211,9 @@ class MeasurementFile(MeasurementFields):
             "processes": tuple(tuple(count * group.unit for count in group.counts) for group in self.processes),
             "clocks": tuple(tuple(mhz * 1e6 for mhz in process) for process in self.clocks),
         }
-        return Measurement(**fields | {"valid": False, "reason": fault} if fault and self.valid else fields)
+        if fault and self.valid:
+            fields |= {"valid": False, "reason": fault}
+        return Measurement(**fields)
 
 
 _SMALLEST, _MOST_COUNTS = -30, 2**53

@@ -154,7 +154,11 @@ def call(function: Callable[..., _Result], offered: Mapping[str, Any], where: st
         with extras_named():
             return bound()
     except Exception as error:
-        _note_line(error, function)
+        code = _code(function)
+        line = line_in(error, code.co_filename) if code else None
+        note = f"{Path(code.co_filename).name} line {line}" if code and line else f"in {function!r}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
         raise
 
 
@@ -183,14 +187,6 @@ def line_in(error: BaseException, file: str) -> int | None:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line
-
-
-def _note_line(error: Exception, function: Callable[..., object]) -> None:
-    code = _code(function)
-    line = line_in(error, code.co_filename) if code else None
-    note = f"{Path(code.co_filename).name} line {line}" if code and line else f"in {function!r}"
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
 
 
 def _code(function: Callable[..., object]) -> CodeType | None:

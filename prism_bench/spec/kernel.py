@@ -1,7 +1,6 @@
 """KernelSpec: what one kernel computes, how it is launched, and what it is checked against.
 
-KernelSpec inherits the fields of its parts (definition, checks, configuration, performance, place), so that a spec is
-written as one flat list of keywords. The words that a spec is written in are here too.
+A spec imports everything that it is written with from here.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,19 +47,77 @@ def no_launch() -> HostSteps:
     return ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpecDefinition:
-    """Definition of a kernel: its entry, its arguments, its launches, its float64 reference and its workloads.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KernelSpec:
+    """What a kernel computes (`reference`, in float64), how it is launched, and what it is checked against.
 
-    A `callable` does the work in the place of entry and launches.
+    `launch` returns one Launch or a sequence of Launch and Zero steps; it may ask for axes, parameters, derived sizes
+    and `device` (with `sm_count`, `max_shared_bytes`, `compute_capability`). A `callable` does the work in the place of
+    entry and launches. `reference` and `tolerance` functions may ask for inputs by name (floats as float64), axes, `xp`
+    (NumPy or CuPy) and `special` (scipy.special or CuPy's); `reference` returns the output, or a tuple in the order of
+    the outputs.
+    `peers` are calls of a library of `peer.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at`
+    gives for other libraries why they are no peers: what they offer instead.
+    `arithmetic` names the ceiling of the operations: `fp32`, `fp64`, `tensor` (half or bfloat16 on tensor cores),
+    `tf32`, `float8`, or `three_tf32` and `three_bfloat16` (FP32 as three and six such products).
+    `least_precision` is for `prism-bench judge`: arithmetic below it, such as `tf32` below `fp32`, is refused.
+    `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
+    `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.
+    `before` is for a form that is kept to compare with: the name of the kernel or `kernel:variant` that replaces it. It
+    enters no mean over kernels, and no count of those that are slower than a peer. Variants do not inherit it.
+    `requires` is for a variant that only one compute capability can run, or a function of axes if some cases are so;
+    on other devices those are skipped.
+    `tune` is what may vary in the launch; functions may ask for its names as for axes, and a parameter or workload of
+    the same name pins it.
+    `source` is a file anywhere; as text it is relative to the spec's folder. The catalogue fills in its path, the
+    spec's own `file`, `name` and `family`; `with_variant` fills in `variant_of`.
     """
 
+    # The definition.
     arguments: tuple[Array | Scalar, ...]
     reference: Callable[..., Any]
     workloads: Mapping[str, Workload]
     entry: str = ""
     launch: Callable[..., HostSteps] = no_launch
     callable: KernelCall | Callable[..., Any] | None = None
+    # What outputs are checked against, beyond the workloads.
+    edges: tuple[Workload | Edge, ...] = ()
+    golden: tuple[Golden, ...] = ()
+    tolerance: Tolerance | Mapping[str, Tolerance] = field(default_factory=elementwise)
+    peers: Mapping[str, Peer | Callable[..., Any]] = field(default_factory=dict[str, Peer | Callable[..., Any]])
+    peer_tolerance: Tolerance | None = None
+    least_precision: ArithmeticPrecision | None = None
+    looked_at: Mapping[str, str] = field(default_factory=dict[str, str])
+    # What cases have in addition to their workload, and what may vary.
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    derived: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
+    rules: tuple[Rule, ...] = ()
+    options: tuple[str, ...] = ()
+    compiler: str = "nvrtc"
+    compile_commands: Path | str | None = None
+    requires: Requirement | Callable[..., Requirement | None] | None = None
+    tune: Tune | None = None
+    only_labels: tuple[str, ...] | None = None
+    # What times are compared with.
+    flops: Callable[..., float] | None = None
+    bytes_moved: Callable[..., float] | None = None
+    traffic_factor: float | None = 4.0
+    budgets: tuple[Budget, ...] = ()
+    ceiling: str | None = None
+    arithmetic: str = "fp32"
+    # The place in the catalogue.
+    variants: Mapping[str, Variant] = field(default_factory=dict[str, Variant])
+    aliases: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    chains: tuple[Chain, ...] = ()
+    before: str | None = None
+    name: str = ""
+    family: str = ""
+    source: Path | str | None = None
+    file: Path | None = None
+    language: str = CUDA
+    cards: tuple[LaunchCard, ...] = ()
+    variant_of: "KernelSpec | None" = field(default=None, compare=False)
 
     @property
     def arrays(self) -> tuple[Array, ...]:
@@ -77,99 +134,9 @@ class SpecDefinition:
         """Buffers that the kernel writes, without scratch."""
         return tuple(array for array in self.arrays if array.writes)
 
-
-@dataclass(frozen=True, kw_only=True)
-class SpecChecks:
-    """What the outputs of a kernel are checked against, beyond its workloads."""
-
-    edges: tuple[Workload | Edge, ...] = ()
-    golden: tuple[Golden, ...] = ()
-    tolerance: Tolerance | Mapping[str, Tolerance] = field(default_factory=elementwise)
-    peers: Mapping[str, Peer | Callable[..., Any]] = field(default_factory=dict[str, Peer | Callable[..., Any]])
-    peer_tolerance: Tolerance | None = None
-    least_precision: ArithmeticPrecision | None = None
-    looked_at: Mapping[str, str] = field(default_factory=dict[str, str])
-
     def peer(self, name: str) -> Peer:
         """Return the peer called `name`."""
         return as_peer(self.peers[name])
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpecConfiguration:
-    """What a kernel's cases have in addition to their workload: parameters, derived sizes, rules, what may vary."""
-
-    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    derived: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
-    rules: tuple[Rule, ...] = ()
-    options: tuple[str, ...] = ()
-    compiler: str = "nvrtc"
-    compile_commands: Path | str | None = None
-    requires: Requirement | Callable[..., Requirement | None] | None = None
-    tune: Tune | None = None
-    only_labels: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpecPerformance:
-    """What a kernel's times are compared with: its compulsory bytes, its operations, its ceiling and its budgets."""
-
-    flops: Callable[..., float] | None = None
-    bytes_moved: Callable[..., float] | None = None
-    traffic_factor: float | None = 4.0
-    budgets: tuple[Budget, ...] = ()
-    ceiling: str | None = None
-    arithmetic: str = "fp32"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpecPlace:
-    """Place of a kernel in its catalogue: variants, aliases, stages of fusion, and where it was found.
-
-    `source` is a file anywhere; as text it is relative to the spec's folder. The catalogue fills in its path, and
-    `file`, the spec's own.
-    """
-
-    variants: Mapping[str, Variant] = field(default_factory=dict[str, Variant])
-    aliases: tuple[str, ...] = ()
-    replaces: tuple[str, ...] = ()
-    chains: tuple[Chain, ...] = ()
-    before: str | None = None
-    name: str = ""
-    family: str = ""
-    source: Path | str | None = None
-    file: Path | None = None
-    language: str = CUDA
-    cards: tuple[LaunchCard, ...] = ()
-
-
-@dataclass(frozen=True, repr=False)
-class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, SpecDefinition):
-    """What a kernel computes (`reference`, in float64), how it is launched, and what it is checked against.
-
-    The fields are those of the parts above, written as one list of keywords.
-
-    `launch` returns one Launch or a sequence of Launch and Zero steps; it may ask for axes, parameters, derived sizes
-    and `device` (with `sm_count`, `max_shared_bytes`, `compute_capability`). `reference` and `tolerance` functions may
-    ask for inputs by name (floats as float64), axes, `xp` (NumPy or CuPy) and `special` (scipy.special or CuPy's);
-    `reference` returns the output, or a tuple in the order of the outputs. `peers` are calls of a library
-    of `peer.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at` gives for other libraries
-    why they are no peers: what they offer instead.
-    `arithmetic` names the ceiling of the operations: `fp32`, `fp64`, `tensor` (half or bfloat16 on tensor cores),
-    `tf32`, `float8`, or `three_tf32` and `three_bfloat16` (FP32 as three and six such products).
-    `least_precision` is for `prism-bench judge`: arithmetic below it, such as `tf32` below `fp32`, is refused.
-    `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
-    `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.
-    `before` is for a form that is kept to compare with: the name of the kernel or `kernel:variant` that replaces it. It
-    enters no mean over kernels, and no count of those that are slower than a peer. Variants do not inherit it.
-    `requires` is for a variant that only one compute capability can run, or a function of axes if some cases are so;
-    on other devices those are skipped.
-    `tune` is what may vary in the launch; functions may ask for its names as for axes, and a parameter or workload of
-    the same name pins it.
-    `name`, `family` and `source` are filled in by the catalogue, `variant_of` by `with_variant`.
-    """
-
-    variant_of: "KernelSpec | None" = field(default=None, compare=False, kw_only=True)
 
     def __repr__(self) -> str:
         """Return one line: `<KernelSpec softmax (basic), 3 workloads, variants naive, online>`."""
@@ -246,10 +213,10 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
 
     def array(self, name: str) -> Array:
         """Return the buffer called `name`."""
-        found = self.argument(name)
-        if not isinstance(found, Array):
+        argument = self.argument(name)
+        if not isinstance(argument, Array):
             raise SpecError(f"{self.label_in_errors}: argument '{name}' is no array")
-        return found
+        return argument
 
     def tolerance_of(self, output: str) -> Tolerance:
         """Return the tolerance of one output."""
@@ -267,8 +234,7 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
         if name not in self.variants:
             raise unknown(f"variant of {self.name}", name, self.variants)
         changes = dict(self.variants[name].changes)
-        known = {one.name for one in fields(self)}
-        odd = sorted(set(changes) - known)
+        odd = sorted(set(changes) - {field.name for field in fields(self)})
         if odd:
             raise SpecError(f"{self.name}: variant '{name}' changes {', '.join(odd)}, which no spec has")
         dropped: dict[str, Any] = {
