@@ -1,8 +1,12 @@
-"""The state of the device during a measurement: NVML samples, evidence, rules, alerts, exports.
+"""The state of the device during a measurement.
 
-nvml, devices, quantities, reading, calls, probe, gpm, processes, xid    one look at one device
-sampler, window, watching, rules, energy                                 evidence for a measurement
-executions, alerts, export, csv_file, exporter                           for people who watch
+nvml        NVML: open, close, errors, calls, devices
+probe       one reading of one device; other processes; Xid errors
+sampler     readings in a thread, the evidence of a window, rules, energy per launch
+executions  the last executions of kernels
+alerts      limits and current alerts
+station     a live view: JSON, CSV, delivery of alerts
+exporter    Prometheus metrics
 """
 
 from prism_bench.monitor.sampler import Blind, Rules, Sampler, energy_per_launch, remarks, sampling, watched

@@ -1,4 +1,4 @@
-"""Alerts: a limit, how long it must be passed, and how far back a value must go before the alert is over."""
+"""Alerts: rules with a limit, a duration and a value that ends the alert; the current alerts of a set of rules."""
 
 import time
 import tomllib
@@ -14,10 +14,9 @@ _SEVERITIES = ("warning", "critical")
 
 @dataclass(frozen=True)
 class AlertRule:
-    """Raised when `metric` has been above `above` for `seconds`; over when it is below `clear` again.
+    """Rule of an alert: raised when `metric` has been above `above` for `seconds`, over when it is below `clear`.
 
-    Values are shares, degrees Celsius and counts. `wording` is the message, with `{value}` in the rule's own unit
-    (`scale` times the value).
+    Values are shares, degrees Celsius and counts. `wording` is the message; its `{value}` is `scale` times the value.
     """
 
     name: str
@@ -32,7 +31,10 @@ class AlertRule:
 
 @dataclass(frozen=True)
 class ActiveAlert:
-    """A current alert, `since` (seconds of the epoch), with the worst `value` so far; `device` None: all."""
+    """A current alert `since` a time (seconds of the epoch), with the worst `value` so far.
+
+    `device` is a UUID, or None for an alert that concerns no single device.
+    """
 
     rule: AlertRule
     device: str | None
@@ -41,11 +43,11 @@ class ActiveAlert:
 
     @property
     def message(self) -> str:
-        """The rule's words with the value."""
+        """Return the rule's wording with the value."""
         return self.rule.wording.format(value=f"{self.value * self.rule.scale:.4g}")
 
     def plain(self) -> dict:
-        """As JSON shows it."""
+        """Return the alert as JSON shows it."""
         rule = self.rule
         return {
             "severity": rule.severity,
@@ -87,7 +89,7 @@ class _State:
 
 
 class AlertWatch:
-    """Current alerts: feeds values to the rules."""
+    """Current alerts of a set of rules, updated with values."""
 
     def __init__(self, rules: Mapping[str, AlertRule] = RULES, clock: Callable[[], float] = time.time) -> None:
         self._rules, self._clock = rules, clock
@@ -95,7 +97,7 @@ class AlertWatch:
         self._raised: list[float] = []
 
     def update(self, device: str | None, values: Mapping[str, float | None]) -> tuple[list, list]:
-        """Return the alerts that these values raise and those that they end; an unknown value changes nothing."""
+        """Return the alerts that `values` raise and those that they end; an unknown value (None) changes nothing."""
         raised, over = [], []
         for rule in self._rules.values():
             value = values.get(rule.metric)
@@ -113,11 +115,11 @@ class AlertWatch:
     @property
     def active(self) -> list[ActiveAlert]:
         """Return the current alerts, the gravest first, then the oldest."""
-        standing = [state.active for state in self._states.values() if state.active]
-        return sorted(standing, key=lambda one: (-_SEVERITIES.index(one.rule.severity), one.since))
+        alerts = [state.active for state in self._states.values() if state.active]
+        return sorted(alerts, key=lambda alert: (-_SEVERITIES.index(alert.rule.severity), alert.since))
 
     def raised_today(self) -> int:
-        """How many were raised in the last 24 hours."""
+        """Return the number of alerts raised in the last 24 hours."""
         self._raised = [at for at in self._raised if at > self._clock() - 86400]
         return len(self._raised)
 
@@ -141,7 +143,7 @@ class AlertWatch:
 def configured(path: Path | None) -> dict[str, AlertRule]:
     """Return the rules, changed by a TOML file with a table per rule: `[temperature]`, `above = 75`, `enabled = false`.
 
-    A UsageError names what it does not know.
+    Raise UsageError for an unreadable file, an unknown rule or setting, or an invalid value.
     """
     if path is None:
         return dict(RULES)
@@ -155,8 +157,7 @@ def configured(path: Path | None) -> dict[str, AlertRule]:
             raise unknown("alert rule", name, RULES)
         if not isinstance(table, dict):
             raise UsageError(f"{path}: '{name}' is a table, [{name}], and not {table!r}")
-        changed = _changed(RULES[name], table, path)
-        rules[name] = changed
+        rules[name] = _changed(RULES[name], table, path)
         if not table.get("enabled", True):
             del rules[name]
     return rules

@@ -1,7 +1,7 @@
-"""The last 10,000 executions of kernels, and what they add up to.
+"""The last 10,000 executions of kernels, and their statistics.
 
-A run appends what it measured to a journal in the user's cache, so that a monitor in another terminal sees it; the
-journal is bounded, one older part of it is kept.
+A run appends the executions that it measured to a journal in the user's cache, so that a monitor in another terminal
+sees them. The journal is bounded; one older part of it is kept.
 """
 
 import json
@@ -20,14 +20,14 @@ from prism_bench.record.run_record import CaseResult
 
 RING = 10_000
 _LARGEST_NUMBER = 1e18  # of seconds or bytes
-_LARGEST_JOURNAL = 4 << 20
+_LARGEST_JOURNAL = 4 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of `kernel` that ended `at` (seconds of the epoch); `seconds` is None where it failed.
+    """One execution of `kernel` that ended `at` (seconds of the epoch); `seconds` is None if it failed.
 
-    `memory` is what its arguments take, in bytes.
+    `memory` is the size of its arguments in bytes.
     """
 
     kernel: str
@@ -37,13 +37,13 @@ class Execution:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it has a time."""
+        """Return whether the execution has a time."""
         return self.seconds is not None
 
 
 @dataclass(frozen=True)
 class KernelStatistics:
-    """What the executions of one kernel in the ring add up to; times in seconds, None where all failed."""
+    """Statistics of one kernel's executions in the ring; times in seconds, None if all failed."""
 
     kernel: str
     calls: int
@@ -57,12 +57,12 @@ class KernelStatistics:
 
     @property
     def success_rate(self) -> float:
-        """The share of the calls that succeeded."""
+        """Return the share of the calls that succeeded."""
         return self.succeeded / self.calls
 
 
 class Executions:
-    """A ring of executions; the oldest make room for the newest."""
+    """A ring of the last `size` executions."""
 
     def __init__(self, size: int = RING, clock: Callable[[], float] = time.time) -> None:
         self._ring: deque[Execution] = deque(maxlen=size)
@@ -75,46 +75,46 @@ class Executions:
         return len(self._ring)
 
     def add(self, execution: Execution) -> None:
-        """Keep one more."""
+        """Append an execution; the oldest one of a full ring is dropped."""
         self._ring.append(execution)
 
     def record(self, kernel: str, seconds: float | None, memory: int = 0) -> None:
-        """Keep one that ended just now; no `seconds` means that it failed."""
+        """Append an execution that ended now; without `seconds` it failed."""
         self.add(Execution(kernel, self._clock(), seconds, memory))
 
     def reset(self) -> None:
-        """Forget all, and count the time from now."""
+        """Drop all executions and restart the uptime."""
         self._ring.clear()
         self.began = self._clock()
 
     def uptime(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the start or the last reset."""
         return self._clock() - self.began
 
     def failures_of_last(self, count: int = 100) -> int:
-        """How many of the last executions failed."""
-        return sum(not one.succeeded for one in tuple(self._ring)[-count:])
+        """Return how many of the last `count` executions failed."""
+        return sum(not execution.succeeded for execution in tuple(self._ring)[-count:])
 
     def statistics(self) -> list[KernelStatistics]:
-        """One entry per kernel, the one that ran last first."""
+        """Return the statistics of each kernel, the kernel that ran last first."""
         groups: dict[str, list[Execution]] = {}
-        for one in self:
-            groups.setdefault(one.kernel, []).append(one)
-        return sorted((_statistics(name, ones) for name, ones in groups.items()), key=lambda one: -one.last)
+        for execution in self:
+            groups.setdefault(execution.kernel, []).append(execution)
+        return sorted((_statistics(name, group) for name, group in groups.items()), key=lambda kernel: -kernel.last)
 
 
-def _statistics(kernel: str, ones: Sequence[Execution]) -> KernelStatistics:
-    times = [one.seconds for one in ones if one.seconds is not None]
+def _statistics(kernel: str, executions: Sequence[Execution]) -> KernelStatistics:
+    times = [execution.seconds for execution in executions if execution.seconds is not None]
     return KernelStatistics(
         kernel=kernel,
-        calls=len(ones),
+        calls=len(executions),
         succeeded=len(times),
         total=sum(times),
         mean=fmean(times) if times else None,
         least=min(times, default=None),
         most=max(times, default=None),
-        memory=fmean(one.memory for one in ones),
-        last=max(one.at for one in ones),
+        memory=fmean(execution.memory for execution in executions),
+        last=max(execution.at for execution in executions),
     )
 
 
@@ -126,8 +126,8 @@ class ExecutionJournal:
         self._largest = largest
 
     def append(self, executions: Iterable[Execution]) -> None:
-        """Add them; a journal that cannot be written is nobody's loss."""
-        lines = "".join(json_text(asdict(one)) + "\n" for one in executions)
+        """Append executions; a journal that cannot be written is ignored, since no result depends on it."""
+        lines = "".join(json_text(asdict(execution)) + "\n" for execution in executions)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.path.is_file() and self.path.stat().st_size > self._largest:
@@ -138,16 +138,16 @@ class ExecutionJournal:
             return
 
     def follow(self, since: float) -> Iterator[list[Execution]]:
-        """Yield what was added since the last time, again and again, without what ended before `since`; never ends."""
+        """Yield, without end, the executions appended since the last `next` that ended at `since` or later."""
         part = _JournalFile(self._older) if self._older.is_file() else _JournalFile(self.path)
         try:
             while True:
-                found = part.rest()
+                appended = part.rest()
                 if not part.is_at(self.path):
                     part.close()
                     part = _JournalFile(self.path)
-                    found += part.rest()
-                yield [one for one in found if one.at >= since]
+                    appended += part.rest()
+                yield [execution for execution in appended if execution.at >= since]
         finally:
             part.close()
 
@@ -157,32 +157,32 @@ class ExecutionJournal:
 
 
 class _JournalFile:
-    """One file of a journal, read from where it was left; it is the same file after it was put aside."""
+    """One file of a journal, read from where it was left, even after it was renamed to the older part."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._place = path, 0
+        self._path, self._offset = path, 0
         self._file = None
 
     def is_at(self, path: Path) -> bool:
-        """Return whether this file is still there, or no file."""
+        """Return whether this file is still at `path`, or no file is there."""
         try:
             return self._file is not None and path.stat().st_ino == os.fstat(self._file.fileno()).st_ino
         except OSError:
             return True
 
     def rest(self) -> list[Execution]:
-        """Return the whole lines behind the last ones."""
+        """Return the executions in the complete lines after those that were read before."""
         try:
             self._file = self._file or self._path.open("rb")
-            self._file.seek(self._place)
+            self._file.seek(self._offset)
             whole = [line for line in self._file if line.endswith(b"\n")]
         except OSError:
             return []
-        self._place += sum(map(len, whole))
+        self._offset += sum(map(len, whole))
         return list(_parsed(whole))
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self._file:
             self._file.close()
 
@@ -191,24 +191,24 @@ def _parsed(lines: Iterable[bytes]) -> Iterator[Execution]:
     for line in lines:
         try:
             plain = json.loads(line)
-            found = Execution(**plain | {"kernel": sys.intern(plain["kernel"])})
+            execution = Execution(**plain | {"kernel": sys.intern(plain["kernel"])})
         except (ValueError, TypeError, KeyError, RecursionError):
             continue
-        if _is_sound(found):
-            yield found
-
-
-def _is_sound(found: Execution) -> bool:
-    """Return whether its numbers are times and bytes; any other line is no execution."""
-    times = (found.at, 0.0 if found.seconds is None else found.seconds)
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (*times, found.memory))
-    return numbers and all(0 <= one < _LARGEST_NUMBER for one in (*times, found.memory))
+        numbers = (execution.at, 0.0 if execution.seconds is None else execution.seconds, execution.memory)
+        if all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers) and all(
+            0 <= number < _LARGEST_NUMBER for number in numbers
+        ):
+            yield execution
 
 
 def executions_of(result: CaseResult) -> list[Execution]:
-    """Return every launch of the kernel that has a sample, and a failed one where the case went wrong."""
+    """Return an execution for every sample of the kernel, or a failed execution if the case failed."""
     if result.status not in ("ok", "skipped"):
         return [Execution(result.name, time.time(), None, result.bytes)]
     metrics = ("cold_time", "hot_time")
-    timed = [one for one in result.measurements if one.metric in metrics and one.subject == "kernel"]
-    return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]
+    return [
+        Execution(result.name, time.time(), seconds, result.bytes)
+        for measurement in result.measurements
+        if measurement.metric in metrics and measurement.subject == "kernel"
+        for seconds in measurement.samples
+    ]

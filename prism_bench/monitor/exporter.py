@@ -1,13 +1,13 @@
-"""What Prometheus scrapes: DCGM's names where there are such, so that existing boards work, ours for all else.
+"""Prometheus metrics: DCGM's names where DCGM has one, so that existing boards work, own names for everything else.
 
     DCGM_FI_DEV_*, DCGM_FI_PROF_*{gpu, UUID, device, modelName, Hostname}     monitor/probe.py; units are DCGM's
-    DCGM_FI_DEV_XID_ERRORS                                                     the last Xid, 0 where there was none
+    DCGM_FI_DEV_XID_ERRORS                                                     the last Xid, 0 without any
     prism_bench_device_lost{...}                                               1 while the device does not answer
     prism_bench_kernel_executions_total{kernel, result}                        result: success or failure
     prism_bench_kernel_seconds{kernel, statistic}                              statistic: mean, min, max
     prism_bench_case_seconds{case, metric}                                     valid medians of the newest record
     prism_bench_case_joules{case}                                              energy of one launch there
-    prism_bench_budget_met{case, metric}                                       1 or 0; all that is neither is absent
+    prism_bench_budget_met{case, metric}                                       1 or 0; absent where not measured
 
 A quantity that a device does not offer is absent: Prometheus has no null.
 """
@@ -33,9 +33,9 @@ _DEVICE = ("gpu", "UUID", "device", "modelName", "Hostname")
 
 @dataclass(frozen=True)
 class Newest:
-    """What the exporter serves of a run record: seconds and joules by case, and budgets by verdict.
+    """The part of the newest run record that is served: seconds and joules by case, and budgets by verdict.
 
-    `unreadable` are the files of newer records that cannot be read.
+    `unreadable` names the files of newer records that cannot be read.
     """
 
     seconds: Iterable[tuple[str, str, float]] = ()
@@ -45,13 +45,13 @@ class Newest:
 
 
 class MetricsCollector:
-    """Gives Prometheus the present state whenever it asks; `newest` gives the newest record's part."""
+    """Collector of the current state for each scrape; `newest` returns the newest record's part."""
 
     def __init__(self, sampler: Sampler | None, executions: Executions, newest: Callable[[], Newest] = Newest) -> None:
         self._sampler, self._executions, self._newest = sampler, executions, newest
 
     def collect(self) -> Iterator:
-        """Every metric family."""
+        """Yield every metric family."""
         if self._sampler:
             yield from self._devices(self._sampler)
         yield from self._kernels()
@@ -67,9 +67,9 @@ class MetricsCollector:
             # DCGM's counters carry no `_total`, which the client would put behind every counter's name.
             kind = UnknownMetricFamily if quantity.kind == "counter" else GaugeMetricFamily
             family = kind(quantity.dcgm, quantity.meaning, labels=_DEVICE)
-            for one in shown:
-                if one["values"][quantity.name] is not None:
-                    family.add_metric(_labels(one), one["values"][quantity.name] * quantity.scale)
+            for device in shown:
+                if device["values"][quantity.name] is not None:
+                    family.add_metric(_labels(device), device["values"][quantity.name] * quantity.scale)
             yield family
         yield from self._faults(sampler, shown)
 
@@ -79,11 +79,11 @@ class MetricsCollector:
         lost = GaugeMetricFamily("prism_bench_device_lost", "1 while the device does not answer", labels=_DEVICE)
         xids = GaugeMetricFamily("DCGM_FI_DEV_XID_ERRORS", "the last Xid error", labels=_DEVICE)
         events = sampler.xids(0.0, float("inf"))
-        for one in shown:
-            lost.add_metric(_labels(one), float(one["lost"] is not None))
+        for device in shown:
+            lost.add_metric(_labels(device), float(device["lost"] is not None))
             if sampler.xids_missing is None:
-                own = [number for uuid, number in events if uuid == one["uuid"]]
-                xids.add_metric(_labels(one), own[-1] if own else 0)
+                numbers = [number for uuid, number in events if uuid == device["uuid"]]
+                xids.add_metric(_labels(device), numbers[-1] if numbers else 0)
         yield lost
         yield xids
 
@@ -92,30 +92,30 @@ class MetricsCollector:
 
         counts = CounterMetricFamily("prism_bench_kernel_executions", "executions seen", labels=("kernel", "result"))
         times = GaugeMetricFamily("prism_bench_kernel_seconds", "their times", labels=("kernel", "statistic"))
-        for one in self._executions.statistics():
-            counts.add_metric((one.kernel, "success"), one.succeeded)
-            counts.add_metric((one.kernel, "failure"), one.calls - one.succeeded)
-            for word, value in (("mean", one.mean), ("min", one.least), ("max", one.most)):
+        for kernel in self._executions.statistics():
+            counts.add_metric((kernel.kernel, "success"), kernel.succeeded)
+            counts.add_metric((kernel.kernel, "failure"), kernel.calls - kernel.succeeded)
+            for statistic, value in (("mean", kernel.mean), ("min", kernel.least), ("max", kernel.most)):
                 if value is not None:
-                    times.add_metric((one.kernel, word), value)
+                    times.add_metric((kernel.kernel, statistic), value)
         yield counts
         yield times
 
     def _record(self) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily
 
-        shown = self._newest()
-        damaged = [(file, 1.0) for file in shown.unreadable]
+        newest = self._newest()
+        damaged = [(file, 1.0) for file in newest.unreadable]
         families = (
-            ("prism_bench_case_seconds", "valid medians of the newest record", ("case", "metric"), shown.seconds),
-            ("prism_bench_case_joules", "energy of one launch, newest record", ("case",), shown.joules),
+            ("prism_bench_case_seconds", "valid medians of the newest record", ("case", "metric"), newest.seconds),
+            ("prism_bench_case_joules", "energy of one launch, newest record", ("case",), newest.joules),
             ("prism_bench_record_unreadable", "1 for each newer record that cannot be read", ("file",), damaged),
-            ("prism_bench_budget_met", "1 where the budget is met, 0 where missed", ("case", "metric"), shown.budgets),
+            ("prism_bench_budget_met", "1 where the budget is met, 0 where missed", ("case", "metric"), newest.budgets),
         )
         for name, meaning, labels, rows in families:
             family = GaugeMetricFamily(name, meaning, labels=labels)
-            for *words, value in rows:
-                family.add_metric(words, float(value))
+            for *values, number in rows:
+                family.add_metric(values, float(number))
             yield family
 
 
@@ -124,9 +124,9 @@ def _labels(device: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def serve(collector: MetricsCollector, port: int = PORT, address: str = LOOPBACK) -> tuple[WSGIServer, Thread]:
-    """Answer on `address`, port `port` (0 takes a free one) until the server is shut down; return server and thread.
+    """Serve on `address`, port `port` (0 takes a free one) until the server is shut down; return server and thread.
 
-    BackendUnavailable without prometheus-client; a UsageError where the address is taken or belongs to another machine.
+    Raise BackendUnavailable without prometheus-client, UsageError if the address is taken or of another machine.
     """
     try:
         from prometheus_client import start_http_server
@@ -139,5 +139,5 @@ def serve(collector: MetricsCollector, port: int = PORT, address: str = LOOPBACK
         return start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
         taken = isinstance(error, OSError) and error.errno == EADDRINUSE
-        words = "is taken by another program; --port chooses another one" if taken else f"cannot be used ({error})"
-        raise UsageError(f"{address}:{port} {words}") from None
+        problem = "is taken by another program; --port chooses another one" if taken else f"cannot be used ({error})"
+        raise UsageError(f"{address}:{port} {problem}") from None

@@ -1,4 +1,4 @@
-"""NVML: opened and closed, its calls and errors, and the devices that it lists."""
+"""NVML: opening and closing it, its errors and calls, and the devices that it lists."""
 
 import os
 import re
@@ -15,17 +15,15 @@ from prism_bench.errors import BackendUnavailable, unknown
 from prism_bench.io.files import path_part
 from prism_bench.record.identity import BoardTable, host_digest
 
-# NVML opened and closed, and its errors in words: what a device does not offer, and when it is gone.
-
 _WITHOUT = "runs go on without it, their measurements then carry no evidence"
 
 
 class DeviceLost(Exception):
-    """The device, its driver or the library stopped answering; the words say why."""
+    """The device, its driver or the library stopped answering; the text has the reason."""
 
 
 def library() -> ModuleType:
-    """Return pynvml with NVML opened; close it with `close`. BackendUnavailable names what is missing."""
+    """Return pynvml with NVML opened; close it with `close`. Raise BackendUnavailable with what is missing."""
     try:
         import pynvml
     except ImportError as error:
@@ -33,21 +31,19 @@ def library() -> ModuleType:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise BackendUnavailable(f"NVML does not answer: {_said(error)}; {_WITHOUT}") from None
+        raise BackendUnavailable(f"NVML does not answer: {_error_text(error)}; {_WITHOUT}") from None
     return pynvml
 
 
 def close(pynvml: ModuleType) -> None:
-    """Shut NVML down; a library that is gone already needs no farewell."""
-    try:
+    """Shut NVML down, if it still answers."""
+    with suppress(pynvml.NVMLError):
         pynvml.nvmlShutdown()
-    except pynvml.NVMLError:
-        return
 
 
 @contextmanager
 def opened() -> Iterator:
-    """Yield pynvml in a `with` block."""
+    """Yield pynvml with NVML opened."""
     pynvml = library()
     try:
         yield pynvml
@@ -57,49 +53,35 @@ def opened() -> Iterator:
 
 def why_missing(pynvml: ModuleType, error: Any) -> str:
     """Return why a quantity is null; raise DeviceLost for an error after which nothing can be read."""
-    if error.value in _gone(pynvml):
-        raise DeviceLost(_said(error)) from None
-    return {
-        pynvml.NVML_ERROR_NOT_SUPPORTED: "this device does not offer it",
-        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: "this driver's NVML is too old to offer it",
-        pynvml.NVML_ERROR_NO_PERMISSION: "no permission to read it",
-    }.get(error.value, _said(error))
-
-
-def _is_permanent(pynvml: ModuleType, error: Any) -> bool:
-    """Whether asking again will give the same answer."""
-    return error.value in (
-        pynvml.NVML_ERROR_NOT_SUPPORTED,
-        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-        pynvml.NVML_ERROR_NO_PERMISSION,
-        pynvml.NVML_ERROR_INVALID_ARGUMENT,
-    )
-
-
-def _gone(pynvml: ModuleType) -> tuple[int, ...]:
-    return (
+    if error.value in (
         pynvml.NVML_ERROR_GPU_IS_LOST,
         pynvml.NVML_ERROR_RESET_REQUIRED,
         pynvml.NVML_ERROR_UNINITIALIZED,
         pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
         pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
-    )
+    ):
+        raise DeviceLost(_error_text(error)) from None
+    return {
+        pynvml.NVML_ERROR_NOT_SUPPORTED: "this device does not offer it",
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: "this driver's NVML is too old to offer it",
+        pynvml.NVML_ERROR_NO_PERMISSION: "no permission to read it",
+    }.get(error.value, _error_text(error))
 
 
-def _said(error: Any) -> str:
-    """NVML's own words, which carry a full stop in places."""
+def _error_text(error: Any) -> str:
+    """Return NVML's text, without the full stop that it ends with in places."""
     return str(error).rstrip(".")
 
 
-# One call into the driver: which quantities it reads, how often, and what it costs.
+# Calls into the driver.
 
 _NEVER = float("inf")
-_KEPT = 20
+_KEPT = 20  # costs, of the last calls
 
 
 @dataclass(frozen=True)
 class CallCost:
-    """What `calls` calls of one kind took: seconds of one core and of the clock, medians of the last ones."""
+    """Cost of a kind of call after `calls` calls: medians of the last calls' CPU and wall seconds."""
 
     calls: int
     cpu: float
@@ -108,9 +90,9 @@ class CallCost:
 
 @dataclass
 class Call:
-    """Quantities that one call reads every `period` seconds, and what it last gave.
+    """Call that reads quantities every `period` seconds, and its last result.
 
-    A call that would take more than `share` of a core that way is made less often, but every `longest` seconds. Without
+    A call that would take more than `share` of a core is made less often, but at least every `longest` seconds. Without
     a share it keeps its period.
     """
 
@@ -127,61 +109,60 @@ class Call:
     _costs: deque = field(default_factory=lambda: deque(maxlen=_KEPT))
 
     def is_due(self, now: float) -> bool:
-        """Whether its time has come."""
+        """Return whether the call is due."""
         return now >= self._due
 
     def is_older(self, since: float) -> bool:
-        """Whether it was read last before `since`, and can be read."""
+        """Return whether the last result is older than `since` and can be renewed."""
         return self._last < since and self._due < _NEVER
 
     def make(self, pynvml: ModuleType, now: float) -> None:
-        """Read at `now`; DeviceLost where the device does not answer any more."""
+        """Read at `now`; raise DeviceLost if the device does not answer any more."""
         wall, cpu = perf_counter(), thread_time()
-        forever = self._asked(pynvml)
+        is_permanent = False
+        try:
+            result = self.read()
+        except pynvml.NVMLError as error:
+            self.values, self.missing = {}, dict.fromkeys(self.names, why_missing(pynvml, error))
+            is_permanent = error.value in (
+                pynvml.NVML_ERROR_NOT_SUPPORTED,
+                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+                pynvml.NVML_ERROR_NO_PERMISSION,
+                pynvml.NVML_ERROR_INVALID_ARGUMENT,
+            )
+        else:
+            self.values = {name: value for name, value in result.items() if not isinstance(value, str)}
+            self.missing = {name: value for name, value in result.items() if isinstance(value, str)}
         self._costs.append((thread_time() - cpu, perf_counter() - wall))
         self._count += 1
         pause = self.period
         if self.share is not None:
             pause = max(pause, min(self.cost().cpu / self.share, self.longest))
-        self._last, self._due = now, _NEVER if forever else now + pause
+        self._last, self._due = now, _NEVER if is_permanent else now + pause
 
     def cost(self) -> CallCost:
-        """Return what it has taken so far."""
-        cpu, wall = (median(one) for one in zip(*self._costs, strict=True)) if self._costs else (0.0, 0.0)
+        """Return the number of calls and their cost so far."""
+        cpu, wall = (median(times) for times in zip(*self._costs, strict=True)) if self._costs else (0.0, 0.0)
         return CallCost(self._count, cpu, wall)
 
-    def _asked(self, pynvml: ModuleType) -> bool:
-        """Whether the answer, a refusal, will always be the same."""
-        try:
-            found = self.read()
-        except pynvml.NVMLError as error:
-            self.values, self.missing = {}, dict.fromkeys(self.names, why_missing(pynvml, error))
-            return _is_permanent(pynvml, error)
-        self.values = {name: value for name, value in found.items() if not isinstance(value, str)}
-        self.missing = {name: value for name, value in found.items() if isinstance(value, str)}
-        return False
 
-
-# The GPU that this process may use, where it was given one of several.
+# Devices.
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def cache_of_gpu(name: str) -> str:
-    """Return the name of a cache of what was timed on the GPU that this process was given, or of any GPU without one.
+    """Return the name of a cache of choices timed on the GPU in CUDA_VISIBLE_DEVICES, or on any GPU if it is unset.
 
-    Boards of a fleet on one host neither wait for each other nor forget what another one has chosen.
+    Boards of a fleet on one host have separate caches: they neither wait for nor overwrite each other.
     """
     gpu = os.environ.get(VISIBLE)
     return f"{name}-{path_part(gpu)}" if gpu else name
 
 
-# The devices: which there are, which CUDA sees here, and which one is meant.
-
-
 @dataclass(frozen=True)
 class NvmlDevice:
-    """A GPU or a MIG slice of one. `index` counts as nvidia-smi does, by PCI bus; a slice has its GPU's.
+    """A GPU or a MIG slice of a GPU. `index` counts by PCI bus, as nvidia-smi does; a slice has its GPU's index.
 
     `board` is the handle of the whole GPU, whose clocks, power and temperature a slice shares.
     """
@@ -195,15 +176,15 @@ class NvmlDevice:
 
 
 def devices(pynvml: ModuleType) -> list[NvmlDevice]:
-    """Every GPU, each followed by its MIG slices; one that does not answer any more is left out.
+    """Return every GPU that answers, each followed by its MIG slices.
 
-    BackendUnavailable where NVML itself does not answer.
+    Raise BackendUnavailable if NVML itself does not answer.
     """
     try:
         count = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
         raise BackendUnavailable(f"NVML does not list its devices: {error}") from None
-    found = []
+    listed = []
     for index in range(count):
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
@@ -211,88 +192,92 @@ def devices(pynvml: ModuleType) -> list[NvmlDevice]:
             whole = NvmlDevice(index, uuid, name, handle, handle)
         except pynvml.NVMLError:
             continue
-        found += [whole, *_slices(pynvml, whole)]
-    return found
+        listed += [whole, *_slices(pynvml, whole)]
+    return listed
 
 
 def _slices(pynvml: ModuleType, whole: NvmlDevice) -> list[NvmlDevice]:
-    found = []
+    slices = []
     try:
         if not pynvml.nvmlDeviceGetMigMode(whole.handle)[0]:
             return []
-        places = pynvml.nvmlDeviceGetMaxMigDeviceCount(whole.handle)
+        count = pynvml.nvmlDeviceGetMaxMigDeviceCount(whole.handle)
     except pynvml.NVMLError:
         return []
-    for place in range(places):
+    for index in range(count):
         try:
-            handle = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(whole.handle, place)
+            handle = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(whole.handle, index)
             uuid, name = pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetName(handle)
         except pynvml.NVMLError:
             continue
-        found.append(NvmlDevice(whole.index, uuid, name, handle, whole.handle, True))
-    return found
+        slices.append(NvmlDevice(whole.index, uuid, name, handle, whole.handle, True))
+    return slices
 
 
-def visible(found: list[NvmlDevice], environment: Mapping[str, str] = os.environ) -> list[NvmlDevice]:
-    """Those that CUDA sees in this environment, in CUDA's order; without CUDA_VISIBLE_DEVICES all of them.
+def visible(listed: list[NvmlDevice], environment: Mapping[str, str] = os.environ) -> list[NvmlDevice]:
+    """Return the devices that CUDA sees in this environment, in CUDA's order; without CUDA_VISIBLE_DEVICES all usable.
 
-    As CUDA does, the list ends at the first entry that names nothing. A number counts by PCI bus: so does CUDA where
-    all GPUs are alike, and elsewhere with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    As in CUDA, the list ends at the first entry that names no device. A number counts by PCI bus: so does CUDA if all
+    GPUs are alike, and otherwise with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
-    words = environment.get(VISIBLE)
-    if words is None:
-        return _usable(found)
+    setting = environment.get(VISIBLE)
+    if setting is None:
+        return _usable(listed)
     chosen = []
-    for word in words.split(","):
-        one = _named(found, word.strip())
-        if one is None or one in chosen:
+    for name in setting.split(","):
+        device = _named(listed, name.strip())
+        if device is None or device in chosen:
             break
-        chosen.append(one)
+        chosen.append(device)
     return chosen
 
 
-def _usable(found: list[NvmlDevice]) -> list[NvmlDevice]:
-    """GPUs, and the slices of those that are cut into slices, on which nothing else runs."""
-    cut = {one.index for one in found if one.is_slice}
-    return [one for one in found if one.is_slice or one.index not in cut]
+def _usable(listed: list[NvmlDevice]) -> list[NvmlDevice]:
+    """Return the slices of GPUs that are cut into slices, which run nothing else, and all other GPUs."""
+    cut = {device.index for device in listed if device.is_slice}
+    return [device for device in listed if device.is_slice or device.index not in cut]
 
 
-def chosen(found: list[NvmlDevice], words: list[str] | None) -> list[NvmlDevice]:
-    """Return the devices named by index or (the beginning of a) UUID, else the visible ones.
+def chosen(listed: list[NvmlDevice], names: list[str] | None) -> list[NvmlDevice]:
+    """Return the devices named by index or (the beginning of a) UUID, else the visible devices.
 
-    A UsageError for a word that names none.
+    Raise UsageError for an unknown name.
     """
-    if not words:
-        return visible(found)
+    if not names:
+        return visible(listed)
     picked = []
-    for word in words:
-        one = _named(found, word)
-        if one is None:
-            raise unknown("device", word, [*(str(one.index) for one in _usable(found)), *(one.uuid for one in found)])
-        picked.append(one)
+    for name in names:
+        device = _named(listed, name)
+        if device is None:
+            raise unknown(
+                "device",
+                name,
+                [*(str(device.index) for device in _usable(listed)), *(device.uuid for device in listed)],
+            )
+        picked.append(device)
     return list(dict.fromkeys(picked))
 
 
-def by_uuid(found: Sequence[NvmlDevice], uuid: str) -> NvmlDevice | None:
-    """Return the device of that UUID, whether it is written as NVML does or as CUDA does, without prefix and dashes."""
-    return next((one for one in found if _digits(one.uuid) == _digits(uuid)), None)
+def by_uuid(listed: Sequence[NvmlDevice], uuid: str) -> NvmlDevice | None:
+    """Return the device of that UUID, in NVML's form or in CUDA's, which has neither prefix nor dashes."""
+    return next((device for device in listed if _digits(device.uuid) == _digits(uuid)), None)
 
 
-def _named(found: Sequence[NvmlDevice], word: str) -> NvmlDevice | None:
-    if re.fullmatch(r"\d+", word):
-        return next((one for one in found if not one.is_slice and one.index == int(word)), None)
-    if not word.startswith(("GPU-", "MIG-")):
+def _named(listed: Sequence[NvmlDevice], name: str) -> NvmlDevice | None:
+    if re.fullmatch(r"\d+", name):
+        return next((device for device in listed if not device.is_slice and device.index == int(name)), None)
+    if not name.startswith(("GPU-", "MIG-")):
         return None
-    return next((one for one in found if one.uuid.startswith(word)), None)
+    return next((device for device in listed if device.uuid.startswith(name)), None)
 
 
 def _digits(uuid: str) -> str:
     return re.sub(r"^(GPU|MIG)-|-", "", uuid).lower()
 
 
-# What sets a board apart from others of its kind, as far as NVML reads it.
+# Facts that tell boards of the same model apart.
 
-_READ: dict[str, Callable[[ModuleType, object], object]] = {
+_BOARD_FACTS: dict[str, Callable[[ModuleType, object], object]] = {
     "vbios": lambda pynvml, board: str(pynvml.nvmlDeviceGetVbiosVersion(board)),
     "power_limit": lambda pynvml, board: pynvml.nvmlDeviceGetEnforcedPowerLimit(board) * 1e-3,
     "application_sm_clock": lambda pynvml, board: (
@@ -308,15 +293,11 @@ _READ: dict[str, Callable[[ModuleType, object], object]] = {
 
 
 def board_facts(uuid: str) -> BoardTable:
-    """Return VBIOS, power limit (W), clocks as they are set (Hz) and host; what cannot be read is left out."""
+    """Return VBIOS, power limit (W), clocks as they are set (Hz) and host; unreadable facts are left out."""
+    facts: BoardTable = {"host": host_digest()}
     with suppress(BackendUnavailable), opened() as pynvml:
-        return {"host": host_digest(), **dict(_facts(pynvml, uuid))}
-    return {"host": host_digest()}
-
-
-def _facts(pynvml: ModuleType, uuid: str) -> Iterator[tuple[str, object]]:
-    """Yield what this board and this driver offer."""
-    device = by_uuid(devices(pynvml), uuid)
-    for name, read in _READ.items() if device else ():
-        with suppress(pynvml.NVMLError):
-            yield name, read(pynvml, device.board if device else None)
+        device = by_uuid(devices(pynvml), uuid)
+        for name, read in _BOARD_FACTS.items() if device else ():
+            with suppress(pynvml.NVMLError):
+                facts[name] = read(pynvml, device.board if device else None)
+    return facts

@@ -1,9 +1,9 @@
-"""Reading of one device: every quantity that NVML offers, other processes, and Xid errors."""
+"""Reading of one device: the quantities that NVML offers, the processes on the device, and Xid errors."""
 
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -13,15 +13,14 @@ from typing import Any
 
 from prism_bench.monitor.nvml import Call, CallCost, DeviceLost, NvmlDevice, why_missing
 
-# GPM, Hopper and later: means over the time between two samples, without ncu and without its lock on the counters.
+# GPM, on Hopper and later: means over the time between two samples, without ncu's lock on the performance counters.
 
-PERIOD = 0.25  # the driver wants a tenth of a second at least between two samples
-# Numbers of NVML_GPM_METRIC_*, which gives percents.
-METRICS = {"sm_active": 2, "sm_occupancy": 3, "tensor_active": 5, "dram_active": 10}
+PERIOD = 0.25  # seconds; the driver requires at least 0.1 s between two samples
+METRICS = {"sm_active": 2, "sm_occupancy": 3, "tensor_active": 5, "dram_active": 10}  # NVML_GPM_METRIC_*, in percent
 
 
 class Gpm:
-    """Two samples of one device, taken in turn."""
+    """GPM metrics of one device, from two samples that are overwritten in turn."""
 
     def __init__(self, pynvml: ModuleType, device: NvmlDevice) -> None:
         self._pynvml, self._device = pynvml, device
@@ -29,7 +28,10 @@ class Gpm:
         self._taken = 0
 
     def read(self) -> dict:
-        """Shares by name, means since the last call; reasons instead at the first one. NVMLError where not offered."""
+        """Return mean shares since the last call, by name; reasons instead of values at the first call.
+
+        Raise NVMLError if the device does not offer them.
+        """
         nvml = self._pynvml
         if self._device.is_slice or not nvml.nvmlGpmQueryDeviceSupport(self._device.handle).isSupportedDevice:
             raise nvml.NVMLError(nvml.NVML_ERROR_NOT_SUPPORTED)
@@ -39,23 +41,18 @@ class Gpm:
         self._taken += 1
         if self._taken == 1:
             return dict.fromkeys(METRICS, "a mean needs a second sample")
-        return self._between(self._samples[self._taken % 2], self._samples[(self._taken - 1) % 2])
-
-    def _between(self, earlier: Any, later: Any) -> dict[str, float | str]:
-        nvml = self._pynvml
-        asked = nvml.c_nvmlGpmMetricsGet_t()
-        asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(METRICS)
-        asked.sample1, asked.sample2 = earlier, later
-        for place, number in enumerate(METRICS.values()):
-            asked.metrics[place].metricId = number
-        nvml.nvmlGpmMetricsGet(asked)
+        request = nvml.c_nvmlGpmMetricsGet_t()
+        request.version, request.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(METRICS)
+        request.sample1, request.sample2 = self._samples[self._taken % 2], self._samples[(self._taken - 1) % 2]
+        for index, number in enumerate(METRICS.values()):
+            request.metrics[index].metricId = number
+        nvml.nvmlGpmMetricsGet(request)
         return {
-            name: one.value / 100 if one.nvmlReturn == nvml.NVML_SUCCESS else str(nvml.NVMLError(one.nvmlReturn))
-            for name, one in zip(METRICS, asked.metrics, strict=False)
+            name: metric.value / 100
+            if metric.nvmlReturn == nvml.NVML_SUCCESS
+            else str(nvml.NVMLError(metric.nvmlReturn))
+            for name, metric in zip(METRICS, request.metrics, strict=False)
         }
-
-
-# One look at one device.
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +71,10 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class DeviceReading:
-    """What was read `at` a moment of `time.perf_counter`, the samples' own clock.
+    """Reading of a device `at` a moment of `time.perf_counter`, the clock of the samples.
 
-    `values` by quantity (`quantities.py`), in SI units. What is read more rarely than the rest keeps its last
-    value. `missing` has the reason why a quantity is null. `processes` is None where they are not known.
+    `values` by quantity (`QUANTITIES`), in SI units; quantities that are read less often keep their last value.
+    `missing` has the reason why a quantity is null. `processes` is None if the processes are unknown.
     """
 
     at: float
@@ -87,32 +84,29 @@ class DeviceReading:
     events: tuple[str, ...] = ()
 
 
-# Other processes on the device.
-#
-# NVML reports process ids of the host. If our own id is in the list, the rest are others. In a container it is not, and
-# nobody can know which of those that existed from the start is ours: `ours` is None for them. Later ones are others in
-# any case, because a measuring process starts no other.
+# Processes on the device.
 
 
 def family() -> frozenset[int]:
-    """Return this process and its ancestors: a run's own processes, whoever started them."""
-    found, pid = set(), os.getpid()
-    while pid > 1 and pid not in found:
-        found.add(pid)
-        pid = _parent(pid)
-    return frozenset(found)
-
-
-def _parent(pid: int) -> int:
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
-        return int(after_name.split()[1])
-    except (OSError, ValueError, IndexError):
-        return os.getppid() if pid == os.getpid() else 0
+    """Return the ids of this process and its ancestors, which belong to the same run."""
+    pids, pid = set(), os.getpid()
+    while pid > 1 and pid not in pids:
+        pids.add(pid)
+        try:
+            after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+            pid = int(after_name.split()[1])
+        except (OSError, ValueError, IndexError):
+            pid = os.getppid() if pid == os.getpid() else 0
+    return frozenset(pids)
 
 
 class Processes:
-    """The processes with compute contexts on one device, looked at again and again; `ours` are ids of our own."""
+    """The processes with compute contexts on one device; `ours` are the ids of this run's processes.
+
+    NVML reports process ids of the host. If one of `ours` is in the list, the rest are others. In a container none is,
+    and nobody can know which of the processes that existed from the start is ours: `Process.ours` is None for them.
+    Later processes are others in any case, because a measuring process starts no other.
+    """
 
     def __init__(self, pynvml: ModuleType, handle: Any, ours: frozenset[int] = frozenset()) -> None:
         self._pynvml, self._handle, self._ours = pynvml, handle, ours
@@ -120,24 +114,25 @@ class Processes:
         self._since = _microseconds()
 
     def read(self) -> tuple[Process, ...] | str:
-        """Who is there, and who has worked since the last look; or why that is not known."""
+        """Return the processes, `busy` since the last call; or the reason why they are unknown."""
         try:
             listed = self._pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         except self._pynvml.NVMLError as error:
             return why_missing(self._pynvml, error)
-        pids = frozenset(one.pid for one in listed)
+        pids = frozenset(process.pid for process in listed)
         if self._first is None:
             self._first = pids
         busy = _busy(self._pynvml, self._handle, self._since) if listed else None
         self._since = _microseconds()
-        return tuple(self._process(one, pids, busy) for one in listed)
-
-    def _process(self, one: Any, pids: Set[int], busy: Set[int] | None) -> Process:
-        ours = one.pid in self._ours
-        if self._ours and not self._ours & pids:
-            ours = None if one.pid in self._first else False
-        working = None if busy is None else one.pid in busy
-        return Process(one.pid, _name(self._pynvml, one.pid), one.usedGpuMemory, ours, working)
+        processes = []
+        for process in listed:
+            ours = process.pid in self._ours
+            if self._ours and not self._ours & pids:
+                ours = None if process.pid in self._first else False
+            is_busy = None if busy is None else process.pid in busy
+            name = _name(self._pynvml, process.pid)
+            processes.append(Process(process.pid, name, process.usedGpuMemory, ours, is_busy))
+        return tuple(processes)
 
 
 def _microseconds() -> int:
@@ -145,7 +140,7 @@ def _microseconds() -> int:
 
 
 def _busy(pynvml: ModuleType, handle: Any, since: int) -> set[int] | None:
-    """Return the ids that worked on the device since then; None where the driver does not say."""
+    """Return the ids that worked on the device since then; None if the driver does not report them."""
     try:
         samples = pynvml.nvmlDeviceGetProcessUtilization(handle, since)
     except pynvml.NVMLError as error:
@@ -153,29 +148,31 @@ def _busy(pynvml: ModuleType, handle: Any, since: int) -> set[int] | None:
             return set()
         why_missing(pynvml, error)
         return None
-    return {one.pid for one in samples if one.smUtil or one.memUtil}
+    return {sample.pid for sample in samples if sample.smUtil or sample.memUtil}
 
 
 def _name(pynvml: ModuleType, pid: int) -> str:
-    """Without its folder: a path may say more than it should."""
+    """Return the name without its folder: a path may disclose more than it should."""
     try:
         return Path(pynvml.nvmlSystemGetProcessName(pid).split(" ")[0]).name or "a process"
     except (pynvml.NVMLError, UnicodeDecodeError):
         return "a process"
 
 
-# Reads one device. What it does not offer is left out with the reason, and not asked for again.
+# The calls that read a device.
 
 _HALF_SECOND = 0.5
 
 
 class Probe:
-    """The calls that read one device; `full` makes those too that a measuring process can do without.
+    """The calls that read one device; `full` includes those that a measuring process does not need.
+
+    A quantity that the device does not offer is left out with the reason, and not read again.
 
     A call into the driver may cost a millisecond of a core. With a `budget`, a share of one core, the SM clock is read
-    every time, since a window's verdict hangs on it; power and the reasons for a lower clock as often as their part of
-    the budget allows; the rest twice a second at most. PCIe throughput blocks for 20 ms a direction, GPM wants a tenth
-    of a second between its samples, and the counters of errors change once in a year: each has its period.
+    every time, since a window's verdict depends on it; power and the reasons for a lower clock as often as their part
+    of the budget allows; the rest twice a second at most. PCIe throughput blocks for 20 ms a direction, GPM requires a
+    tenth of a second between its samples, and error counters rarely change: each has its period.
     """
 
     def __init__(
@@ -196,23 +193,30 @@ class Probe:
             *(_whole(pynvml, device) if full else ()),
         ]
         if budget:
-            _share_out(budget, self._calls)
+            # Two fifths for the SM clock, which is read every time and slows the sampler if it needs more; a sixth for
+            # each other call of every beat; the rest in equal parts.
+            quick = [call for call in self._calls if call.period == 0.0 and call.names != ("sm_clock",)]
+            slow = [call for call in self._calls if call.period > 0.0]
+            for call in quick:
+                call.share = budget / 6
+            for call in slow:
+                call.share = budget * (3 / 5 - len(quick) / 6) / len(slow)
 
     def read(self, now: float) -> DeviceReading:
-        """Return the device at `now`; DeviceLost where it does not answer any more."""
+        """Return a reading of the device at `now`; raise DeviceLost if it does not answer any more."""
         return self._made([call for call in self._calls if call.is_due(now)], now)
 
     def completed(self, now: float, since: float, names: Collection[str] | None = None) -> DeviceReading | None:
-        """Return a reading with new values of what was last read before `since`; None if there is nothing to read.
+        """Return a reading with new values of quantities last read before `since`; None if there is nothing to read.
 
-        With `names` only those quantities are. DeviceLost as of `read`.
+        `names` limits the quantities. Raise DeviceLost as `read` does.
         """
-        asked = [call for call in self._calls if names is None or not set(names).isdisjoint(call.names)]
-        old = [call for call in asked if call.is_older(since)]
+        wanted = [call for call in self._calls if names is None or not set(names).isdisjoint(call.names)]
+        old = [call for call in wanted if call.is_older(since)]
         return self._made(old, now) if old else None
 
     def energy(self) -> float | None:
-        """Return only the energy counter, in joules."""
+        """Return the energy counter in joules."""
         try:
             return self._pynvml.nvmlDeviceGetTotalEnergyConsumption(self.device.board) * 1e-3
         except self._pynvml.NVMLError as error:
@@ -220,7 +224,7 @@ class Probe:
             return None
 
     def costs(self) -> dict[str, CallCost]:
-        """Return what each call costs, by the quantities that it reads."""
+        """Return the cost of each call by the quantities that it reads."""
         return {", ".join(call.names): call.cost() for call in self._calls}
 
     def _made(self, calls: Sequence[Call], now: float) -> DeviceReading:
@@ -233,32 +237,19 @@ class Probe:
         return DeviceReading(now, values, missing, values.pop("processes", None))
 
 
-def _share_out(budget: float, calls: Sequence[Call]) -> None:
-    """Divide the budget: two fifths for the clock, which is read every time and slows the sampler if it needs more.
-
-    A sixth each for what else is wanted at every beat, and the rest in equal parts.
-    """
-    quick = [call for call in calls if call.period == 0.0 and call.names != ("sm_clock",)]
-    slow = [call for call in calls if call.period > 0.0]
-    for call in quick:
-        call.share = budget / 6
-    for call in slow:
-        call.share = budget * (3 / 5 - len(quick) / 6) / len(slow)
-
-
 def _quick(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
-    """Return what changes within milliseconds."""
+    """Return calls for quantities that change within milliseconds."""
     board, power = device.board, {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
     clock = pynvml.nvmlDeviceGetClockInfo
     return [
-        _one("sm_clock", lambda: clock(board, pynvml.NVML_CLOCK_SM) * 1e6),
-        _one("clock_reasons", lambda: _clock_reasons(pynvml, board)),
+        _single("sm_clock", lambda: clock(board, pynvml.NVML_CLOCK_SM) * 1e6),
+        _single("clock_reasons", lambda: _clock_reasons(pynvml, board)),
         Call(("power",), lambda: _fields(pynvml, board, power)),
     ]
 
 
 def _slow(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
-    """Return what lags behind, and what only grows."""
+    """Return calls for averaged quantities and cumulative counters."""
     board, handle, memory = device.board, device.handle, ("memory_used", "memory_free", "memory_total")
     lagging = {
         pynvml.NVML_FI_DEV_POWER_AVERAGE: ("power_average", 1e-3),
@@ -268,18 +259,18 @@ def _slow(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
     }
     clock, temperature = pynvml.nvmlDeviceGetClockInfo, pynvml.nvmlDeviceGetTemperature
     return [
-        _one("memory_clock", lambda: clock(board, pynvml.NVML_CLOCK_MEM) * 1e6, _HALF_SECOND),
-        _one("temperature", lambda: float(temperature(board, pynvml.NVML_TEMPERATURE_GPU)), _HALF_SECOND),
+        _single("memory_clock", lambda: clock(board, pynvml.NVML_CLOCK_MEM) * 1e6, _HALF_SECOND),
+        _single("temperature", lambda: float(temperature(board, pynvml.NVML_TEMPERATURE_GPU)), _HALF_SECOND),
         Call(tuple(name for name, _ in lagging.values()), lambda: _lagging(pynvml, board, lagging), _HALF_SECOND),
         Call(("utilization", "memory_utilization"), lambda: _utilization(pynvml, handle), _HALF_SECOND),
         Call(memory, lambda: _memory(pynvml, handle), _HALF_SECOND),
-        _one("ecc_corrected", lambda: _ecc(pynvml, device, pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED), 1.0),
-        _one("ecc_uncorrected", lambda: _ecc(pynvml, device, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED), 1.0),
+        _single("ecc_corrected", lambda: _ecc(pynvml, device, pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED), 1.0),
+        _single("ecc_uncorrected", lambda: _ecc(pynvml, device, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED), 1.0),
     ]
 
 
 def _whole(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
-    """Return the rest: what only a view, an export or the doctor asks for."""
+    """Return calls for the quantities that only the live view, an export or the doctor needs."""
     board, pcie = device.board, pynvml.nvmlDeviceGetPcieThroughput
     lagging = {
         pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION: ("energy", 1e-3),
@@ -292,56 +283,53 @@ def _whole(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
     return [
         Call(("energy", "memory_temperature"), lambda: _fields(pynvml, board, lagging), _HALF_SECOND),
         Call(("pcie_replays", "power_limit"), lambda: _fields(pynvml, board, fields), 5.0),
-        _one("pcie_sent", lambda: pcie(board, pynvml.NVML_PCIE_UTIL_TX_BYTES) * 1e3, 1.0),
-        _one("pcie_received", lambda: pcie(board, pynvml.NVML_PCIE_UTIL_RX_BYTES) * 1e3, 1.0),
-        _one("max_sm_clock", lambda: pynvml.nvmlDeviceGetMaxClockInfo(board, pynvml.NVML_CLOCK_SM) * 1e6, 60.0),
-        _one("mig", lambda: float(pynvml.nvmlDeviceGetMigMode(board)[0]), 5.0),
+        _single("pcie_sent", lambda: pcie(board, pynvml.NVML_PCIE_UTIL_TX_BYTES) * 1e3, 1.0),
+        _single("pcie_received", lambda: pcie(board, pynvml.NVML_PCIE_UTIL_RX_BYTES) * 1e3, 1.0),
+        _single("max_sm_clock", lambda: pynvml.nvmlDeviceGetMaxClockInfo(board, pynvml.NVML_CLOCK_SM) * 1e6, 60.0),
+        _single("mig", lambda: float(pynvml.nvmlDeviceGetMigMode(board)[0]), 5.0),
         Call(("rows_remapped", "remap_failed"), lambda: _remapped(pynvml, board), 5.0),
         Call(tuple(METRICS), Gpm(pynvml, device).read, PERIOD),
     ]
 
 
-def _one(name: str, read: Callable[[], Any], period: float = 0.0) -> Call:
+def _single(name: str, read: Callable[[], Any], period: float = 0.0) -> Call:
     return Call((name,), lambda: {name: read()}, period)
 
 
 def _fields(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
-    """Field values of one call, each with its return code: numbers, or why there is none."""
-    found = {}
-    for one in pynvml.nvmlDeviceGetFieldValues(handle, list(fields)):
-        name, scale = fields[one.fieldId]
-        if one.nvmlReturn == pynvml.NVML_SUCCESS:
-            found[name] = _number(pynvml, one) * scale
-        else:
-            found[name] = why_missing(pynvml, pynvml.NVMLError(one.nvmlReturn))
-    return found
-
-
-def _lagging(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
-    """Return the fields; the mean of the power by its older name where the field is not offered."""
-    found = _fields(pynvml, handle, fields)
-    if isinstance(found["power_average"], str):
-        try:
-            found["power_average"] = pynvml.nvmlDeviceGetPowerUsage(handle) * 1e-3
-        except pynvml.NVMLError as error:
-            found["power_average"] = why_missing(pynvml, error)
-    return found
-
-
-def _number(pynvml: ModuleType, one: Any) -> float:
-    member = {
+    """Return the field values of one call by name: numbers, or the reason why a value is missing."""
+    members = {
         pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
         pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
         pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
         pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
         pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
         pynvml.NVML_VALUE_TYPE_SIGNED_INT: "siVal",
-    }.get(one.valueType, "ullVal")
-    return float(getattr(one.value, member))
+    }
+    values = {}
+    for field_value in pynvml.nvmlDeviceGetFieldValues(handle, list(fields)):
+        name, scale = fields[field_value.fieldId]
+        if field_value.nvmlReturn == pynvml.NVML_SUCCESS:
+            member = members.get(field_value.valueType, "ullVal")
+            values[name] = float(getattr(field_value.value, member)) * scale
+        else:
+            values[name] = why_missing(pynvml, pynvml.NVMLError(field_value.nvmlReturn))
+    return values
+
+
+def _lagging(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
+    """Return the fields; the mean power by its older function if the field is not offered."""
+    values = _fields(pynvml, handle, fields)
+    if isinstance(values["power_average"], str):
+        try:
+            values["power_average"] = pynvml.nvmlDeviceGetPowerUsage(handle) * 1e-3
+        except pynvml.NVMLError as error:
+            values["power_average"] = why_missing(pynvml, error)
+    return values
 
 
 def _clock_reasons(pynvml: ModuleType, handle: Any) -> float:
-    """Return the bits by their present name, or by the one that drivers before 535 knew."""
+    """Return the bits by their present function, or by the function of drivers before 535."""
     try:
         return float(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
     except pynvml.NVMLError_FunctionNotFound:
@@ -354,7 +342,7 @@ def _utilization(pynvml: ModuleType, handle: Any) -> dict[str, float]:
 
 
 def _memory(pynvml: ModuleType, handle: Any) -> dict[str, float]:
-    try:  # the first form counts some 600 MB that the driver reserves as used, though no process holds them
+    try:  # version 1 counts some 600 MB that the driver reserves as used, though no process holds them
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
     except pynvml.NVMLError_FunctionNotFound:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
@@ -370,14 +358,14 @@ def _remapped(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     return {"rows_remapped": float(corrected + uncorrected), "remap_failed": float(failed)}
 
 
-# Everything that is read of a device: one line per quantity, in SI units.
+# The quantities.
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One `name` in `unit` (SI, `1` for a share); `dcgm` is its name in DCGM, which reports `scale` times it.
+    """Quantity in `unit` (SI, `1` for a share); `dcgm` is its name in DCGM, which reports `scale` times its value.
 
-    `kind` is `gauge`, or `counter` for what only grows until the driver is loaded again.
+    `kind` is `gauge`, or `counter` for a value that only grows until the driver is loaded again.
     """
 
     name: str
@@ -391,8 +379,8 @@ class Quantity:
 _MIB = 1 / (1 << 20)
 
 QUANTITIES = {
-    one.name: one
-    for one in (
+    quantity.name: quantity
+    for quantity in (
         Quantity("utilization", "1", "share of the driver's last window in which any kernel ran",
                  "DCGM_FI_DEV_GPU_UTIL", 100.0),
         Quantity("memory_utilization", "1", "share of that window in which memory was read or written",
@@ -438,7 +426,7 @@ QUANTITIES = {
     )
 }  # fmt: skip
 
-# Why the clock is not higher: bits of nvmlDeviceGetCurrentClocksEventReasons. The last five are harm, the rest is news.
+# Why the clock is not higher: bits of nvmlDeviceGetCurrentClocksEventReasons.
 REASONS = {
     0x1: "idle",
     0x2: "application clocks",
@@ -454,23 +442,23 @@ HARMFUL = ("hw slowdown", "sw thermal", "hw thermal", "power brake")
 
 
 def reasons_in(bits: float | None) -> tuple[str, ...]:
-    """Return the words for the bits, unknown ones by their number; none where nothing was read."""
+    """Return the names of the bits, unknown bits by their number; an empty tuple for None."""
     bits = int(bits or 0)
-    known = [word for bit, word in REASONS.items() if bits & bit]
+    known = [name for bit, name in REASONS.items() if bits & bit]
     rest = bits & ~sum(REASONS)
     return (*known, *([f"reason {rest:#x}"] if rest else []))
 
 
-# Xid events: the driver's error reports, for which a separate thread waits.
+# Xid events: the driver's error reports.
 
 _WAIT_MS = 200
-_KEPT = 1000
+_KEPT = 1000  # events
 
 
 class XidWatch:
-    """Collects the Xids of the devices from `start` to `stop`; `missing` has the reason if they are not available.
+    """Thread that collects the Xids of the devices between `start` and `stop`.
 
-    Its thread has taken `cpu_seconds` of a core.
+    `missing` has the reason if Xids are not available; `cpu_seconds` is the time that the thread has used.
     """
 
     def __init__(
@@ -485,25 +473,25 @@ class XidWatch:
         self.cpu_seconds = 0.0
 
     def start(self) -> None:
-        """Register for the events and begin to listen; if that is not offered, `missing` has the reason."""
+        """Register for the events and start the thread; if that is not offered, `missing` has the reason."""
         nvml = self._pynvml
         try:
             self._set = nvml.nvmlEventSetCreate()
             for device in self._devices:
                 nvml.nvmlDeviceRegisterEvents(device.handle, nvml.nvmlEventTypeXidCriticalError, self._set)
         except nvml.NVMLError as error:
-            self.missing = _words(nvml, error)
+            self.missing = _reason(nvml, error)
             return
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._ending.set()
         if self._thread.ident:
             self._thread.join(2.0)
 
     def between(self, begin: float, end: float) -> list[tuple[str, int]]:
-        """(UUID, Xid) of the events in that stretch of the clock."""
+        """Return (UUID, Xid) of the events between two times of the clock."""
         return [(uuid, number) for at, uuid, number in list(self._seen) if begin <= at <= end]
 
     def _listen(self) -> None:
@@ -514,7 +502,7 @@ class XidWatch:
                 event = nvml.nvmlEventSetWait(self._set, _WAIT_MS)
             except nvml.NVMLError as error:
                 if error.value != nvml.NVML_ERROR_TIMEOUT:
-                    self.missing = _words(nvml, error)
+                    self.missing = _reason(nvml, error)
                     break
                 continue
             self._seen.append((self._clock(), self._uuid(event.device), int(event.eventData)))
@@ -530,7 +518,7 @@ class XidWatch:
             return "a device that does not answer"
 
 
-def _words(nvml: ModuleType, error: Any) -> str:
+def _reason(nvml: ModuleType, error: Any) -> str:
     try:
         return why_missing(nvml, error)
     except DeviceLost as lost:

@@ -1,4 +1,4 @@
-"""A live view's data: devices, executions, alerts, their JSON and CSV."""
+"""Data of the live view: devices, executions and alerts, as JSON and CSV, and the delivery of alerts."""
 
 import csv
 import io
@@ -17,40 +17,40 @@ from typing import Any
 from prism_bench.errors import ResultsError, UsageError, unknown
 from prism_bench.extension import offered
 from prism_bench.io.files import cache_folder
-from prism_bench.monitor import nvml as listing
-from prism_bench.monitor import probe
+from prism_bench.monitor import nvml, probe
 from prism_bench.monitor.alerts import ActiveAlert, AlertRule, AlertWatch
 from prism_bench.monitor.executions import ExecutionJournal, Executions, KernelStatistics
 from prism_bench.monitor.nvml import NvmlDevice
-from prism_bench.monitor.probe import HARMFUL, QUANTITIES, DeviceReading, reasons_in
+from prism_bench.monitor.probe import HARMFUL, QUANTITIES, reasons_in
 from prism_bench.monitor.sampler import Sampler, sampling
 from prism_bench.record.alert import Alert, Occasion
 
 # The shapes that `--json` prints, one object per moment.
 #
 #     status    timestamp, uptime_seconds, gpu_utilization (percent), memory {used_mb, total_mb, percent} of the first
-# device, devices: list of {index, uuid, name, slice, lost, values, missing, reasons, processes}: `values`
-# by quantity in SI units (monitor/probe.py), null with a reason in `missing`     kernels   list of {name, total_calls,
-# avg_time_ms, min_time_ms, max_time_ms, total_time_ms, success_rate,               avg_memory_mb, last_execution}
-# alerts    active_alerts: list of {severity, message, metric, value, rule, device, since}, total_alerts_today
-# report    total_kernel_calls, successful_calls, failed_calls, utilization_percentage (device time of the executions
-# since the start over the time since then), avg_execution_time_us, peak_memory_mb, current_memory_mb,
-# per_kernel_stats {name: {call_count, total_time_us, avg_time_us, min_time_us, max_time_us, success_rate}},
-# sampler {hertz (null for a single look), beats, cpu_share, longest_beat_ms}
+#               device, devices: list of {index, uuid, name, slice, lost, values, missing, reasons, processes}:
+#               `values` by quantity in SI units (monitor/probe.py), null with a reason in `missing`
+#     kernels   list of {name, total_calls, avg_time_ms, min_time_ms, max_time_ms, total_time_ms, success_rate,
+#               avg_memory_mb, last_execution}
+#     alerts    active_alerts: list of {severity, message, metric, value, rule, device, since}, total_alerts_today
+#     report    total_kernel_calls, successful_calls, failed_calls, utilization_percentage (device time of the
+#               executions since the start over the time since then), avg_execution_time_us, peak_memory_mb,
+#               current_memory_mb, per_kernel_stats {name: {call_count, total_time_us, avg_time_us, min_time_us,
+#               max_time_us, success_rate}}, sampler {hertz (null for a single look), beats, cpu_share, longest_beat_ms}
 #
 # Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name has percent.
 
 _ORDERS = {
-    "last": lambda one: one.last,
-    "avg_time": lambda one: one.mean or 0.0,
-    "total_time": lambda one: one.total,
-    "calls": lambda one: one.calls,
+    "last": lambda kernel: kernel.last,
+    "avg_time": lambda kernel: kernel.mean or 0.0,
+    "total_time": lambda kernel: kernel.total,
+    "calls": lambda kernel: kernel.calls,
 }
 
 
 @dataclass(frozen=True)
 class KernelQuery:
-    """Which kernels are shown: the first `limit` in the order `sort_by`, the largest first, with `min_calls` calls."""
+    """Selection of kernels: the first `limit` in the order `sort_by` (descending) of those with `min_calls` calls."""
 
     sort_by: str = "last"
     limit: int = 20
@@ -62,18 +62,29 @@ class KernelQuery:
 
 
 def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch, query: KernelQuery | None = None) -> dict:
-    """All four parts of this moment."""
-    standing = [one.plain() for one in alerts.active]
+    """Return all four parts of this moment."""
+    cost = sampler.cost()
     return {
         "status": status(sampler, executions),
         "kernels": kernels(executions, query),
-        "alerts": {"active_alerts": standing, "total_alerts_today": alerts.raised_today()},
-        "report": report(executions) | {"sampler": _cost(sampler)},
+        "alerts": {
+            "active_alerts": [alert.plain() for alert in alerts.active],
+            "total_alerts_today": alerts.raised_today(),
+        },
+        "report": report(executions)
+        | {
+            "sampler": {
+                "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds and sampler.beats_by_itself else None,
+                "beats": cost.beats,
+                "cpu_share": float(f"{cost.share:.3g}"),
+                "longest_beat_ms": _milli(cost.longest),
+            }
+        },
     }
 
 
 def status(sampler: Sampler, executions: Executions) -> dict:
-    """Return the devices as they are now; the headline figures are the first one's."""
+    """Return the devices as they are now; utilisation and memory on the top level are those of the first device."""
     devices = [device(sampler, place) for place in range(len(sampler.probes))]
     first = devices[0]["values"] if devices else {}
     used, total = first.get("memory_used"), first.get("memory_total")
@@ -91,55 +102,67 @@ def status(sampler: Sampler, executions: Executions) -> dict:
 
 
 def device(sampler: Sampler, place: int) -> dict:
-    """One device: every quantity, null where it was not read, and why."""
-    one, reading = sampler.probes[place].device, sampler.latest(place)
-    values = reading.values if reading and not sampler.lost(place) else {}
+    """Return one device: every quantity, null where it was not read, and the reason."""
+    gpu, reading, lost = sampler.probes[place].device, sampler.latest(place), sampler.lost(place)
+    values = reading.values if reading and not lost else {}
     missing = dict(reading.missing) if reading else {}
-    if sampler.lost(place):
-        missing = dict.fromkeys(QUANTITIES, sampler.lost(place))
+    if lost:
+        missing = dict.fromkeys(QUANTITIES, lost)
     if sampler.xids_missing:
         missing["xids"] = sampler.xids_missing
     reasons = reasons_in(values["clock_reasons"]) if "clock_reasons" in values else None
+    processes = None
+    if reading is not None and reading.processes is not None and not lost:
+        processes = [
+            {
+                "pid": process.pid,
+                "name": process.name,
+                "memory": process.memory,
+                "ours": process.ours,
+                "busy": process.busy,
+            }
+            for process in reading.processes
+        ]
     return {
-        "index": one.index,
-        "uuid": one.uuid,
-        "name": one.name,
-        "slice": one.is_slice,
-        "lost": sampler.lost(place),
+        "index": gpu.index,
+        "uuid": gpu.uuid,
+        "name": gpu.name,
+        "slice": gpu.is_slice,
+        "lost": lost,
         "values": {name: _exact(values.get(name)) for name in QUANTITIES},
         "missing": {name: reason for name, reason in missing.items() if name not in values},
         "reasons": list(reasons) if reasons is not None else None,
-        "processes": _processes(reading, sampler.lost(place)),
+        "processes": processes,
     }
 
 
 def kernels(executions: Executions, query: KernelQuery | None = None) -> list[dict]:
-    """Return the kernels in the ring that the query asks for."""
+    """Return the kernels in the ring that the query selects."""
     query = query or KernelQuery()
-    found = sorted(executions.statistics(), key=_ORDERS[query.sort_by], reverse=True)
-    return [_row(one) for one in found if one.calls >= query.min_calls][: query.limit]
+    ordered = sorted(executions.statistics(), key=_ORDERS[query.sort_by], reverse=True)
+    return [_row(kernel) for kernel in ordered if kernel.calls >= query.min_calls][: query.limit]
 
 
 def report(executions: Executions) -> dict:
-    """Return what all executions in the ring add up to; null where there is none to speak of."""
-    ones = list(executions)
-    times = [one.seconds for one in ones if one.seconds is not None]
-    recent = sum(one.seconds for one in ones if one.seconds is not None and one.at >= executions.began)
+    """Return totals over all executions in the ring; means and maxima are null without executions."""
+    calls = list(executions)
+    times = [call.seconds for call in calls if call.seconds is not None]
+    recent = sum(call.seconds for call in calls if call.seconds is not None and call.at >= executions.began)
     uptime = executions.uptime()
     return {
-        "total_kernel_calls": len(ones),
+        "total_kernel_calls": len(calls),
         "successful_calls": len(times),
-        "failed_calls": len(ones) - len(times),
+        "failed_calls": len(calls) - len(times),
         "utilization_percentage": _percent(recent / uptime) if uptime > 0 else None,
         "avg_execution_time_us": _micro(fmean(times)) if times else None,
-        "peak_memory_mb": _mega(max((one.memory for one in ones), default=None)),
-        "current_memory_mb": _mega(ones[-1].memory if ones else None),
-        "per_kernel_stats": {one.kernel: _statistics(one) for one in executions.statistics()},
+        "peak_memory_mb": _mega(max((call.memory for call in calls), default=None)),
+        "current_memory_mb": _mega(calls[-1].memory if calls else None),
+        "per_kernel_stats": {kernel.kernel: _statistics(kernel) for kernel in executions.statistics()},
     }
 
 
 def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
-    """Return what the rules of `alerts.py` ask of a device; `before` keeps its counters from call to call."""
+    """Return the metrics of the alert rules for a device; `before` keeps its counters from call to call."""
     shown = device(sampler, place)
     values, lost = shown["values"], sampler.lost(place) is not None
     used, total, errors = values["memory_used"], values["memory_total"], values["ecc_uncorrected"]
@@ -154,15 +177,6 @@ def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
         "new_uncorrected": None if errors is None else errors - before["ecc_uncorrected"],
         "lost": float(lost),
     }
-
-
-def _processes(reading: DeviceReading | None, lost: str | None) -> list[dict[str, Any]] | None:
-    if reading is None or reading.processes is None or lost:
-        return None
-    return [
-        {"pid": one.pid, "name": one.name, "memory": one.memory, "ours": one.ours, "busy": one.busy}
-        for one in reading.processes
-    ]
 
 
 def _row(one: KernelStatistics) -> dict[str, Any]:
@@ -190,22 +204,12 @@ def _statistics(one: KernelStatistics) -> dict[str, Any]:
     }
 
 
-def _cost(sampler: Sampler) -> dict[str, Any]:
-    cost = sampler.cost()
-    return {
-        "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds and sampler.beats_by_itself else None,
-        "beats": cost.beats,
-        "cpu_share": float(f"{cost.share:.3g}"),
-        "longest_beat_ms": _milli(cost.longest),
-    }
-
-
 def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else float(f"{value * factor:.6g}")
 
 
 def _exact(value: float | None) -> float | None:
-    """Without what scaling left behind the twelfth digit."""
+    """Round to twelve digits, which removes the errors of scaling."""
     return None if value is None else float(f"{value:.12g}")
 
 
@@ -214,8 +218,8 @@ _milli, _micro = partial(_scaled, factor=1e3), partial(_scaled, factor=1e6)
 
 
 def headline(shown: Sequence[dict]) -> str:
-    """One line of words for the devices, for a pipe."""
-    return "  ".join(_line(one) for one in shown)
+    """Return one line of text for the devices, for a pipe."""
+    return "  ".join(_line(device) for device in shown)
 
 
 def _line(one: Mapping[str, Any]) -> str:
@@ -223,27 +227,27 @@ def _line(one: Mapping[str, Any]) -> str:
         return f"{one['index']}: {one['lost']}"
     values = one["values"]
     parts = [
-        _words(values["utilization"], 100, "%"),
-        _words(values["memory_used"], 1e-9, "GB"),
-        _words(values["sm_clock"], 1e-6, "MHz"),
-        _words(values["power"] if values["power"] is not None else values["power_average"], 1, "W"),
-        _words(values["temperature"], 1, "C"),
+        _with_unit(values["utilization"], 100, "%"),
+        _with_unit(values["memory_used"], 1e-9, "GB"),
+        _with_unit(values["sm_clock"], 1e-6, "MHz"),
+        _with_unit(values["power"] if values["power"] is not None else values["power_average"], 1, "W"),
+        _with_unit(values["temperature"], 1, "C"),
     ]
     return f"{one['index']}: " + ", ".join([*parts, *(one["reasons"] or [])])
 
 
-def _words(value: float | None, scale: float, unit: str) -> str:
+def _with_unit(value: float | None, scale: float, unit: str) -> str:
     return "-" if value is None else f"{value * scale:.3g} {unit}" if unit != "MHz" else f"{value * scale:.0f} {unit}"
 
 
-# Where somebody watches: devices, executions of runs elsewhere, and alerts, looked at together moment by moment.
+# The station: devices, executions of runs elsewhere, and alerts.
 
 _EARLIER = 3600.0  # seconds of executions before the start that are shown too
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A `snapshot` (`export.py`), with the alerts that it raised and ended."""
+    """A `snapshot`, with the alerts that it raised and ended."""
 
     snapshot: dict
     raised: tuple[ActiveAlert, ...] = ()
@@ -251,7 +255,7 @@ class Moment:
 
 
 class Station:
-    """Monitoring station: reads a sampler, the journal of executions and the alert rules on request."""
+    """Monitoring station: combines a sampler, the journal of executions and the alert rules on request."""
 
     def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: KernelQuery | None = None) -> None:
         self.sampler, self.executions, self.alerts, self._query = sampler, Executions(), AlertWatch(rules), query
@@ -271,14 +275,14 @@ class Station:
         return Moment(snapshot(self.sampler, self.executions, self.alerts, self._query), raised, over)
 
     def look_once(self) -> Moment:
-        """Return a single moment, by a sampler that does not beat by itself: twice, since a mean needs two looks."""
+        """Return a single moment of a sampler without a thread; read twice, since a mean needs two readings."""
         self.sampler.beat()
         time.sleep(probe.PERIOD * 1.1)
         self.sampler.beat()
         return self.look()
 
     def moments(self, interval: float, duration: float | None = None) -> Iterator[Moment]:
-        """Yield a moment every `interval` seconds, at once and for `duration` seconds; without that, for ever."""
+        """Yield a moment every `interval` seconds, the first at once, for `duration` seconds or without end."""
         while not all(self.sampler.latest(place) or self.sampler.lost(place) for place in range(len(self._before))):
             time.sleep(0.005)
         began = due = time.monotonic()
@@ -290,23 +294,23 @@ class Station:
 
 @contextmanager
 def station(
-    words: Sequence[str] | None,
+    names: Sequence[str] | None,
     rules: dict[str, AlertRule],
     hertz: float,
     *,
     once: bool,
     query: KernelQuery | None = None,
 ) -> Iterator[Station]:
-    """Yield a station for the devices that `words` name, else for the visible ones.
+    """Yield a station for the devices with these `names` (index or UUID), else for the visible devices.
 
-    BackendUnavailable without NVML; a UsageError for an unknown device, or where none is visible.
+    Raise BackendUnavailable without NVML, UsageError for an unknown device or if no device is visible.
     """
 
-    def choose(found: list[NvmlDevice]) -> Sequence[NvmlDevice]:
-        picked = listing.chosen(found, list(words or ()))
+    def choose(devices: list[NvmlDevice]) -> Sequence[NvmlDevice]:
+        picked = nvml.chosen(devices, list(names or ()))
         if not picked:
-            said = os.environ.get(listing.VISIBLE)
-            raise UsageError("no GPU here" if said is None else f"no GPU is visible: {listing.VISIBLE}={said}")
+            setting = os.environ.get(nvml.VISIBLE)
+            raise UsageError("no GPU here" if setting is None else f"no GPU is visible: {nvml.VISIBLE}={setting}")
         return picked
 
     with sampling(choose, hertz=hertz, full=True, threaded=not once) as sampler:
@@ -314,23 +318,25 @@ def station(
 
 
 def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[str]:
-    """Send raised alerts to the webhooks of the environment, each current alert once; return what failed, and why.
+    """Send raised alerts to the webhooks of the environment, each current alert once; return the failures' texts.
 
-    Network libraries take megabytes: they are loaded when there is something to send.
+    Network libraries take megabytes: they are loaded only when there is something to send.
     """
     delivery = offered("alerts") if raised else None
     webhooks = delivery() if delivery else None
     if webhooks is None or not webhooks.has_webhook:
         return []
     machine = platform.node()
-    alerts = [_alert(one, machine) for one in raised]
-    occasion = Occasion("monitor", f"Prism Bench monitor on {machine}", {one.subject: one.state for one in alerts})
+    alerts = [_alert(alert, machine) for alert in raised]
+    occasion = Occasion(
+        "monitor", f"Prism Bench monitor on {machine}", {alert.subject: alert.state for alert in alerts}
+    )
     outcomes = webhooks.deliver(alerts, occasion, ledger or cache_folder("monitor") / "alerts.json")
     return [str(outcome) for outcome in outcomes if outcome.reason]
 
 
 def _alert(one: ActiveAlert, machine: str) -> Alert:
-    """When it was raised is its state: the same alert raised again is news again."""
+    """Convert an alert; its time is its state, so that the same alert raised again is delivered again."""
     return Alert(
         source="monitor",
         machine=machine,
@@ -346,16 +352,16 @@ def _alert(one: ActiveAlert, machine: str) -> Alert:
     )
 
 
-# Readings as a CSV file that stays below a size: there is one older part, then the oldest lines are removed.
+# The CSV file.
 
-_LARGEST = 16 << 20
+_LARGEST = 16 << 20  # bytes
 COLUMNS = ("timestamp", "index", "uuid", "name", "lost", "reasons", "processes", *QUANTITIES)
 
 
 class CsvFile:
-    """One row per device and moment; an empty cell is a quantity that was not read. SI units, as `--json` has them.
+    """CSV file with a row per device and moment, in SI units; an empty cell is a quantity that was not read.
 
-    With more than `largest` bytes the file becomes `<name>.1` and begins anew, so both together stay below twice that.
+    A file of more than `largest` bytes becomes `<name>.1` and a new file begins, so both stay below twice that size.
     """
 
     def __init__(self, path: Path, largest: int = _LARGEST) -> None:
@@ -364,7 +370,7 @@ class CsvFile:
         self._write("")
 
     def add(self, status: dict) -> None:
-        """Write the devices of one moment, as `export.status` returns them; raise a ResultsError on failure."""
+        """Append the devices of one moment, as `status` returns them; raise ResultsError if the file is unwritable."""
         if self._path.is_file() and self._path.stat().st_size > self._largest:
             with self._named():
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
@@ -373,9 +379,16 @@ class CsvFile:
         writer = csv.writer(text, lineterminator="\n")
         if self._header:
             writer.writerow(COLUMNS)
-        writer.writerows(_csv_file_row(status["timestamp"], device) for device in status["devices"])
+        writer.writerows(self._row(status["timestamp"], device) for device in status["devices"])
         self._write(text.getvalue())
         self._header = False
+
+    @staticmethod
+    def _row(timestamp: str, device: Mapping[str, Any]) -> list[object]:
+        reasons = " ".join(reason.replace(" ", "-") for reason in device["reasons"] or ())
+        others = "" if device["processes"] is None else len(device["processes"])
+        facts = [timestamp, device["index"], device["uuid"], device["name"], device["lost"] or "", reasons, others]
+        return facts + ["" if value is None else f"{value:.10g}" for value in device["values"].values()]
 
     def _write(self, text: str) -> None:
         with self._named(), self._path.open("a") as file:
@@ -387,10 +400,3 @@ class CsvFile:
             yield
         except OSError as error:
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from None
-
-
-def _csv_file_row(timestamp: str, device: Mapping[str, Any]) -> list[object]:
-    words = " ".join(reason.replace(" ", "-") for reason in device["reasons"] or ())
-    others = "" if device["processes"] is None else len(device["processes"])
-    facts = [timestamp, device["index"], device["uuid"], device["name"], device["lost"] or "", words, others]
-    return facts + ["" if value is None else f"{value:.10g}" for value in device["values"].values()]

@@ -1,4 +1,4 @@
-"""One set of metrics over all profilers: names, chips, launches, and numbers as profilers print them."""
+"""One set of metrics over all profilers: the counters of chips, launches, logical metrics, and numbers as printed."""
 
 import csv
 import math
@@ -14,10 +14,10 @@ from prism_bench.errors import ResultsError, unknown
 from prism_bench.io.documents import table_text_of
 from prism_bench.units import count_text
 
-# Which chip has which counters, from `metric_support.csv`: a base name per line, a kind per chip.
+# Counters of each chip, from `metric_support.csv`: a base name per line, a column per chip.
 
 TABLE = "metric_support.csv"
-_CAPABILITY = re.compile(r"[0-9]{1,3}\.[0-9]|[A-Z][a-z]+")  # a chip that is announced has the name of its family
+_CAPABILITY = re.compile(r"[0-9]{1,3}\.[0-9]|[A-Z][a-z]+")  # an announced chip has the name of its family
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Chip:
     counters: frozenset[str]
 
     def has(self, counter: str) -> bool:
-        """Whether the chip counts it."""
+        """Return whether the chip has the counter."""
         return counter in self.counters
 
     def __str__(self) -> str:
@@ -38,13 +38,13 @@ class Chip:
 
 @cache
 def chips() -> dict[str, Chip]:
-    """Every chip of the table by compute capability."""
+    """Return every chip of the table by compute capability."""
     with as_file(files("prism_bench.profilers").joinpath(TABLE)) as path:
         return chips_in(path)
 
 
 def chips_in(path: Path) -> dict[str, Chip]:
-    """Return the chips of a table by compute capability; a ResultsError names the line that is damaged."""
+    """Return the chips of a table by compute capability; raise ResultsError with the damaged line."""
     try:
         header, *rows = csv.reader(table_text_of(path, "table of counters").splitlines(), strict=True)
     except (csv.Error, ValueError) as error:
@@ -56,17 +56,17 @@ def chips_in(path: Path) -> dict[str, Chip]:
                 f"{path}: line {line} has {len(row)} of {count_text(len(header), 'cell')}, or a repeated name"
             )
         names.add(row[0])
-    found: dict[str, Chip] = {}
+    chips: dict[str, Chip] = {}
     for column, title in enumerate(header[1:], 1):
         name, _, capability = title.partition("_")
-        if not (name and _CAPABILITY.fullmatch(capability)) or capability in found:
+        if not (name and _CAPABILITY.fullmatch(capability)) or capability in chips:
             raise ResultsError(f"{path}: column '{title:.40}' is no CHIP_CAPABILITY, or a repeated one")
-        found[capability] = Chip(name, capability, frozenset(row[0] for row in rows if row[column]))
-    return found
+        chips[capability] = Chip(name, capability, frozenset(row[0] for row in rows if row[column]))
+    return chips
 
 
 def chip_of(capability: str | int) -> Chip:
-    """Return the chip of a compute capability written `9.0` or 90; a UsageError lists the known ones."""
+    """Return the chip of a compute capability written `9.0` or 90; raise UsageError with the known capabilities."""
     text = f"{capability // 10}.{capability % 10}" if isinstance(capability, int) else capability
     if text not in chips():
         raise unknown("compute capability", text, chips())
@@ -74,19 +74,19 @@ def chip_of(capability: str | int) -> Chip:
 
 
 def counters_of_chip() -> dict[str, tuple[Chip, ...]]:
-    """Every base name of the table, with the chips that have it."""
+    """Return every base name of the table with the chips that have it."""
     every = {name for chip in chips().values() for name in chip.counters}
     return {name: tuple(chip for chip in chips().values() if chip.has(name)) for name in sorted(every)}
 
 
-# Launches as a kernel profiler reports them, whichever tool and file they came from.
+# Launches as a kernel profiler reports them.
 
 _MISSING = re.compile(r"|n/a|[+-]?(nan|inf|infinity)(\(.*\))?", re.IGNORECASE)  # `-nan(ind)` on Windows
 
 
 @dataclass(frozen=True)
 class ProfiledValue:
-    """A metric's value in SI; None, with the tool's own `text`, where it is no number (`n/a`, a policy's name)."""
+    """A metric's value in SI, or None with the tool's `text` if it is not a number (`n/a`, a policy's name)."""
 
     value: float | None
     unit: str = ""
@@ -94,13 +94,13 @@ class ProfiledValue:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the tool printed no value (`n/a`, `nan`, `-inf`, nothing), where a word would be a value."""
+        """Return whether the tool printed no value: `n/a`, `nan`, `-inf` or nothing; a word is a value."""
         return self.value is None and bool(_MISSING.fullmatch(self.text.strip()))
 
 
 @dataclass(frozen=True)
 class ProfilerAdvice:
-    """The tool's opinion about a launch, never ours: `speedup` is its estimate in per cent, `local` to its subject."""
+    """The tool's advice about a launch, not ours: `speedup` is its estimate in per cent."""
 
     name: str
     kind: str
@@ -111,10 +111,10 @@ class ProfilerAdvice:
 
 @dataclass(frozen=True)
 class ProfiledLaunch:
-    """One launch of a kernel: which, where, in what profiler ranges, and what was counted.
+    """One launch of a kernel: its device, extents and profiler ranges, and its metrics.
 
-    `metrics` are by the tool's metric name, or by `section: label [unit]` where the file only has labels, which are
-    not unique. `capability` is `9.0`; `ranges` are NVTX cells as the tool wrote them.
+    `metrics` are by the tool's metric name, or by `section: label [unit]` if the file only has labels, which are not
+    unique. `capability` is `9.0`; `ranges` are NVTX cells as the tool wrote them.
     """
 
     id: int
@@ -129,16 +129,15 @@ class ProfiledLaunch:
     rules: tuple[ProfilerAdvice, ...] = field(default=())
 
     def value(self, metric: str) -> float | None:
-        """Return the metric's value in SI; None where it was not collected or is no number."""
-        found = self.metrics.get(metric)
-        return found.value if found else None
+        """Return the metric's value in SI; None if it was not collected or is not a number."""
+        value = self.metrics.get(metric)
+        return value.value if value else None
 
 
-# One set of metrics over all tools: what each is called by whom, on which chip, and how several launches add up.
+# Logical metrics.
 #
 # Names of counters are `unit__what.rollup.submetric`. The base names of each chip are in `metric_support.csv`, made by
-# `scripts/metric_table` from NVIDIA's own tables; names that the tool computes itself (`launch__...`) are on every
-# chip.
+# `scripts/metric_table` from NVIDIA's tables; names that the tool computes itself (`launch__...`) are on every chip.
 
 SETS = ("core", "all", "traffic")  # 3, 10 and 1 passes on a GH100
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -150,8 +149,8 @@ _COMPUTED = ("launch__", "sm__maximum_warps_per_active_cycle_pct")
 class LogicalMetric:
     """Metric with one name over all tools.
 
-    `sources` are the tool's names, the best first; `combine` defines how launches of one case add up (`sum`, `max`, or
-    `mean` weighted by duration); `sets` are the choices of metrics that contain it.
+    `sources` are the tool's names, the best first; `combine` combines launches of one case (`sum`, `max`, or `mean`
+    weighted by duration); `sets` are the sets of metrics that contain it.
     """
 
     name: str
@@ -208,10 +207,10 @@ LOGICAL = {
 }  # fmt: skip
 
 _BY_SOURCE = {source: metric for metric in LOGICAL.values() for source in metric.sources}
-# Units of ncu, in SI, that a metric's value may be in; a share without `%` would be read as a hundred times as much.
+# Units of ncu, in SI, that a metric's value may have; a share without `%` would be read as a hundred times as much.
 _UNITS = {"s": ("s",), "B": ("B", "B/block"), "inst": ("inst",), "1": ("1", "", "register/thread", "pass")}
 
-# What the seed documents and older profilers call things, and what answers today.
+# Names of the seed documents and older profilers, with today's names.
 REPLACED = {
     "sm__occupancy": f"sm__warps_active.{_ACTIVE}",
     "achieved_occupancy": f"sm__warps_active.{_ACTIVE}",
@@ -222,79 +221,76 @@ REPLACED = {
 
 
 def base(name: str) -> str:
-    """Return the part of a metric's name that a chip has or has not: `dram__bytes_read` of `dram__bytes_read.sum`."""
+    """Return the base name, by which chips list counters: `dram__bytes_read` of `dram__bytes_read.sum`."""
     return name.split(".")[0]
 
 
 def computed_by_tool(name: str) -> bool:
-    """Whether ncu derives the metric from the launch instead of counting it."""
+    """Return whether ncu derives the metric from the launch instead of counting it."""
     return name.startswith((*_COMPUTED, "profiler__"))
 
 
 def source_on(metric: LogicalMetric, chip: Chip) -> str | None:
-    """Return the first of the metric's sources that the chip has; None where it has none."""
-    return next((one for one in metric.sources if computed_by_tool(one) or chip.has(base(one))), None)
+    """Return the first of the metric's sources that the chip has, or None."""
+    return next((name for name in metric.sources if computed_by_tool(name) or chip.has(base(name))), None)
 
 
 def counters(chip: Chip, chosen: str = "core") -> tuple[str, ...]:
-    """Return the names to ask the profiler for on this chip, for the metrics of the set `chosen`."""
+    """Return the counters to request from the profiler on this chip for the set `chosen`."""
     wanted = [source_on(metric, chip) for metric in LOGICAL.values() if chosen in metric.sets]
     return tuple(name for name in wanted if name and not computed_by_tool(name))
 
 
 def combined(launches: Sequence[ProfiledLaunch], chip: Chip, chosen: str = "core") -> dict[str, dict]:
-    """Every logical metric over the launches of one case: `{value, unit, source}`, or `{value: None, reason}`."""
-    return {name: _one(metric, launches, chip, chosen) for name, metric in LOGICAL.items()}
+    """Return every logical metric over the launches of one case: `{value, unit, source}` or `{value: None, reason}`."""
+    return {name: _combined(metric, launches, chip, chosen) for name, metric in LOGICAL.items()}
 
 
-def _one(metric: LogicalMetric, launches: Sequence[ProfiledLaunch], chip: Chip, chosen: str) -> dict[str, Any]:
+def _combined(metric: LogicalMetric, launches: Sequence[ProfiledLaunch], chip: Chip, chosen: str) -> dict[str, Any]:
     source = source_on(metric, chip)
     if source is None:
-        return _none(metric, f"{chip} has none of {', '.join(metric.sources)}")
+        return _missing(metric, f"{chip} has none of {', '.join(metric.sources)}")
     if chosen not in metric.sets:
-        return _none(metric, f"not in the set '{chosen}'; --set {metric.sets[-1]} counts it")
-    present = [name for name in metric.sources if any(name in one.metrics for one in launches)]
+        return _missing(metric, f"not in the set '{chosen}'; --set {metric.sets[-1]} counts it")
+    present = [name for name in metric.sources if any(name in launch.metrics for launch in launches)]
     if not present:
-        return _none(metric, f"{source} was not collected")
-    counted = [one.metrics.get(present[0]) for one in launches]
+        return _missing(metric, f"{source} was not collected")
+    counted = [launch.metrics.get(present[0]) for launch in launches]
     reasons = [why_missing(present[0], quantity, chip) if quantity else "not of every launch" for quantity in counted]
     if any(reasons):
-        return _none(metric, f"{present[0]}: {next(filter(None, reasons))}")
+        return _missing(metric, f"{present[0]}: {next(filter(None, reasons))}")
     values = [quantity.value for quantity in counted if quantity and quantity.value is not None]
-    return {"value": _together(metric, values, launches), "unit": metric.unit, "source": present[0]}
+    if metric.combine != "mean":
+        value = {"sum": sum, "max": max}[metric.combine](values)
+    else:
+        weights = [launch.value("gpu__time_duration.sum") or 0.0 for launch in launches]
+        weights = weights if sum(weights) else [1.0] * len(values)
+        value = sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
+    return {"value": value, "unit": metric.unit, "source": present[0]}
 
 
 def why_missing(name: str, quantity: ProfiledValue, chip: Chip | None) -> str | None:
-    """Return why a launch's quantity is no value of the metric `name`; None where it is one."""
+    """Return why a launch's quantity is not a value of the metric `name`; None if it is a value."""
     if quantity.value is not None:
         metric = _BY_SOURCE.get(name)
         units = () if metric is None else ("1",) if "pct" in name else _UNITS[metric.unit]
         if metric is None or quantity.unit in units:
             return None
         return f"{quantity.text} is in '{quantity.unit}', which is no unit of it"
-    answer, word = f"the profiler answers '{quantity.text}'", quantity.text.lower()
+    answer, text = f"the profiler answers '{quantity.text}'", quantity.text.lower()
     if chip and "__" in name and not (computed_by_tool(name) or chip.has(base(name))):
         return f"{answer}, {chip} has no such counter"
-    if "nan" in word or "inf" in word:
+    if "nan" in text or "inf" in text:
         return f"{answer}, not collected or divided by zero"
     return answer
 
 
-def _none(metric: LogicalMetric, reason: str) -> dict[str, Any]:
+def _missing(metric: LogicalMetric, reason: str) -> dict[str, Any]:
     return {"value": None, "unit": metric.unit, "reason": reason}
 
 
-def _together(metric: LogicalMetric, values: list[float], launches: Sequence[ProfiledLaunch]) -> float:
-    if metric.combine != "mean":
-        return {"sum": sum, "max": max}[metric.combine](values)
-    weights = [one.value("gpu__time_duration.sum") or 0.0 for one in launches]
-    if not sum(weights):
-        return sum(values) / len(values)
-    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
-
-
 def advice(name: str, known: Mapping[str, object]) -> str:
-    """Return what to ask for instead of a name that no chip has: its replacement, or the nearest names."""
+    """Return a sentence on a name that no chip has: its replacement, or the nearest names."""
     from difflib import get_close_matches
 
     if base(name) in REPLACED:
@@ -303,13 +299,13 @@ def advice(name: str, known: Mapping[str, object]) -> str:
     return f"no metric is called '{base(name)}'" + (f"; near it are {', '.join(near)}" if near else "")
 
 
-# Numbers and units as profilers print them, in whatever locale their process had, turned into SI; doubt is an error.
+# Numbers and units as profilers print them, in the locale of their process, converted to SI.
 #
 # `117.344` is a hundred and seventeen nanoseconds in one locale and a thousand times that in another. A table is read
-# only when some number in it shows which one it was, or when nothing in it depends on that.
+# only if some number in it shows the locale, or if no number in it depends on the locale.
 
 CURE = "run the profiler with LC_ALL=C"
-# Separators of groups as C libraries write them; `\xa0` and `\x92` are those of a Windows code page, once decoded.
+# Separators of groups as C libraries write them; `\xa0` and `\x92` are those of a Windows code page after decoding.
 _SPACE = re.compile("[\u0020\u00a0\u2007\u2009\u202f]|" + r"\\xa0")
 _APOSTROPHE = re.compile("[\u2018\u2019]|" + r"\\x92")
 _LOCALES = tuple((group, mark) for mark in ".," for group in ".,' " if group != mark)
@@ -332,19 +328,19 @@ _UNIT = re.compile(rf"(?P<prefix>[KMGT]i(?=byte)|[numkKMGT]?)(?P<base>{'|'.join(
 
 
 def is_number(text: str) -> bool:
-    """Whether the text is a number in some locale: `12`, `1,234.5`, `2.508.800`, `1\u202f234,5`, `1e-05`."""
+    """Return whether the text is a number in some locale: `12`, `1,234.5`, `2.508.800`, `1\u202f234,5`, `1e-05`."""
     return bool(_locales_of(text))
 
 
 def looks_numeric(text: str) -> bool:
-    """Whether the text has only digits and separators, so that a reader expects a number."""
+    """Return whether the text has only digits and separators, so that a reader expects a number."""
     return bool(_NUMERIC.fullmatch(_normalised(text)))
 
 
 def decimal_mark(texts: Iterable[str], origin: str) -> str:
-    """`.` or `,`: the decimal mark of the numbers among `texts`, which come from one process and so share it.
+    """Return the decimal mark, `.` or `,`, of the numbers among `texts`, which come from one process and so share it.
 
-    A ResultsError naming `origin` where two numbers contradict each other, or where the mark matters and none shows it.
+    Raise ResultsError with `origin` if two numbers contradict each other, or if the mark matters and no number shows it.
     """
     possible, deciding, doubtful = frozenset(_LOCALES), "", ""
     for text in texts:
@@ -370,19 +366,19 @@ def _locales_of(text: str) -> frozenset[tuple[str, str]]:
     """Return the locales, by separator of groups and decimal mark, in which the text is a number."""
     if text.isascii() and text.isdigit():
         return frozenset(_LOCALES)
-    if not any(map(str.isdigit, text[:2])):  # a sign and a digit: most cells of a table with words end here
+    if not any(map(str.isdigit, text[:2])):  # neither sign and digit nor digit: most cells of text end here
         return frozenset()
     text = _normalised(text)
     return frozenset(locale for locale, pattern in _PATTERNS.items() if pattern.fullmatch(text))
 
 
 def _normalised(text: str) -> str:
-    """Return the text with each kind of space, apostrophe and minus as the ASCII one."""
+    """Return the text with every kind of space, apostrophe and minus in ASCII."""
     return _APOSTROPHE.sub("'", _SPACE.sub(" ", text)).replace("\u2212", "-")
 
 
 def number(text: str, mark: str = ".") -> float:
-    """Return the number in `text` with the decimal mark `mark`; a ResultsError if it is too large for a float."""
+    """Return the number in `text` with the decimal mark `mark`; raise ResultsError if it is too large for a float."""
     other = "," if mark == "." else "."
     digits = _normalised(text).translate(str.maketrans("", "", f"{other}' "))
     value = float(digits.replace(mark, "."))
@@ -392,14 +388,14 @@ def number(text: str, mark: str = ".") -> float:
 
 
 def to_si(value: float, unit: str) -> tuple[float, str]:
-    """Return the value in SI and its unit: seconds, bytes, hertz, shares of one; an unknown unit stays as it is."""
+    """Return the value in SI and its unit: seconds, bytes, hertz, shares of one; an unknown unit is not converted."""
     if unit == "%":
         return value / 100, "1"
-    found = _UNIT.fullmatch(unit)
-    if not found:
+    match = _UNIT.fullmatch(unit)
+    if not match:
         return value, unit
-    per = (found["per"] or "").replace("/second", "/s")
-    value *= _PREFIXES[found["prefix"]]
+    per = (match["per"] or "").replace("/second", "/s")
+    value *= _PREFIXES[match["prefix"]]
     if not math.isfinite(value):
         raise ResultsError(f"a value in {unit} is larger than any number that a profiler prints")
-    return value, _BASES[found["base"]] + per
+    return value, _BASES[match["base"]] + per
