@@ -1,6 +1,13 @@
-"""CUDA C++ to machine code through NVRTC or nvcc: no driver needed, cached by content, the compiler's words kept.
+"""CUDA C++ to machine code through NVRTC or nvcc, without a driver, cached by content with the compiler's log.
 
-Machine code that exists already, in a cubin, a fat binary or a library, is found in it.
+compilers    NVRTC by either binding, nvcc, CUDA's headers
+program      one source file through its compiler, and the cache
+prebuilt     existing machine code: cubins, fat binaries, libraries
+cubin        a cubin's sections, symbols, hashes, parameters
+listing      disassembly, kinds of instructions, differences between builds
+sources      texts that decide a hash: CUDA C++ and Python with their imports
+host_source  the device side of a source that has host code
+languages    kernels that are not CUDA C++
 """
 
 from prism_bench.compilation.compilers import include_folders

@@ -15,14 +15,14 @@ from prism_bench.compilation.cubin import lowered_names
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.io.installation import pip_install
 
-# The two ways to NVRTC: CuPy's bindings (the GPU extras) or `cuda.bindings` (the `compile` extra).
+# NVRTC, by CuPy's bindings (the GPU extras) or `cuda.bindings` (the `compile` extra).
 
 # Machine code or PTX (None if the compiler refused), mangled names by entry, and the compiler's log.
 Compilation = tuple[bytes | None, dict[str, str], str]
 
 
 def missing() -> str:
-    """Return that NVRTC is missing, what installs it, and what works without it."""
+    """Return an error text: NVRTC is missing, how to install it, and the features that work without it."""
     return (
         f"NVRTC is not installed; {pip_install('compile')} (no GPU needed), or cuda13. "
         "References, stored records and reports work without it"
@@ -30,22 +30,22 @@ def missing() -> str:
 
 
 class Bindings:
-    """What both ways to NVRTC offer."""
+    """NVRTC by one of its bindings."""
 
     def version(self) -> tuple[int, ...]:
         """Return the version of NVRTC."""
         raise NotImplementedError
 
     def architectures(self) -> tuple[int, ...]:
-        """Return the compute capabilities that it makes machine code for, such as 90."""
+        """Return the compute capabilities for which NVRTC makes machine code, such as 90."""
         raise NotImplementedError
 
     def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """Compile to machine code: (cubin, mangled names, log); the cubin is None where the compiler refused."""
+        """Compile to machine code: (cubin, mangled names, log); the cubin is None if the compiler refused."""
         return self._compile(text, name, entries, flags, "CUBIN")
 
     def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """Return the same with PTX, as text in bytes, in the cubin's place."""
+        """Compile to PTX: as `compile`, with PTX as text in bytes in the cubin's place."""
         return self._compile(text, name, entries, flags, "PTX")
 
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
@@ -54,10 +54,7 @@ class Bindings:
 
 @cache
 def load() -> Bindings:
-    """Return an object with `version()`, `compile(text, name, entries, flags)` and `ptx` of the same arguments.
-
-    BackendUnavailable where there is none.
-    """
+    """Return the bindings that are installed; raise BackendUnavailable without any."""
     for kind in (_CupyBindings, _CudaBindings):
         try:
             return kind()
@@ -90,9 +87,9 @@ class _CupyBindings(Bindings):
             except nvrtc.NVRTCError:
                 return None, {}, nvrtc.getProgramLog(program)
             lowered = {entry: nvrtc.getLoweredName(program, entry) for entry in entries}
-            found: str | bytes = getattr(nvrtc, f"get{result}")(program)
-            compiled = found.encode() if isinstance(found, str) else bytes(found)
-            # CuPy takes the last byte for a text's end: drivers do not mind that it is gone, nvdisasm does.
+            output: str | bytes = getattr(nvrtc, f"get{result}")(program)
+            compiled = output.encode() if isinstance(output, str) else bytes(output)
+            # CuPy drops the last byte as the end of a text: drivers accept such a cubin, nvdisasm does not.
             return compiled + b"\0" * (result == "CUBIN"), lowered, nvrtc.getProgramLog(program)
         finally:
             nvrtc.destroyProgram(program)
@@ -109,8 +106,8 @@ class _CudaBindings(Bindings):
         return tuple(self._checked(self._nvrtc.nvrtcVersion()))
 
     def architectures(self) -> tuple[int, ...]:
-        (found,) = self._checked(self._nvrtc.nvrtcGetSupportedArchs())
-        return tuple(found)
+        (architectures,) = self._checked(self._nvrtc.nvrtcGetSupportedArchs())
+        return tuple(architectures)
 
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
         nvrtc = self._nvrtc
@@ -123,14 +120,14 @@ class _CudaBindings(Bindings):
             if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
                 return None, {}, log
             lowered = {e: self._checked(nvrtc.nvrtcGetLoweredName(program, e.encode()))[0].decode() for e in entries}
-            size, fill = (getattr(nvrtc, f"nvrtcGet{result}{what}") for what in ("Size", ""))
+            size, fill = getattr(nvrtc, f"nvrtcGet{result}Size"), getattr(nvrtc, f"nvrtcGet{result}")
             return self._text(size, fill, program, 1 if result == "PTX" else 0), lowered, log
         finally:
             nvrtc.nvrtcDestroyProgram(program)
 
     def _text(self, size_of: Callable[..., Any], fill: Callable[..., Any], program: Any, trailing: int = 1) -> bytes:
         (size,) = self._checked(size_of(program))
-        buffer = b" " * (size + 1)  # written to: a single byte would be Python's own one and only b" "
+        buffer = b" " * (size + 1)  # NVRTC writes into it; a single byte would be Python's shared b" "
         self._checked(fill(program, buffer))
         return buffer[: size - trailing]
 
@@ -141,7 +138,7 @@ class _CudaBindings(Bindings):
         return values
 
 
-# A source through nvcc: the device side alone (`-cubin`), host code in it and all.
+# nvcc: only the device side of a source (`-cubin`), which may contain host code.
 
 _SECONDS = 600
 _VERSION = re.compile(r"release [\d.]+, V([\d.]+)")
@@ -149,30 +146,30 @@ _VERSION = re.compile(r"release [\d.]+, V([\d.]+)")
 
 @cache
 def nvcc() -> str:
-    """Return the program; BackendUnavailable where there is none."""
+    """Return the program; raise BackendUnavailable without it."""
     named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
-    places = os.pathsep.join(f"{root}/bin" for root in [*named, "/usr/local/cuda"])
-    found = shutil.which("nvcc") or shutil.which("nvcc", path=places)
-    if found is None:
+    folders = os.pathsep.join(f"{root}/bin" for root in [*named, "/usr/local/cuda"])
+    program = shutil.which("nvcc") or shutil.which("nvcc", path=folders)
+    if program is None:
         raise BackendUnavailable(
             "nvcc is neither in PATH nor in CUDA_HOME or /usr/local/cuda: install the CUDA toolkit, or leave "
             'compiler="nvcc" out of the spec, and NVRTC compiles it'
         )
-    return found
+    return program
 
 
 @cache
 def nvcc_version() -> str:
-    """Return nvcc's version, `13.0.88`; BackendUnavailable where there is none."""
-    words = subprocess.run([nvcc(), "--version"], capture_output=True, text=True, check=False).stdout
-    found = _VERSION.search(words)
-    return found[1] if found else words.strip()[-60:]
+    """Return nvcc's version, `13.0.88`; raise BackendUnavailable without nvcc."""
+    text = subprocess.run([nvcc(), "--version"], capture_output=True, text=True, check=False).stdout
+    version = _VERSION.search(text)
+    return version[1] if version else text.strip()[-60:]
 
 
 def compile_by_nvcc(source: Path, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-    """Return machine code, symbols by entry and nvcc's log; the code is None where nvcc refused.
+    """Return machine code, symbols by entry and nvcc's log; the code is None if nvcc refused.
 
-    Instances of templates are named in a file that includes the source, so that nvcc makes them.
+    Instances of templates are named in a file that includes the source, so that nvcc instantiates them.
     """
     instances = [entry for entry in entries if "<" in entry]
     with tempfile.TemporaryDirectory(prefix="prism-nvcc-") as folder:
@@ -193,7 +190,7 @@ def compile_by_nvcc(source: Path, entries: Sequence[str], flags: Sequence[str]) 
 
 
 def _with_instances(source: Path, instances: Sequence[str]) -> str:
-    """Return a unit in which the host names the instances."""
+    """Return a translation unit whose host code names the instances."""
     quoted = str(source.resolve()).replace("\\", "\\\\").replace('"', '\\"')
     named = "".join(f"    (const void*)(&{instance}),\n" for instance in instances)
     array = "const void* const prism_bench_entries[]"
@@ -207,30 +204,21 @@ _WHEEL_FOLDERS = ("cu13/include", "cu13/include/cccl", "cuda_runtime/include", "
 
 @cache
 def include_folders() -> tuple[str, ...]:
-    """Folders to pass with -I, wheels first; a toolkit is used where the wheels lack `cuda_fp16.h` or `crt/mma.h`."""
-    folders = [folder for folder in _wheel_folders() if folder.is_dir()]
+    """Return folders to pass with -I: of wheels, and of a toolkit if the wheels lack `cuda_fp16.h` or `crt/mma.h`."""
+    wheels = [root / folder for root in _package_folders("nvidia") for folder in _WHEEL_FOLDERS]
+    folders = [folder for folder in wheels if folder.is_dir()]
+    named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    toolkits = [Path(root) / "include" for root in [*named, "/usr/local/cuda"]]
     for needed in ("cuda_fp16.h", "crt/mma.h"):
         if not any((folder / needed).is_file() for folder in folders):
-            folders += [folder for folder in _toolkit_folders() if (folder / needed).is_file()][:1]
+            folders += [folder for folder in toolkits if (folder / needed).is_file()][:1]
     cccl = [folder / "cccl" for folder in folders if (folder / "cccl").is_dir()]
-    return tuple(dict.fromkeys(str(folder) for folder in [*folders, *cccl, *_cupy_folders()]))
+    for root in _package_folders("cupy")[:1]:  # CuPy ships the part of CCCL that `cooperative_groups.h` needs
+        parts = [root / "_core/include/cupy/_cccl" / name for name in ("libcudacxx", "cub", "thrust")]
+        cccl += [folder for folder in parts if folder.is_dir()]
+    return tuple(dict.fromkeys(map(str, [*folders, *cccl])))
 
 
-def _wheel_folders() -> list[Path]:
-    spec = find_spec("nvidia")
-    roots = [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []
-    return [root / folder for root in roots for folder in _WHEEL_FOLDERS]
-
-
-def _toolkit_folders() -> list[Path]:
-    named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
-    return [Path(root) / "include" for root in [*named, "/usr/local/cuda"]]
-
-
-def _cupy_folders() -> list[Path]:
-    """CuPy ships the part of CCCL that `cooperative_groups.h` needs."""
-    spec = find_spec("cupy")
-    if not spec or not spec.submodule_search_locations:
-        return []
-    root = Path(spec.submodule_search_locations[0]) / "_core" / "include" / "cupy" / "_cccl"
-    return [root / name for name in ("libcudacxx", "cub", "thrust") if (root / name).is_dir()]
+def _package_folders(package: str) -> list[Path]:
+    spec = find_spec(package)
+    return [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []

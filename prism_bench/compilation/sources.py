@@ -1,4 +1,4 @@
-"""Sources as they count for a hash: CUDA C++ and Python files with what they import."""
+"""Sources as hashes count them: CUDA C++ without comments, and Python files with their imports."""
 
 import ast
 import hashlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from prism_bench.io.files import SHARED, family_folder, first_in, shared_folders
 from prism_bench.spec.peer import distributions_of
 
-# CUDA C++ without what does not change its meaning to the compiler: comments, blank lines, space at line ends.
+# CUDA C++.
 
 # A string or character comes first, so that `//` in it begins no comment.
 _TOKEN = re.compile(r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')|//[^\n]*|/\*.*?\*/""", re.DOTALL)
@@ -21,22 +21,22 @@ _TOKEN = re.compile(r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')|//[^\n]*|/\*.*?
 
 @lru_cache(maxsize=1024)  # headers, which most kernels share, in every case of a run
 def without_comments(code: str) -> str:
-    """Return the code with a blank for each comment, and without empty lines."""
-    lines = _TOKEN.sub(lambda found: found[1] or " ", code).splitlines()
+    """Return the code with a blank for each comment, without empty lines and without space at line ends."""
+    lines = _TOKEN.sub(lambda match: match[1] or " ", code).splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
-# Sources in Python: a kernel's file and what it imports of its catalogue, as texts and as a hash.
+# Python: a kernel's file and the files of its catalogue that it imports.
 
 
 def python_files(source: Path) -> tuple[Path, ...]:
     """Return a kernel's file, then the catalogue's own files that it imports, directly or not."""
-    return tuple(path for path, _ in _found(source))
+    return tuple(path for path, _ in _files(source))
 
 
 def python_texts(source: Path) -> tuple[str, ...]:
     """Return the texts of those files."""
-    return tuple(text for _, text in _found(source))
+    return tuple(text for _, text in _files(source))
 
 
 def python_hash(source: Path) -> str:
@@ -47,7 +47,7 @@ def python_hash(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _found(source: Path) -> Iterator[tuple[Path, str]]:
+def _files(source: Path) -> Iterator[tuple[Path, str]]:
     return _reached(source, family_folder(source).parent, set())
 
 
@@ -62,7 +62,7 @@ def _reached(path: Path, catalogue: Path, seen: set[Path]) -> Iterator[tuple[Pat
 
 
 def _package(path: Path, catalogue: Path) -> tuple[str, ...]:
-    """Return the folders of a file below its catalogue; of a shared file those below `include` or `peers` with it."""
+    """Return the folders of a file below its catalogue; those of a shared file begin with `include` or `peers`."""
     for kind in SHARED:
         for root in shared_folders(catalogue, kind):
             if path.is_relative_to(root):
@@ -71,17 +71,17 @@ def _package(path: Path, catalogue: Path) -> tuple[str, ...]:
 
 
 def _module_file(package: tuple[str, ...], level: int, module: tuple[str, ...], catalogue: Path) -> Path | None:
-    """Return the file of a module that is imported relatively in `package`; None where it has none."""
+    """Return the file of a module that is imported relatively in `package`, or None."""
     if level > len(package) + 1:
         return None
-    first, *rest = (*package[: len(package) + 1 - level], *module)
-    roots = next((shared_folders(catalogue, kind) for kind in SHARED if kind == first), (catalogue / first,))
-    return first_in(roots, f"{'/'.join(rest)}.py") if rest else first_in((catalogue,), f"{first}.py")
+    top, *rest = (*package[: len(package) + 1 - level], *module)
+    roots = next((shared_folders(catalogue, kind) for kind in SHARED if kind == top), (catalogue / top,))
+    return first_in(roots, f"{'/'.join(rest)}.py") if rest else first_in((catalogue,), f"{top}.py")
 
 
 @lru_cache(maxsize=512)
 def _imported(text: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """Return what a file imports relatively, as its level and all names that may be modules."""
+    """Return a file's relative imports as their level and all names that may be modules."""
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and node.level]
     return tuple(
         (node.level, tuple(name.split(".")))
@@ -92,12 +92,12 @@ def _imported(text: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
     )
 
 
-# What Python files import from beyond their catalogue, as words: distributions by version, a project's own by content.
+# Imports of Python files from outside of their catalogue: distributions by version, a project's files by content.
 #
-# A callable is no machine code that can be read: what it runs is in packages. Imports anywhere in the files count, also
-# those inside functions. What distributions import in turn is known by their own versions only.
+# A callable has no machine code that can be read: it runs code of packages. Imports anywhere in the files count, also
+# those inside functions. Imports of distributions are known only by the version of the distribution.
 
-_OWN = __name__.partition(".")[0]
+_THIS_PACKAGE = __name__.partition(".")[0]
 _ROOT_MARKS = (".git", "pyproject.toml", "setup.py")
 
 
@@ -113,22 +113,22 @@ class _Imports:
         self._seen: set[Path] = set()
 
     def of(self, files: Iterable[Path]) -> set[str]:
-        """Return the words of what the files import, directly or through the project's modules."""
-        return {word for file in files for name, level in _imports(file) for word in self._words(name, level, file)}
+        """Return an entry for each import of the files, direct or through the project's modules."""
+        return {entry for file in files for name, level in _imports(file) for entry in self._entries(name, level, file)}
 
-    def _words(self, name: str, level: int, file: Path) -> Iterator[str]:
+    def _entries(self, name: str, level: int, file: Path) -> Iterator[str]:
         if level:
             yield from self._project(_below(file.parents[level - 1], name))
             return
         top = name.partition(".")[0]
-        if top in sys.stdlib_module_names or top == _OWN:
+        if top in sys.stdlib_module_names or top == _THIS_PACKAGE:
             return
         roots = (*_roots_above(file), *_editable_root(top))
-        found = next((below for root in roots if (below := _below(root, name))), None)
-        if found is None:
+        modules = next((below for root in roots if (below := _below(root, name))), None)
+        if modules is None:
             yield distribution_word(top)
         else:
-            yield from self._project(found)
+            yield from self._project(modules)
 
     def _project(self, files: Iterable[Path]) -> Iterator[str]:
         for file in files:
@@ -142,14 +142,14 @@ class _Imports:
 
 @cache
 def distribution_word(top: str) -> str:
-    """Return `torch==2.11.0` for a top-level module; that nothing installs it, where nothing does."""
+    """Return `torch==2.11.0` for a top-level module, or a text that no distribution installs it."""
     names = sorted(set(distributions_of(top)))
     versions = [f"{name}=={distribution(name).version}" for name in names]
     return ", ".join(versions) or f"{top}: of no distribution"
 
 
 def _imports(file: Path) -> Iterator[tuple[str, int]]:
-    """Yield the names that a file imports, with how far up a relative one begins; all that may be a module."""
+    """Yield the names that a file imports and that may be modules, with the level of relative imports."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from ((alias.name, 0) for alias in node.names)
@@ -168,30 +168,30 @@ def _is_import_call(function: ast.expr) -> bool:
 
 
 def _below(root: Path, name: str) -> list[Path]:
-    """Return the files that importing `name` from `root` runs: packages on the way, a module or an extension."""
-    found: list[Path] = []
+    """Return the files that run when `name` is imported from `root`: packages on the way, a module or an extension."""
+    files: list[Path] = []
     for part in name.split("."):
         package, module = root / part / "__init__.py", root / f"{part}.py"
         built = sorted(root.glob(f"{part}.*.so")) + sorted(root.glob(f"{part}.so"))
         here = [package] if package.is_file() else [module] if module.is_file() else built
-        found += here
+        files += here
         root /= part
         if not here and not root.is_dir():
             break
-    return found
+    return files
 
 
 @cache
 def _roots_above(file: Path) -> tuple[Path, ...]:
-    """Return the folders up to the project's root, and their `src`, from where its own modules are imported."""
+    """Return the folders up to the project's root, and their `src`, from which its modules are imported."""
     above = list(file.resolve().parents)
     marked = [index for index, folder in enumerate(above) if any((folder / mark).exists() for mark in _ROOT_MARKS)]
-    return tuple(one for folder in above[: marked[0] + 1] for one in (folder, folder / "src")) if marked else ()
+    return tuple(root for folder in above[: marked[0] + 1] for root in (folder, folder / "src")) if marked else ()
 
 
 @cache
 def _editable_root(top: str) -> tuple[Path, ...]:
-    """Return the folder of a module that is imported from where it is written, not from an installed copy."""
+    """Return the folder of a module that is imported from its source tree, not from an installed copy."""
     try:
         spec = find_spec(top)
     except (ImportError, ValueError):  # a finder that fails
@@ -203,12 +203,12 @@ def _editable_root(top: str) -> tuple[Path, ...]:
 
 
 def _is_installed(top: str, origin: Path) -> bool:
-    """Return whether a distribution holds the file itself; an editable one only points to it."""
+    """Return whether a distribution contains the file; an editable distribution only points to it."""
     for name in distributions_of(top):
         try:
             files = distribution(name).files or ()
         except PackageNotFoundError:
             continue
-        if any(Path(str(one.locate())).resolve() == origin.resolve() for one in files if one.name == origin.name):
+        if any(Path(str(file.locate())).resolve() == origin.resolve() for file in files if file.name == origin.name):
             return True
     return False

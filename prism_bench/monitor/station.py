@@ -179,28 +179,28 @@ def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
     }
 
 
-def _row(one: KernelStatistics) -> dict[str, Any]:
+def _row(kernel: KernelStatistics) -> dict[str, Any]:
     return {
-        "name": one.kernel,
-        "total_calls": one.calls,
-        "avg_time_ms": _milli(one.mean),
-        "min_time_ms": _milli(one.least),
-        "max_time_ms": _milli(one.most),
-        "total_time_ms": _milli(one.total),
-        "success_rate": one.success_rate,
-        "avg_memory_mb": _mega(one.memory),
-        "last_execution": datetime.fromtimestamp(one.last, UTC).isoformat(timespec="milliseconds"),
+        "name": kernel.kernel,
+        "total_calls": kernel.calls,
+        "avg_time_ms": _milli(kernel.mean),
+        "min_time_ms": _milli(kernel.least),
+        "max_time_ms": _milli(kernel.most),
+        "total_time_ms": _milli(kernel.total),
+        "success_rate": kernel.success_rate,
+        "avg_memory_mb": _mega(kernel.memory),
+        "last_execution": datetime.fromtimestamp(kernel.last, UTC).isoformat(timespec="milliseconds"),
     }
 
 
-def _statistics(one: KernelStatistics) -> dict[str, Any]:
+def _statistics(kernel: KernelStatistics) -> dict[str, Any]:
     return {
-        "call_count": one.calls,
-        "total_time_us": _micro(one.total),
-        "avg_time_us": _micro(one.mean),
-        "min_time_us": _micro(one.least),
-        "max_time_us": _micro(one.most),
-        "success_rate": one.success_rate,
+        "call_count": kernel.calls,
+        "total_time_us": _micro(kernel.total),
+        "avg_time_us": _micro(kernel.mean),
+        "min_time_us": _micro(kernel.least),
+        "max_time_us": _micro(kernel.most),
+        "success_rate": kernel.success_rate,
     }
 
 
@@ -222,10 +222,10 @@ def headline(shown: Sequence[dict]) -> str:
     return "  ".join(_line(device) for device in shown)
 
 
-def _line(one: Mapping[str, Any]) -> str:
-    if one["lost"]:
-        return f"{one['index']}: {one['lost']}"
-    values = one["values"]
+def _line(device: Mapping[str, Any]) -> str:
+    if device["lost"]:
+        return f"{device['index']}: {device['lost']}"
+    values = device["values"]
     parts = [
         _with_unit(values["utilization"], 100, "%"),
         _with_unit(values["memory_used"], 1e-9, "GB"),
@@ -233,7 +233,7 @@ def _line(one: Mapping[str, Any]) -> str:
         _with_unit(values["power"] if values["power"] is not None else values["power_average"], 1, "W"),
         _with_unit(values["temperature"], 1, "C"),
     ]
-    return f"{one['index']}: " + ", ".join([*parts, *(one["reasons"] or [])])
+    return f"{device['index']}: " + ", ".join([*parts, *(device["reasons"] or [])])
 
 
 def _with_unit(value: float | None, scale: float, unit: str) -> str:
@@ -335,20 +335,20 @@ def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[s
     return [str(outcome) for outcome in outcomes if outcome.reason]
 
 
-def _alert(one: ActiveAlert, machine: str) -> Alert:
+def _alert(alert: ActiveAlert, machine: str) -> Alert:
     """Convert an alert; its time is its state, so that the same alert raised again is delivered again."""
     return Alert(
         source="monitor",
         machine=machine,
-        kind=one.rule.name,
-        subject=one.device,
-        gravity=one.rule.severity,
-        message=one.message,
-        identity=(one.rule.metric,),
-        state=f"{one.since:.0f}",
-        severity=one.value,
+        kind=alert.rule.name,
+        subject=alert.device,
+        gravity=alert.rule.severity,
+        message=alert.message,
+        identity=(alert.rule.metric,),
+        state=f"{alert.since:.0f}",
+        severity=alert.value,
         reproduce="prism-bench monitor",
-        facts=one.plain(),
+        facts=alert.plain(),
     )
 
 

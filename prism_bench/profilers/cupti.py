@@ -1,8 +1,7 @@
-"""CUPTI's activity records, live and in this process, as a timeline: no ncu, no nsys, no permission for counters.
+"""CUPTI's activity records of this process as a timeline, without ncu, nsys or permission for counters.
 
-Records are turned into rows when CUPTI hands a full buffer over, not while work is launched. One process can be watched
-by one tool at a time. Watching costs the host time at every launch: what is watched is counted, never timed for a
-benchmark.
+Records become rows when CUPTI delivers a full buffer, not while work is launched. Only one tool at a time can watch a
+process. Watching costs host time at every launch, so a watched launch is never timed for a benchmark.
 """
 
 import ctypes
@@ -25,11 +24,10 @@ _START_FLAG, _END_FLAG = 2, 4  # of markers: CUPTI_ACTIVITY_FLAG_MARKER_START an
 
 
 class ActivityCollector:
-    """Watches this process inside a `with` block; afterwards `timeline` has what happened in it.
+    """Recorder of this process's activity inside a `with` block; `timeline` returns the activity afterwards.
 
-    It may be entered again. `runtime` also records the runtime's calls, for programs that launch
-    through it. Ranges that the program pushes itself are seen where NVTX_INJECTION64_PATH named CUPTI's library at its
-    start.
+    It may be entered again. `runtime` also records the runtime's calls, for programs that launch through it. Ranges
+    that the program pushes itself are recorded if NVTX_INJECTION64_PATH named CUPTI's library at its start.
     """
 
     def __init__(self, runtime: bool = False, api: Any = None) -> None:
@@ -55,14 +53,14 @@ class ActivityCollector:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Collect the records; the device must be idle, because records of unfinished work would be missing."""
+        """Collect the records; the device must be idle, or records of unfinished work would be missing."""
         self._api.activity_flush_all(1)
         for kind in self._kinds:
             self._api.activity_disable(kind)
 
     @contextmanager
     def range(self, name: str) -> Iterator[None]:
-        """Yield a named range of this thread, without NVTX."""
+        """Record a named range of this thread, without NVTX."""
         start = self._api.get_timestamp()
         try:
             yield
@@ -72,20 +70,21 @@ class ActivityCollector:
 
     @contextmanager
     def warm_up(self) -> Iterator[None]:
-        """Yield while CUPTI watches without a record in the timeline, so that its buffers exist afterwards."""
+        """Leave the block's records out of the timeline; CUPTI's buffers exist after it."""
         start = self._api.get_timestamp()
         yield
         self._warm_ups.append((start, self._api.get_timestamp()))
 
     def timeline(self) -> Timeline:
-        """Return what was seen. MeasurementInvalid where CUPTI dropped records, or saw no work at all."""
+        """Return the recorded activity; raise MeasurementInvalid if CUPTI dropped records or recorded no work."""
         if self._failure:
             raise self._failure
-        count = ctypes.c_size_t()
-        self._api.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
-        dropped = count.value
-        if dropped:
-            raise MeasurementInvalid(f"CUPTI dropped {count_text(dropped, 'record')}; watch fewer launches at a time")
+        dropped = ctypes.c_size_t()
+        self._api.activity_get_num_dropped_records(0, 0, ctypes.addressof(dropped))
+        if dropped.value:
+            raise MeasurementInvalid(
+                f"CUPTI dropped {count_text(dropped.value, 'record')}; watch fewer launches at a time"
+            )
         work, calls = self._outside_warm_ups(self._work), self._outside_warm_ups(self._calls)
         if not work:
             raise MeasurementInvalid("CUPTI saw no kernel, copy or set; is another profiler attached to this process?")
@@ -93,11 +92,10 @@ class ActivityCollector:
         return timeline_of(work, calls, self._ranges, self._names, **facts)
 
     def _outside_warm_ups(self, records: Iterable[Any]) -> list[tuple[int, ...]]:
-        """Those that do not begin in a warm-up."""
-        return [one for one in records if not any(start <= one[0] <= end for start, end in self._warm_ups)]
+        return [record for record in records if not any(start <= record[0] <= end for start, end in self._warm_ups)]
 
     def _take(self, records: Iterable[Any]) -> None:
-        """Handle a callback of CUPTI, which swallows exceptions: keep the first one until the timeline is read."""
+        """Handle a callback of CUPTI, which swallows exceptions: keep the first until the timeline is read."""
         try:
             for record in records:
                 read = self._readers.get(record.kind)
@@ -109,41 +107,40 @@ class ActivityCollector:
     def _name(self, text: str) -> int:
         return self._names.setdefault(text, len(self._names))
 
-    def _kernel(self, one: Any) -> None:
-        name, device = self._name(one.name), one.device_id
-        self._work.append((one.start, one.end, device, KERNEL, name, 0, one.correlation_id, 0))
+    def _kernel(self, record: Any) -> None:
+        name = self._name(record.name)
+        self._work.append((record.start, record.end, record.device_id, KERNEL, name, 0, record.correlation_id, 0))
 
     def _transfer(self, kind: int) -> Callable[[Any], None]:
-        def read(one: Any) -> None:
-            self._work.append((one.start, one.end, one.device_id, kind, -1, one.bytes, one.correlation_id, 0))
+        def read(record: Any) -> None:
+            self._work.append(
+                (record.start, record.end, record.device_id, kind, -1, record.bytes, record.correlation_id, 0)
+            )
 
         return read
 
     def _call(self, numbering: str) -> Callable[[Any], None]:
-        def read(one: Any) -> None:
-            name = self._name(_call_name(getattr(self._api, numbering), one.cbid))
-            self._calls.append((one.start, one.end, name, one.correlation_id, 0, _thread(one.thread_id)))
+        def read(record: Any) -> None:
+            try:
+                text = getattr(self._api, numbering)(record.cbid).name
+            except ValueError:
+                text = f"call {record.cbid}"
+            name = self._name(text)
+            self._calls.append((record.start, record.end, name, record.correlation_id, 0, _thread(record.thread_id)))
 
         return read
 
-    def _marker(self, one: Any) -> None:
+    def _marker(self, record: Any) -> None:
         """Record the start or end of a range; an end has no name, but the id of its start."""
-        if one.flags_ & _START_FLAG:
-            self._open[one.id] = one.timestamp, one.name, one.object_id.pt.thread_id
-        elif one.flags_ & _END_FLAG and one.id in self._open:
-            start, name, thread = self._open.pop(one.id)
-            self._ranges.append((start, one.timestamp, self._name(name), 0, _thread(thread)))
-
-
-def _call_name(numbering: Callable[[int], Any], number: int) -> str:
-    try:
-        return numbering(number).name
-    except ValueError:
-        return f"call {number}"
+        if record.flags_ & _START_FLAG:
+            self._open[record.id] = record.timestamp, record.name, record.object_id.pt.thread_id
+        elif record.flags_ & _END_FLAG and record.id in self._open:
+            start, name, thread = self._open.pop(record.id)
+            self._ranges.append((start, record.timestamp, self._name(name), 0, _thread(thread)))
 
 
 def _thread(number: int) -> int:
-    """Return the id of the thread. CUPTI cuts those of pthreads to 32 bits; the lower 31 distinguish threads."""
+    """Return the id of the thread: CUPTI cuts ids of pthreads to 32 bits; the lower 31 distinguish threads."""
     return number & 0x7FFFFFFF
 
 
@@ -166,10 +163,10 @@ def _load() -> Any:
 
 
 def injection_library() -> str | None:
-    """Return the library that NVTX must find in NVTX_INJECTION64_PATH to report ranges; None if it is not found."""
+    """Return the library that NVTX_INJECTION64_PATH must name for NVTX to report ranges; None without it."""
     package = find_spec("cupti")
     if package is None or not package.origin:
         return None
     installed = Path(package.origin).parent.parent.glob("nvidia/*/lib/libcupti.so.*")
-    found = [*sorted(installed), *sorted(Path("/usr/local/cuda/lib64").glob("libcupti.so.*"))]
-    return str(found[0]) if found else None
+    libraries = [*sorted(installed), *sorted(Path("/usr/local/cuda/lib64").glob("libcupti.so.*"))]
+    return str(libraries[0]) if libraries else None

@@ -56,13 +56,13 @@ def chips_in(path: Path) -> dict[str, Chip]:
                 f"{path}: line {line} has {len(row)} of {count_text(len(header), 'cell')}, or a repeated name"
             )
         names.add(row[0])
-    chips: dict[str, Chip] = {}
+    by_capability: dict[str, Chip] = {}
     for column, title in enumerate(header[1:], 1):
         name, _, capability = title.partition("_")
-        if not (name and _CAPABILITY.fullmatch(capability)) or capability in chips:
+        if not (name and _CAPABILITY.fullmatch(capability)) or capability in by_capability:
             raise ResultsError(f"{path}: column '{title:.40}' is no CHIP_CAPABILITY, or a repeated one")
-        chips[capability] = Chip(name, capability, frozenset(row[0] for row in rows if row[column]))
-    return chips
+        by_capability[capability] = Chip(name, capability, frozenset(row[0] for row in rows if row[column]))
+    return by_capability
 
 
 def chip_of(capability: str | int) -> Chip:
@@ -340,7 +340,7 @@ def looks_numeric(text: str) -> bool:
 def decimal_mark(texts: Iterable[str], origin: str) -> str:
     """Return the decimal mark, `.` or `,`, of the numbers among `texts`, which come from one process and so share it.
 
-    Raise ResultsError with `origin` if two numbers contradict each other, or if the mark matters and no number shows it.
+    Raise ResultsError naming `origin` if two numbers contradict each other, or if the mark matters and stays unknown.
     """
     possible, deciding, doubtful = frozenset(_LOCALES), "", ""
     for text in texts:

@@ -1,4 +1,4 @@
-"""Nsight Compute: command lines, CSV in four layouts, report files and source pages."""
+"""Nsight Compute: command lines, CSV in four layouts, report files, and source pages."""
 
 import csv
 import io
@@ -13,27 +13,36 @@ from typing import Any
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.io.documents import table_text_of, whole_number
 from prism_bench.io.installation import pip_install
-from prism_bench.profilers import metrics as numbers
-from prism_bench.profilers.metrics import ProfiledLaunch, ProfiledValue, ProfilerAdvice, to_si
+from prism_bench.profilers.metrics import (
+    CURE,
+    ProfiledLaunch,
+    ProfiledValue,
+    ProfilerAdvice,
+    decimal_mark,
+    is_number,
+    looks_numeric,
+    number,
+    to_si,
+)
 from prism_bench.profilers.tools import Tool
 from prism_bench.units import count_text
 
-# Nsight Compute's command lines, and its messages.
+# Command lines, and messages.
 
 _PASSES = re.compile(
     r'==PROF== Profiling "(?P<kernel>[^"]*)".*?(?P<passes>\d{1,9}) pass(?:es)?\s*$', re.MULTILINE | re.ASCII
 )
-# Both are computed from the launch, without a pass except that of the occupancy counter.
+# Both are computed from the launch; only the occupancy counter takes a pass.
 _SECTIONS = ("LaunchStats", "Occupancy")
-_SOURCE = "SourceCounters"  # samples where warps wait, and what each instruction did
+_SOURCE = "SourceCounters"  # samples of waiting warps, and counts of each instruction
 
 
 @dataclass(frozen=True)
 class Counting:
-    """How ncu counts: which metrics, whether it flushes caches before each pass, and what it does to clocks.
+    """Options of ncu: metrics, flushing of caches before each pass, and control of clocks.
 
-    With `lines` it samples where warps wait as well, and keeps the source with the report. Clocks are left alone unless
-    asked for: a card is shared, and a killed ncu leaves them locked.
+    `lines` adds samples of waiting warps by source line, and keeps the source in the report. Clocks are not controlled
+    by default: a card is shared, and a killed ncu leaves them locked.
     """
 
     metrics: tuple[str, ...]
@@ -44,9 +53,9 @@ class Counting:
 
 
 def capture(tool: Tool, counting: Counting, report: Path, program: Sequence[str]) -> list[str]:
-    """Return the command that profiles what `program` launches between its profiler marks into `report` (.ncu-rep)."""
+    """Return the command that profiles launches of `program` between its profiler marks into `report` (.ncu-rep)."""
     wanted = (*counting.sections, *([_SOURCE] if counting.lines else []))
-    sections = [word for section in wanted for word in ("--section", section)]
+    sections = [argument for section in wanted for argument in ("--section", section)]
     sections += ["--import-source", "yes"] if counting.lines else []
     return [
         tool.program,
@@ -106,18 +115,14 @@ def source_export(tool: Tool, report: Path, launch: int) -> list[str]:
 
 
 def passes(log: str) -> int | None:
-    """How often ncu ran each launch, at most, as its progress lines say; None where they say nothing."""
-    found = [int(match["passes"]) for match in _PASSES.finditer(log)]
-    return max(found, default=None)
+    """Return the most passes that ncu ran for a launch, from its progress lines; None without such lines."""
+    return max((int(match["passes"]) for match in _PASSES.finditer(log)), default=None)
 
 
-# Nsight Compute's CSV in its four layouts: long (current, older, with NVTX) and wide, with any text around it.
+# CSV in four layouts: long (current, older, with NVTX) and wide, with any text around it.
 
-_IDENTITY = frozenset(
-    "ID,Process ID,Process Name,Host Name,Kernel Name,Kernel Time,Context,Stream,Block Size,Grid Size,Device,CC".split(
-        ","
-    )
-)
+_COLUMNS = "ID,Process ID,Process Name,Host Name,Kernel Name,Kernel Time,Context,Stream,Block Size,Grid Size,Device,CC"
+_IDENTITY = frozenset(_COLUMNS.split(","))
 _NEEDED = ("ID", "Kernel Name")
 _NEEDED_LONG = (*_NEEDED, "Process ID", "Metric Name", "Metric Unit", "Metric Value")
 _HEADER = re.compile(r'"?ID"?,.*Kernel Name')
@@ -126,18 +131,18 @@ _SPEEDUP = re.compile(r"\d{1,9}(\.\d{1,30})?", re.ASCII)
 
 
 def read(path: Path | str) -> list[ProfiledLaunch]:
-    """Return the launches in the file; a ResultsError where it cannot be read or holds none."""
+    """Return the launches in the file; raise ResultsError if it cannot be read or has no launches."""
     return parse(table_text_of(Path(path), "CSV of ncu"), str(path))
 
 
 def parse(text: str, origin: str) -> list[ProfiledLaunch]:
-    """Return the launches in ncu's CSV output, with any text around the table; a ResultsError if there are none."""
+    """Return the launches in ncu's CSV output, with any text around the table; raise ResultsError without launches."""
     lines = io.StringIO(text.lstrip("\ufeff")).readlines()
     start = next((i for i, line in enumerate(lines) if _HEADER.match(line)), None)
     if start is None:
         raise ResultsError(f"{origin}: no table of kernels: no line starts with ID and names a Kernel Name")
     try:
-        header, *body = csv.reader(lines[start:], strict=True)  # strict: a quoted cell that is cut is an error
+        header, *body = csv.reader(lines[start:], strict=True)  # strict: an unclosed quote is an error
     except csv.Error as error:
         raise ResultsError(f"{origin}: the table is cut or no CSV ({error})") from error
     wide = "Metric Name" not in header
@@ -155,40 +160,42 @@ def parse(text: str, origin: str) -> list[ProfiledLaunch]:
 
 
 def _wide(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list[ProfiledLaunch]:
-    """Return a row per launch and a column per metric; the row without an ID holds the units."""
+    """Read a table with a row per launch and a column per metric; the row without an ID has the units."""
     units = next((row for row in body if row and not row[0] and len(row) == len(header)), None)
     if units is None:
         raise ResultsError(f"{origin}: a wide table without its row of units")
     rows = [row for row in body if _is_launch(row)]
     _refuse_cut(rows, len(header), len(header), origin)
     columns = [i for i, name in enumerate(header) if name not in _IDENTITY and not _is_range(name)]
-    mark = numbers.decimal_mark((row[i] for row in rows for i in columns), origin)
+    mark = decimal_mark((row[i] for row in rows for i in columns), origin)
     launches: dict[tuple[int | None, int], ProfiledLaunch] = {}
     for row in rows:
-        found = _launch(dict(zip(header, row, strict=True)), origin)
-        if (found.process, found.id) in launches:
-            raise ResultsError(f"{origin}: launch {found.id} is in two rows")
-        place = f"{origin}: launch {found.id}"
+        launch = _launch(dict(zip(header, row, strict=True)), origin)
+        if (launch.process, launch.id) in launches:
+            raise ResultsError(f"{origin}: launch {launch.id} is in two rows")
+        place = f"{origin}: launch {launch.id}"
         metrics = {header[i]: _quantity(row[i], units[i], mark, f"{place}, {header[i]!r:.80}") for i in columns}
-        launches[found.process, found.id] = replace(found, metrics=metrics)
+        launches[launch.process, launch.id] = replace(launch, metrics=metrics)
     return list(launches.values())
 
 
 def _long(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list[ProfiledLaunch]:
-    """Return a row per metric of a launch, shorter than the header, and a row per rule, where the page has rules."""
+    """Read a table with a row per metric of a launch, shorter than the header, and perhaps a row per rule."""
     fields = header.index("Metric Value") + 1
     rows = [row for row in body if _is_launch(row)]
     _refuse_cut(rows, fields, len(header), origin)
     rows = [dict(zip(header, row, strict=False)) for row in rows]
-    mark = numbers.decimal_mark((row["Metric Value"] for row in rows), origin)
+    mark = decimal_mark((row["Metric Value"] for row in rows), origin)
     launches, metrics, rules = {}, {}, {}
     for row in rows:
         launch = _launch(row, origin)
         which = (launch.process, launch.id)
         if launches.setdefault(which, launch) != launch:
             raise ResultsError(f"{origin}: two rows contradict each other about launch {launch.id}; one is damaged")
-        if row["Metric Name"]:
-            key, place = _key(row), f"{origin}: launch {launch.id}, {row['Metric Name']!r:.80}"
+        if name := row["Metric Name"]:
+            # Metric names are unique, labels are not: `Memory Throughput` is a share and a rate in one report.
+            key = name if "__" in name else f"{row.get('Section Name', '')}: {name} [{row['Metric Unit']}]"
+            place = f"{origin}: launch {launch.id}, {name!r:.80}"
             quantity = _quantity(row["Metric Value"], row["Metric Unit"], mark, place)
             if metrics.setdefault(which, {}).setdefault(key, quantity) != quantity:
                 values = metrics[which][key].text, quantity.text
@@ -214,14 +221,8 @@ def _refuse_cut(rows: Sequence[Sequence[str]], least: int, most: int, origin: st
 
 
 def _is_range(column: str) -> bool:
-    """Return the columns that `--nvtx` adds, such as `Id:Domain:Push/Pop_Range:PL_Type:...`."""
+    """Return whether `--nvtx` adds the column, as `Id:Domain:Push/Pop_Range:PL_Type:...`."""
     return "_Range:" in column or column.startswith(("NVTX", "Id:Domain"))
-
-
-def _key(row: Mapping[str, str]) -> str:
-    """Metric names are unique, labels are not: `Memory Throughput` is a share and a rate in one report."""
-    name = row["Metric Name"]
-    return name if "__" in name else f"{row.get('Section Name', '')}: {name} [{row['Metric Unit']}]"
 
 
 def _launch(row: Mapping[str, str], origin: str) -> ProfiledLaunch:
@@ -240,7 +241,7 @@ def _launch(row: Mapping[str, str], origin: str) -> ProfiledLaunch:
 
 
 def _optional(text: str | None, place: str) -> int | None:
-    """Return a number that older layouts have not; words such as a device's name are none."""
+    """Return a number that older layouts lack; None for text, such as a device's name."""
     return whole_number(text, place) if text and text.isascii() and text.isdigit() else None
 
 
@@ -249,12 +250,12 @@ def _extent(text: str, place: str) -> tuple[int, ...]:
 
 
 def _quantity(text: str, unit: str, mark: str, place: str) -> ProfiledValue:
-    if not numbers.is_number(text):
-        if numbers.looks_numeric(text) and (unit or not text.isascii()):  # a word would have no unit
-            raise ResultsError(f"{place} is {text!r:.40}, a number in no known locale; {numbers.CURE}")
+    if not is_number(text):
+        if looks_numeric(text) and (unit or not text.isascii()):  # text would have no unit
+            raise ResultsError(f"{place} is {text!r:.40}, a number in no known locale; {CURE}")
         return ProfiledValue(None, unit, text)
     try:
-        value, unit = numbers.to_si(numbers.number(text, mark), unit)
+        value, unit = to_si(number(text, mark), unit)
     except ResultsError as error:
         raise ResultsError(f"{place}: {error}") from None
     return ProfiledValue(value, unit, text)
@@ -271,13 +272,14 @@ def _rule(row: Mapping[str, str]) -> ProfilerAdvice:
     )
 
 
-# ncu's own report files (.ncu-rep), read by NVIDIA's `ncu-report` where that is installed: no ncu, no GPU.
+# Report files (.ncu-rep), read by NVIDIA's package `ncu-report`, without ncu and without a GPU.
 
 
 def read_report(path: Path | str) -> list[ProfiledLaunch]:
-    """Return the launches in the report; BackendUnavailable without the reader, ResultsError without a launch.
+    """Return the launches in the report.
 
-    A corrupt file makes the reader no trouble: it gives an empty report, which is an error here.
+    Raise BackendUnavailable without the reader, ResultsError without launches: for a corrupt file the reader returns an
+    empty report.
     """
     try:
         import ncu_report
@@ -293,38 +295,44 @@ def read_report(path: Path | str) -> list[ProfiledLaunch]:
     except (RuntimeError, OSError) as error:
         raise ResultsError(f"{path}: not a readable report ({error})") from error
     ranges = [context.range_by_idx(i) for i in range(context.num_ranges())]
-    actions = [one.action_by_idx(i) for one in ranges for i in range(one.num_actions())]
+    actions = [part.action_by_idx(i) for part in ranges for i in range(part.num_actions())]
     if not actions:
         raise ResultsError(f"{path}: the report is empty or corrupt: it holds no launch")
     try:
-        return [_ncu_report_launch(number, action) for number, action in enumerate(actions)]
+        return [_report_launch(index, action) for index, action in enumerate(actions)]
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise ResultsError(f"{path}: damaged report ({type(error).__name__}: {error})") from error
 
 
-def _ncu_report_launch(number: int, action: Any) -> ProfiledLaunch:
-    metrics = {name: _ncu_report_quantity(action.metric_by_name(name)) for name in action.metric_names()}
-    extent = lambda what: tuple(int(_plain(metrics, f"launch__{what}_dim_{axis}", 1)) for axis in "xyz")  # noqa: E731
+def _report_launch(index: int, action: Any) -> ProfiledLaunch:
+    metrics = {name: _report_quantity(action.metric_by_name(name)) for name in action.metric_names()}
+
+    def extent(of: str) -> tuple[int, ...]:
+        return tuple(int(_plain(metrics, f"launch__{of}_dim_{axis}", 1)) for axis in "xyz")
+
+    # Push/pop ranges around the launch, written as ncu's CSV writes them: `domain:range`.
+    state = action.nvtx_state()
+    domains = [] if state is None else [state.domain_by_id(i) for i in state.domains()]
     major, minor = (_plain(metrics, f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
     return ProfiledLaunch(
-        id=number,
+        id=index,
         kernel=action.name(),
         metrics=metrics,
         device=int(_plain(metrics, "launch__device_id", 0)),
         capability=None if major is None else f"{major:.0f}.{minor:.0f}",
         grid=extent("grid"),
         block=extent("block"),
-        ranges=_ranges(action),
-        rules=tuple(_ncu_report_rule(one) for one in action.rule_results_as_dicts()),
+        ranges=tuple(f"{domain.name()}:{name}:" for domain in domains for name in domain.push_pop_ranges()),
+        rules=tuple(_report_rule(result) for result in action.rule_results_as_dicts()),
     )
 
 
 def _plain(metrics: Mapping[str, ProfiledValue], name: str, otherwise: Any = None) -> Any:
-    found = metrics.get(name)
-    return otherwise if found is None or found.value is None else found.value
+    quantity = metrics.get(name)
+    return otherwise if quantity is None or quantity.value is None else quantity.value
 
 
-def _ncu_report_quantity(metric: Any) -> ProfiledValue:
+def _report_quantity(metric: Any) -> ProfiledValue:
     unit = metric.unit() or ""
     if metric.kind() == metric.ValueKind_STRING or not metric.has_value():
         return ProfiledValue(None, unit, metric.as_string() or "")
@@ -335,38 +343,29 @@ def _ncu_report_quantity(metric: Any) -> ProfiledValue:
     return ProfiledValue(value, unit, str(value))
 
 
-def _ranges(action: Any) -> tuple[str, ...]:
-    """Push/pop ranges around the launch, written as ncu's CSV writes them: `domain:range`."""
-    state = action.nvtx_state()
-    if state is None:
-        return ()
-    domains = [state.domain_by_id(i) for i in state.domains()]
-    return tuple(f"{domain.name()}:{name}:" for domain in domains for name in domain.push_pop_ranges())
-
-
-def _ncu_report_rule(result: Mapping[str, Any]) -> ProfilerAdvice:
-    said, speedup = result["rule_message"], result.get("speedup_estimation", {})
+def _report_rule(result: Mapping[str, Any]) -> ProfilerAdvice:
+    message, speedup = result["rule_message"], result.get("speedup_estimation", {})
     return ProfilerAdvice(
         name=result["rule_identifier"],
-        kind=str(said["type"]),
-        text=said["message"],
+        kind=str(message["type"]),
+        text=message["message"],
         speedup_kind=str(speedup.get("type", "")),
         speedup=speedup.get("speedup"),
     )
 
 
-# The source page of Nsight Compute as CSV, `--page source --print-source cuda,sass`: samples of warps by source line.
+# The source page as CSV, `--page source --print-source cuda,sass`: samples of warps by source line.
 #
-# A page is one launch: for every file a line `File Path`, one `Function Name`, a header that begins with `Line No` and
-# has `Source` twice, and rows. A row with a line number and no address is a line of source, those below it with an
-# address are its instructions. Values of a line are sums over its instructions, so instructions alone are counted here,
+# A page is one launch: for every file a line `File Path`, a line `Function Name`, a header that begins with `Line No`
+# and has `Source` twice, and rows. A row with a line number and no address is a line of source; rows with an address
+# below it are its instructions. Values of a line are sums over its instructions, so only instructions are counted,
 # each once.
 
-# Samples of an instruction, as versions of ncu title them.
+# Titles of the samples of an instruction in versions of ncu.
 _SAMPLES = ("Warp Stall Sampling (All Samples)", "Warp Stall Sampling (All Cycles)", "# Samples")
 _COUNT = re.compile(r"\d+|\d{1,3}([.,]\d{3})+", re.ASCII)
 _STALL, _NOT_ISSUED = "stall_", " (Not Issued)"
-_WORKING = ("selected", "not_selected")  # such a warp waits for nothing
+_WORKING = ("selected", "not_selected")  # these warps do not wait
 # ncu's abbreviations of its stall reasons.
 _STALLS = {
     "imc": "IMC miss", "lg": "LG throttle", "long_sb": "long scoreboard", "math": "math pipe throttle",
@@ -377,7 +376,7 @@ _STALLS = {
 
 @dataclass
 class SampledLine:
-    """A line of source: its file without folders, its number from 1, its text where known, its samples by stall."""
+    """A line of source: its file without folders, its number from 1, its text if known, its samples by stall."""
 
     file: str
     line: int
@@ -386,22 +385,22 @@ class SampledLine:
     stalls: Counter[str] = field(default_factory=Counter)
 
     def plain(self) -> dict[str, object]:
-        """Return the line as a record holds it, with what most of its waiting warps waited for."""
+        """Return the line as a record holds it, with the most frequent stall of its warps."""
         stall = max(self.stalls, key=lambda name: self.stalls[name], default=None)
         named = _STALLS.get(stall, stall.replace("_", " ")) if stall else None
         return {"file": self.file, "line": self.line, "samples": self.samples, "text": self.text, "stall": named}
 
 
 def read_source_page(path: Path | str) -> list[SampledLine]:
-    """Return the lines of the page in the file that have samples; a ResultsError where it holds no such page."""
+    """Return the lines with samples of the page in the file; raise ResultsError if the file has no such page."""
     return parse_source_page(table_text_of(Path(path), "source page of ncu"), str(path))
 
 
 def parse_source_page(text: str, origin: str) -> list[SampledLine]:
-    """Return the lines that have samples, in the order of the page.
+    """Return the lines with samples, in the order of the page.
 
-    A ResultsError where no table of lines and instructions begins in the text, where one has no column of samples, and
-    where samples are no whole number.
+    Raise ResultsError if no table of lines and instructions begins in the text, if a table has no column of samples, or
+    if samples are not whole numbers.
     """
     page = _Page(origin)
     try:
@@ -418,17 +417,17 @@ def parse_source_page(text: str, origin: str) -> list[SampledLine]:
 
 
 def together(launches: Iterable[Sequence[SampledLine]]) -> list[dict[str, object]]:
-    """Return the lines of several launches added up, as a record holds them, the one with the most samples first."""
-    found: dict[tuple[str, int], SampledLine] = {}
-    for one in (line for lines in launches for line in lines):
-        line = found.setdefault((one.file, one.line), SampledLine(one.file, one.line, one.text))
-        line.samples += one.samples
-        line.stalls += one.stalls
-    return [line.plain() for line in sorted(found.values(), key=lambda line: (-line.samples, line.file, line.line))]
+    """Return the lines of several launches added up, as a record holds them, the line with the most samples first."""
+    sums: dict[tuple[str, int], SampledLine] = {}
+    for line in (line for lines in launches for line in lines):
+        total = sums.setdefault((line.file, line.line), SampledLine(line.file, line.line, line.text))
+        total.samples += line.samples
+        total.stalls += line.stalls
+    return [line.plain() for line in sorted(sums.values(), key=lambda line: (-line.samples, line.file, line.line))]
 
 
 class _Page:
-    """What of a page was read so far."""
+    """State of the reader of a page, fed row by row."""
 
     def __init__(self, origin: str) -> None:
         self.lines: dict[tuple[str, int], SampledLine] = {}
@@ -439,16 +438,17 @@ class _Page:
 
     def take(self, row: Sequence[str]) -> None:
         """Take a row: a file, a header, a line of source or one of its instructions; other rows are ncu's messages."""
-        first = row[0].strip() if row else ""
-        if first in ("File Path", "Function Name", "Kernel Name"):
+        title = row[0].strip() if row else ""
+        if title in ("File Path", "Function Name", "Kernel Name"):
             self._columns = None
-            self._file = _name(row[1]) if first == "File Path" and len(row) > 1 else self._file
-        elif first == "Line No":
+            if title == "File Path" and len(row) > 1:  # without its folders, which are of one machine
+                self._file = (PureWindowsPath if "\\" in row[1] else PurePosixPath)(row[1].strip()).name
+        elif title == "Line No":
             self._columns, self.began = _Columns(row, self._origin), True
         elif self._columns is not None and len(row) > self._columns.address:
-            self._value(row, self._columns)
+            self._add(row, self._columns)
 
-    def _value(self, row: Sequence[str], columns: "_Columns") -> None:
+    def _add(self, row: Sequence[str], columns: "_Columns") -> None:
         number, address = row[0].strip(), row[columns.address].strip()
         if address.startswith("0x"):
             if address in self._seen or not self._line.line:
@@ -469,22 +469,27 @@ class _Columns:
         self._origin = origin
         self.address = self._place(names, ("Address",), "an address")
         self._samples = self._place(names, _SAMPLES, "samples of warps; collect the section SourceCounters")
-        self._stalls = _stalls(names)
+        stalls = {
+            name.removeprefix(_STALL): place
+            for place, name in enumerate(names)
+            if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED)
+        }
+        self._stalls = {reason: place for reason, place in stalls.items() if reason not in _WORKING}
 
-    def _place(self, names: Sequence[str], wanted: Sequence[str], what: str) -> int:
-        found = next((name for name in wanted if name in names), None)
-        if found is None:
-            raise ResultsError(f"{self._origin}: the page of source lines has no column of {what}")
-        return names.index(found)
+    def _place(self, names: Sequence[str], titles: Sequence[str], content: str) -> int:
+        title = next((title for title in titles if title in names), None)
+        if title is None:
+            raise ResultsError(f"{self._origin}: the page of source lines has no column of {content}")
+        return names.index(title)
 
     def samples_of(self, row: Sequence[str]) -> int:
-        """Return the samples of an instruction; a ResultsError where its row ends before them."""
+        """Return the samples of an instruction; raise ResultsError if its row ends before them."""
         if len(row) <= self._samples:
             raise ResultsError(f"{self._origin}: the row of instruction {row[self.address]:.40} is cut")
         return self._count(row, self._samples)
 
     def stalls_of(self, row: Sequence[str]) -> dict[str, int]:
-        """Return the samples of an instruction by what the warps waited for."""
+        """Return the samples of an instruction by stall reason."""
         return {name: count for name, place in self._stalls.items() if (count := self._count(row, place))}
 
     def _count(self, row: Sequence[str], place: int) -> int:
@@ -494,18 +499,3 @@ class _Columns:
         if not _COUNT.fullmatch(text):
             raise ResultsError(f"{self._origin}: samples are '{text:.40}', not a whole number")
         return int(text.replace(",", "").replace(".", ""))
-
-
-def _stalls(names: Sequence[str]) -> Mapping[str, int]:
-    """Return the columns of stalls by reason, all samples of each."""
-    own = {
-        name.removeprefix(_STALL): place
-        for place, name in enumerate(names)
-        if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED)
-    }
-    return {reason: place for reason, place in own.items() if reason not in _WORKING}
-
-
-def _name(path: str) -> str:
-    """Return the name of a file without its folders, which are of one machine."""
-    return (PureWindowsPath if "\\" in path else PurePosixPath)(path.strip()).name

@@ -37,7 +37,7 @@ from prism_bench.profilers.timeline import (
 from prism_bench.profilers.tools import Tool
 from prism_bench.units import count_text
 
-# Nsight Systems' command lines: a capture between profiler marks, and its export as SQLite.
+# Command lines.
 
 
 def capture(tool: Tool, report: Path, program: Sequence[str]) -> list[str]:
@@ -80,12 +80,12 @@ def export(tool: Tool, report: Path, database: Path) -> list[str]:
     ]
 
 
-# The CSV tables of `nsys stats`, in every generation of their headers: columns are found by name, never by place.
+# CSV tables of `nsys stats` of all versions: columns are looked up by name, never by position.
 #
 # A header is a name and perhaps a unit, `Total Time (ns)`, `Avg (ns)`, `Time(%)`; a time without a unit is nanoseconds.
 
 _COLUMN = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^)]*)\))?", re.DOTALL)
-# What a column is called here, by what it was ever called there.
+# Our names of columns by the names in versions of nsys.
 _NAMES = {
     "time": "share", "total time": "total", "total": "total", "instances": "count", "num calls": "count",
     "calls": "count", "count": "count", "operations": "count", "average": "mean", "avg": "mean", "med": "median",
@@ -93,7 +93,7 @@ _NAMES = {
     "name": "name", "operation": "name", "range": "name", "style": "style", "start": "start", "duration": "duration",
     "corrid": "correlation", "bytes": "bytes", "pid": "process", "tid": "thread", "device": "device", "strm": "stream",
 }  # fmt: skip
-# No time is longer than 30 days; a share is one of all.
+# No time is longer than 30 days; no share is above one.
 _LARGEST = {"share": 1.001, "duration": 30 * 86_400.0, "most": 30 * 86_400.0, "least": 30 * 86_400.0, "start": 4e9}
 _TIMES = {"total", "mean", "median", "least", "most", "deviation", "start", "duration"}
 _UNITS = dict.fromkeys(_TIMES, ("s", "B")) | {"start": ("s",), "duration": ("s",), "share": ("1",), "bytes": ("B",)}
@@ -106,9 +106,9 @@ _SKIPPED = re.compile(r"SKIPPED: .* does not contain")
 
 @dataclass(frozen=True)
 class StatsTable:
-    """One report of `nsys stats`, of a `kind`: rows by column, times in seconds, sizes in bytes, shares of one.
+    """Report of `nsys stats`, of a `kind`: rows by column, times in seconds, sizes in bytes, shares of one.
 
-    `share` is of the rows listed, not of the wall time.
+    `share` is of the listed rows, not of the wall time.
     """
 
     kind: str
@@ -116,17 +116,17 @@ class StatsTable:
 
 
 def read(path: Path | str) -> StatsTable:
-    """Return the table in the file; a ResultsError where there is none. What nsys skipped for want of data is empty."""
+    """Return the table in the file; raise ResultsError without a table. A report that nsys skipped is empty."""
     return parse(table_text_of(Path(path), "CSV of nsys stats"), str(path))
 
 
 def parse(text: str, origin: str) -> StatsTable:
-    """Return the same from text, with any output of nsys before the table."""
+    """Return the table in the text, as `read` does, with any output of nsys before the table."""
     lines = io.StringIO(text).readlines()
     start = next((i for i, line in enumerate(lines) if _is_header(line)), None)
-    if start is None and _SKIPPED.search(text):
-        return StatsTable("nothing", ())
     if start is None:
+        if _SKIPPED.search(text):
+            return StatsTable("nothing", ())
         raise ResultsError(
             f"{origin}: no table of nsys stats: no line names columns such as 'Total Time (ns)' and 'Name'"
         )
@@ -146,20 +146,20 @@ def parse(text: str, origin: str) -> StatsTable:
         )
     cells = (cell for row in rows for (name, _), cell in zip(columns, row, strict=True) if name != "name")
     mark = metrics.decimal_mark(cells, origin)
-    found = tuple(
+    table = tuple(
         {
             name: _cell(name, unit, cell, mark, f"{origin}: row {number}: {name}")
             for (name, unit), cell in zip(columns, row, strict=True)
         }
         for number, row in enumerate(rows, 1)
     )
-    return StatsTable(_kind(header), found)
+    return StatsTable(_kind(header), table)
 
 
 def timeline(table: StatsTable, origin: str) -> Timeline:
     """Return the timeline of a trace of the device (`cuda_gpu_trace`); it has no calls, so gaps have no cause.
 
-    A ResultsError for any other table: a summary has no gaps.
+    Raise ResultsError for any other table: a summary has no gaps.
     """
     if table.kind != "device trace":
         raise ResultsError(
@@ -175,7 +175,7 @@ def timeline(table: StatsTable, origin: str) -> Timeline:
 
 
 def _work(row: Mapping[str, Any], names: Mapping[str, int], place: str) -> tuple[int, ...]:
-    """(start, end, device, kind, name, bytes, correlation, process), in nanoseconds."""
+    """Return (start, end, device, kind, name, bytes, correlation, process), in nanoseconds."""
     kind = COPY if "memcpy" in row["name"] else SET if "memset" in row["name"] else KERNEL
     device = _DEVICE.search(str(row.get("device", "")))
     size = row.get("bytes") or 0
@@ -187,19 +187,19 @@ def _work(row: Mapping[str, Any], names: Mapping[str, int], place: str) -> tuple
 
 
 def _is_header(line: str) -> bool:
-    words = {_column(title)[0] for title in line.split(",")}
-    return "name" in words and bool(words & {"total", "duration"})
+    names = {_column(title)[0] for title in line.split(",")}
+    return "name" in names and bool(names & {"total", "duration"})
 
 
 def _column(title: str) -> tuple[str, str]:
-    found = _COLUMN.fullmatch(title.strip().strip('"'))
-    assert found, "every title matches"
-    name = _NAMES.get(found["name"].lower(), found["name"])
-    return name, found["unit"] or ("ns" if name in _TIMES else "%" if name == "share" else "")
+    match = _COLUMN.fullmatch(title.strip().strip('"'))
+    assert match, "every title matches"
+    name = _NAMES.get(match["name"].lower(), match["name"])
+    return name, match["unit"] or ("ns" if name in _TIMES else "%" if name == "share" else "")
 
 
 def _kind(header: Iterable[str]) -> str:
-    """`kernels`, `calls`, `transfers`, `sizes`, `ranges`, or a trace of device or host, by columns only they have."""
+    """Return the kind of a table by the columns that only this kind has."""
     titles = {title.strip('"') for title in header}
     if any(title.startswith("Start") for title in titles):
         return "device trace" if "Strm" in titles else "host trace"
@@ -211,8 +211,10 @@ def _kind(header: Iterable[str]) -> str:
 
 
 def _cell(name: str, unit: str, cell: str, mark: str, place: str) -> float | str:
-    if name == "name":
-        return _operation(cell)
+    if name == "name":  # older versions write `[CUDA memcpy HtoD]`
+        for old, new in _OPERATIONS.items():
+            cell = cell.replace(f"[CUDA memcpy {old}]", f"[CUDA memcpy {new}]")
+        return cell
     if not metrics.is_number(cell):
         if name in _NUMBERS and cell:
             raise ResultsError(f"{place} is {cell!r:.40}, not a number")
@@ -228,25 +230,18 @@ def _cell(name: str, unit: str, cell: str, mark: str, place: str) -> float | str
     return value
 
 
-def _operation(name: str) -> str:
-    """`[CUDA memcpy HtoD]` of older versions as newer ones write it."""
-    for old, new in _OPERATIONS.items():
-        name = name.replace(f"[CUDA memcpy {old}]", f"[CUDA memcpy {new}]")
-    return name
-
-
-# Nsight Systems' SQLite exports, of schema 3.20 to 3.25, into a timeline; in pieces, so that a gigabyte fits.
+# SQLite exports of schema 3.20 to 3.25, read in pieces, so that a gigabyte fits into memory.
 #
-# Tables exist only where they have rows, and columns come and go, so both are looked up first. `globalPid` is the upper
-# part of `globalTid`: the lower 24 bits are the thread's. Columns take the smallest type that holds them.
+# A table exists only if it has rows, and columns differ between versions, so both are looked up first. `globalPid` is
+# the upper part of `globalTid`: the lower 24 bits are the thread's. Columns take the smallest type that holds them.
 
 _OLDEST, _NEWEST = (3, 20), (3, 25)
-_PIECE = 1 << 14
+_PIECE = 1 << 14  # rows
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
 _WORK = {f"{_ACTIVITY}KERNEL": KERNEL, f"{_ACTIVITY}MEMCPY": COPY, f"{_ACTIVITY}MEMSET": SET,
          f"{_ACTIVITY}GRAPH_TRACE": GRAPH}  # fmt: skip
 _CALLS, _RANGES, _OVERHEAD = f"{_ACTIVITY}RUNTIME", "NVTX_EVENTS", "PROFILER_OVERHEAD"
-# Columns without which a table is not read; a table is read under its newest name, `NVTX_EVENTS_V2`.
+# Columns that a table needs to be read; a table is read under its newest name, such as `NVTX_EVENTS_V2`.
 _NEEDED = {
     **{
         table: ("start", "end", "deviceId", "correlationId", *(["bytes"] if kind in (COPY, SET) else []))
@@ -264,11 +259,13 @@ _RANGE = {"start": "i8", "end": "i8", "name": "name", "process": "i2", "thread":
 
 
 def read_export(path: Path | str) -> Timeline:
-    """Return the timeline in the export; a ResultsError where it cannot be read or holds no work of a device."""
+    """Return the timeline in the export; raise ResultsError if it is unreadable or has no work of a device."""
     if not Path(path).is_file():
         raise ResultsError(f"{path}: no such export")
     try:
-        with closing(_opened(Path(path))) as database:
+        database = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        with closing(database):
+            database.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
             return _Export(Path(path), database).timeline()
     except sqlite3.Error as error:
         raise ResultsError(f"{path}: not a readable SQLite export of nsys ({' '.join(str(error).split())})") from error
@@ -276,15 +273,8 @@ def read_export(path: Path | str) -> Timeline:
         raise ResultsError(f"{path}: damaged export of nsys ({type(error).__name__}: {error})") from error
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    r"""Return the export, opened read-only; bytes of a name that are no UTF-8 are shown as `\xff`."""
-    database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    database.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
-    return database
-
-
 class _Tables:
-    """Tables of one open file, and which `columns` each of them has."""
+    """Tables of one open file, with the `columns` of each."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self.database = database
@@ -292,11 +282,11 @@ class _Tables:
         self.columns = {name: {row[1] for row in database.execute(f'PRAGMA table_info("{name}")')} for name in listed}
 
     def names(self) -> tuple[dict[str, str], list[str]]:
-        """Return by known table the one to read in its place, and the tables of such events that are not read."""
+        """Return the newest version of each known table by its base name, and tables of events that are not read."""
         chosen: dict[str, str] = {}
         for base, needed in _NEEDED.items():
             versions = {
-                int(found[1]): name for name in self.columns if (found := re.fullmatch(rf"{base}_?V?(\d+)", name))
+                int(match[1]): name for name in self.columns if (match := re.fullmatch(rf"{base}_?V?(\d+)", name))
             }
             newer = [
                 name for _, name in sorted(versions.items()) if {*needed} <= self.columns[name] and self.count(name)
@@ -310,55 +300,55 @@ class _Tables:
         return chosen, [name for name in sorted(unread) if name.isidentifier() and self.count(name)]
 
     def value(self, query: str) -> Any:
-        """Return the only value that the query gives."""
+        """Return the single value of a query."""
         return self.database.execute(query).fetchone()[0]
 
     def count(self, table: str, condition: str = "") -> int:
-        """Return the number of rows; 0 without such a table."""
+        """Return the number of rows; 0 if the table does not exist."""
         return self.value(f"SELECT COUNT(*) FROM {table} {condition}") if table in self.columns else 0
 
     def pieces(self, table: str, terms: Sequence[str]) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the rows of integers, some at a time, with the places they belong to."""
+        """Yield the rows of integers piece by piece, with their positions in the table."""
         rows = self.database.execute(f"SELECT {', '.join(terms)} FROM {table}")
-        for first, some in _batches(rows):
-            flat = np.fromiter(chain.from_iterable(some), np.int64, len(some) * len(terms))
-            yield slice(first, first + len(some)), flat.reshape(-1, len(terms))
+        for start, batch in _batches(rows):
+            flat = np.fromiter(chain.from_iterable(batch), np.int64, len(batch) * len(terms))
+            yield slice(start, start + len(batch)), flat.reshape(-1, len(terms))
 
     def term(self, table: str, column: str, otherwise: str = "0") -> str:
-        """Return the column in SQL, `otherwise` where it is null or absent."""
+        """Return the column in SQL, `otherwise` if it is null or absent."""
         return f"COALESCE({column}, {otherwise})" if column in self.columns[table] else otherwise
 
 
 class _Names:
-    """Every string of the file by its place in `texts`. Texts that only ranges have get ids below -1 (`own`)."""
+    """Every string of the file by its index in `texts`. Texts that only ranges have get ids below -1 (`inline`)."""
 
     def __init__(self, tables: _Tables, path: Path, ranges: str) -> None:
         self._path = path
         known = (
             dict(tables.database.execute("SELECT id, value FROM StringIds")) if "StringIds" in tables.columns else {}
         )
-        self.own: dict[str, int] = {}
+        self.inline: dict[str, int] = {}
         if "text" in tables.columns.get(ranges, ()):
-            found = tables.database.execute(f"SELECT DISTINCT text FROM {ranges} {_PUSHED} AND text IS NOT NULL")
-            self.own = {text: -2 - i for i, (text,) in enumerate(found)}
-        strings = {**known, **{number: text for text, number in self.own.items()}}
+            rows = tables.database.execute(f"SELECT DISTINCT text FROM {ranges} {_PUSHED} AND text IS NOT NULL")
+            self.inline = {text: -2 - i for i, (text,) in enumerate(rows)}
+        strings = {**known, **{number: text for text, number in self.inline.items()}}
         self.texts = tuple(strings.values())
         ids = np.fromiter(strings, np.int64, len(strings))
         self._order = np.argsort(ids, kind="stable").astype(np.int32)
         self._ids = ids[self._order]
 
     def places(self, ids: np.ndarray) -> np.ndarray:
-        """Return the places of the names with these ids, -1 for the id -1; a ResultsError for an unknown id."""
-        found = np.minimum(np.searchsorted(self._ids, ids), max(len(self._ids) - 1, 0))
-        known = self._ids[found] == ids if len(self._ids) else np.zeros(len(ids), bool)
+        """Return the indices of the names with these ids, -1 for the id -1; raise ResultsError for an unknown id."""
+        nearest = np.minimum(np.searchsorted(self._ids, ids), max(len(self._ids) - 1, 0))
+        known = self._ids[nearest] == ids if len(self._ids) else np.zeros(len(ids), bool)
         lost = ids[~known & (ids != -1)]
         if len(lost):
             raise ResultsError(f"{self._path}: a row refers to name {lost[0]}, which StringIds lacks; export it again")
-        return np.where(known, self._order[found], -1).astype(np.int32) if known.any() else np.full(len(ids), -1)
+        return np.where(known, self._order[nearest], -1).astype(np.int32) if known.any() else np.full(len(ids), -1)
 
 
 class _Export:
-    """One open file as a timeline: its calls, its work and its ranges, and what process ids in it mean."""
+    """Reader of one open file into a timeline: its calls, its work and its ranges."""
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self._path, self._db, self._tables = path, database, _Tables(database)
@@ -373,7 +363,10 @@ class _Export:
         )
 
     def timeline(self) -> Timeline:
-        version = self._schema()
+        if "META_DATA_EXPORT" not in self._columns:
+            raise ResultsError(f"{self._path}: not an export of nsys: it has no META_DATA_EXPORT")
+        row = self._db.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'").fetchone()
+        version = row[0] if row and isinstance(row[0], str) else "unknown"
         self._check()
         self._refuse_mixed()
         self._names = _Names(self._tables, self._path, self._ranged)
@@ -391,14 +384,8 @@ class _Export:
         facts = {"overhead": overhead, "notes": (*_untried(version), *unread)}
         return Timeline(work, calls, ranges, self._names.texts, str(self._path), "nsys", version, **facts)
 
-    def _schema(self) -> str:
-        if "META_DATA_EXPORT" not in self._columns:
-            raise ResultsError(f"{self._path}: not an export of nsys: it has no META_DATA_EXPORT")
-        row = self._db.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'").fetchone()
-        return row[0] if row and isinstance(row[0], str) else "unknown"
-
     def _check(self) -> None:
-        """Refuse rows that no export has: each of them would become a wrong number, or an error without a place."""
+        """Refuse rows that no correct export has: they would become wrong numbers, or errors without a place."""
         state = self._tables.value("PRAGMA quick_check(1)")
         if state != "ok":
             raise ResultsError(f"{self._path}: damaged as an SQLite file ({' '.join(state.split())}); export it again")
@@ -412,7 +399,7 @@ class _Export:
         self._checks.strings((*self._kinds, self._called))
 
     def _refuse_mixed(self) -> None:
-        """Where kernels do not say whose they are there must be but one process, whatever its number."""
+        """Refuse several processes if kernels do not name their process."""
         kernels = self._columns.get(self._kernels, {"globalPid"})
         self._anonymous = "globalPid" not in kernels
         if self._anonymous and "globalTid" in self._columns.get(self._called, ()):
@@ -424,62 +411,60 @@ class _Export:
                 )
 
     def _calls(self) -> Calls:
-        """Return the calls in the order of their start; `_caller` finds those of work from then on."""
+        """Return the calls in the order of their start; set `_caller`, which finds the calls of work."""
         count = self._tables.count(self._called)
-        found = self._empty(_CALL, count, [self._called] if count else [])
+        columns = self._empty(_CALL, count, [self._called] if count else [])
         if count:
             ids = (("nameId", "-1"), ("correlationId", "0"), ("globalTid", "0"))
-            terms = ["start", '"end" - start', *(self._tables.term(self._called, *one) for one in ids)]
+            terms = ["start", '"end" - start', *(self._tables.term(self._called, *column) for column in ids)]
             for where, piece in self._tables.pieces(self._called, terms):
-                found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
-                found["name"][where], found["correlation"][where] = (
-                    self._names.places(piece[:, 2]),
-                    piece[:, 3] & 0x7FFFFFFF,
-                )
-                found["process"][where] = self._process(piece[:, 4] >> 24)
-                found["thread"][where] = _small(piece[:, 4], self._threads)
-        _sort(found)
-        self._caller = Caller(found["process"], found.pop("correlation"))
-        return Calls(**found, outer=self._caller.outer())
+                columns["start"][where], columns["length"][where] = piece[:, 0], piece[:, 1]
+                columns["name"][where] = self._names.places(piece[:, 2])
+                columns["correlation"][where] = piece[:, 3] & 0x7FFFFFFF
+                columns["process"][where] = self._process(piece[:, 4] >> 24)
+                columns["thread"][where] = _small(piece[:, 4], self._threads)
+        _sort(columns)
+        self._caller = Caller(columns["process"], columns.pop("correlation"))
+        return Calls(**columns, outer=self._caller.outer())
 
     def _work(self) -> Work:
         counts = {table: self._tables.count(table) for table in self._kinds}
         present = [table for table, count in counts.items() if count]
-        found, sizes, first = self._empty(_PIECE_OF_WORK, sum(counts.values()), present), [], 0
+        columns, sizes, start = self._empty(_PIECE_OF_WORK, sum(counts.values()), present), [], 0
         for table in present:
-            found["kind"][first : first + counts[table]] = self._kinds[table]
-            sizes += self._fill_work(found, table, first)
-            first += counts[table]
-        self._caller = None  # its memory is wanted for sorting
+            columns["kind"][start : start + counts[table]] = self._kinds[table]
+            sizes += self._fill_work(columns, table, start)
+            start += counts[table]
+        self._caller = None  # frees its memory for sorting
         sized = np.concatenate(sizes) if sizes else np.zeros(0, np.int64)
-        before = np.flatnonzero(is_transfer(found["kind"]))
-        order = _sort(found)
+        before = np.flatnonzero(is_transfer(columns["kind"]))
+        order = _sort(columns)
         if order is not None:
-            sized = sized[np.searchsorted(before, order[is_transfer(found["kind"])])]
-        return Work(**found, bytes=sized)
+            sized = sized[np.searchsorted(before, order[is_transfer(columns["kind"])])]
+        return Work(**columns, bytes=sized)
 
-    def _fill_work(self, found: dict[str, np.ndarray], table: str, first: int) -> Iterator[np.ndarray]:
-        """Put the table's rows into the columns from `first` on; gives the bytes of each piece where it has any."""
+    def _fill_work(self, columns: dict[str, np.ndarray], table: str, start: int) -> Iterator[np.ndarray]:
+        """Fill the columns from `start` on with the table's rows; yield the bytes of each piece of copies and sets."""
         owner = "globalPid" if "globalPid" in self._columns[table] else "globalTid"
         term = partial(self._tables.term, table)
         name = term("shortName", term("demangledName", "-1"))
         terms = ["start", '"end" - start', term("deviceId"), name, term("correlationId"), term(owner)]
         sized = self._kinds[table] in (COPY, SET)
         for where, piece in self._tables.pieces(table, terms + [term("bytes")] * sized):
-            where = slice(where.start + first, where.stop + first)
-            found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
-            found["device"][where], found["name"][where] = piece[:, 2], self._names.places(piece[:, 3])
+            where = slice(where.start + start, where.stop + start)
+            columns["start"][where], columns["length"][where] = piece[:, 0], piece[:, 1]
+            columns["device"][where], columns["name"][where] = piece[:, 2], self._names.places(piece[:, 3])
             process = self._process(piece[:, 5] >> 24)
             assert self._caller is not None, "calls are read before work"
-            found["call"][where] = self._caller.of(process, piece[:, 4] & 0x7FFFFFFF)
+            columns["call"][where] = self._caller.of(process, piece[:, 4] & 0x7FFFFFFF)
             if sized:
                 yield piece[:, 6].copy()
 
     def _ranges(self) -> Ranges:
         count = self._tables.count(self._ranged, _PUSHED)
-        found = self._empty(_RANGE, count, [])
+        columns = self._empty(_RANGE, count, [])
         if count:
-            text = "text" if self._names.own else "NULL"
+            text = "text" if self._names.inline else "NULL"
             terms = [
                 "start",
                 '"end"',
@@ -488,20 +473,21 @@ class _Export:
                 text,
             ]
             rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {self._ranged} {_PUSHED}")
-            for first, some in _batches(rows):
-                where, own = slice(first, first + len(some)), self._names.own
-                piece = np.array([row[:2] + (own.get(row[4], row[2]), row[3]) for row in some], np.int64)
-                found["start"][where], found["end"][where] = piece[:, 0], piece[:, 1]
-                found["name"][where] = self._names.places(piece[:, 2])
-                found["process"][where] = self._process(piece[:, 3] >> 24)
-                found["thread"][where] = _small(piece[:, 3], self._threads)
-        return Ranges(**found)
+            inline = self._names.inline
+            for start, batch in _batches(rows):
+                where = slice(start, start + len(batch))
+                piece = np.array([row[:2] + (inline.get(row[4], row[2]), row[3]) for row in batch], np.int64)
+                columns["start"][where], columns["end"][where] = piece[:, 0], piece[:, 1]
+                columns["name"][where] = self._names.places(piece[:, 2])
+                columns["process"][where] = self._process(piece[:, 3] >> 24)
+                columns["thread"][where] = _small(piece[:, 3], self._threads)
+        return Ranges(**columns)
 
     def _empty(self, types: Mapping[str, str], count: int, tables: Iterable[str]) -> dict[str, np.ndarray]:
-        """Columns to be filled; lengths take four bytes where the longest fits in them."""
+        """Return columns to be filled; lengths take four bytes if the longest fits."""
         longest = [self._tables.value(f'SELECT MAX("end" - start) FROM {table}') for table in tables]
         small = {
-            "length": "u4" if max((one or 0 for one in longest), default=0) < 1 << 32 else "i8",
+            "length": "u4" if max((length or 0 for length in longest), default=0) < 1 << 32 else "i8",
             "name": "i2" if len(self._names.texts) < 1 << 15 else "i4",
         }
         return {name: np.zeros(count, small.get(kind, kind)) for name, kind in types.items()}
@@ -511,31 +497,31 @@ class _Export:
 
 
 def _small(numbers: np.ndarray, known: dict[int, int]) -> np.ndarray:
-    """Return the numbers as small ones, in the order in which they are met; `known` remembers them."""
+    """Return the numbers renumbered in the order in which they occur; `known` keeps the numbering."""
     if (numbers == numbers[0]).all():
         return np.full(len(numbers), known.setdefault(int(numbers[0]), len(known)), np.int16)
     distinct, where = np.unique(numbers, return_inverse=True)
     if len(distinct) + len(known) > MOST_THREADS:
         raise ValueError(f"more than {MOST_THREADS} processes or threads")
-    return np.array([known.setdefault(int(one), len(known)) for one in distinct], np.int16)[where]
+    return np.array([known.setdefault(int(number), len(known)) for number in distinct], np.int16)[where]
 
 
 def _batches(rows: sqlite3.Cursor) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the cursor's rows, some at a time, with the number of the first."""
-    first = 0
-    for some in iter(lambda: rows.fetchmany(_PIECE), []):
-        yield first, some
-        first += len(some)
+    """Yield the cursor's rows in batches, with the index of the first row."""
+    start = 0
+    for batch in iter(lambda: rows.fetchmany(_PIECE), []):
+        yield start, batch
+        start += len(batch)
 
 
-def _sort(found: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Bring the columns into the order of their start, one after the other; the order, None where it was that."""
-    start = found["start"]
+def _sort(columns: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Sort the columns in place by start, one at a time to save memory; return the order, None if it was sorted."""
+    start = columns["start"]
     if len(start) < 2 or (start[1:] >= start[:-1]).all():
         return None
     order = np.argsort(start, kind="stable").astype(np.int32)
-    for name in found:
-        found[name] = found[name][order]
+    for name in columns:
+        columns[name] = columns[name][order]
     return order
 
 
@@ -543,5 +529,5 @@ def _untried(version: str) -> tuple[str, ...]:
     number = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", version)[:2])
     if _OLDEST <= number <= _NEWEST:
         return ()
-    tried = " to ".join(".".join(map(str, one)) for one in (_OLDEST, _NEWEST))
+    tried = " to ".join(".".join(map(str, schema)) for schema in (_OLDEST, _NEWEST))
     return (f"schema {version} is none of those this reader was tried on, {tried}",)

@@ -1,4 +1,4 @@
-"""Timelines: work on devices, the host calls that enqueued it, named ranges, their file, and checks of their rows."""
+"""Timelines: work on devices, the host calls that enqueued it, and named ranges; their file; checks of nsys exports."""
 
 import json
 import sqlite3
@@ -14,10 +14,9 @@ import numpy as np
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import json_text
 
-# Timelines: work on devices, the host calls that brought it, and named ranges, as arrays, so that millions fit.
-#
-# Times are nanoseconds on one clock. Work and calls are in the order of their start. They belong together where
-# correlation id AND process agree: two processes number their calls alike (`Caller` joins them).
+# Columns are arrays, so that millions of rows fit into memory. Times are nanoseconds on one clock. Work and calls are
+# in the order of their start. A call belongs to a piece of work if correlation id AND process agree, because all
+# processes number their calls alike (`Caller` joins them).
 
 KERNEL, COPY, SET, GRAPH = 0, 1, 2, 3
 NO_CALL = -1
@@ -27,8 +26,8 @@ NO_CALL = -1
 class Work:
     """Kernels, copies, sets, and executions of graphs that were traced as a whole.
 
-    Each has `start` (int64) and `length`; `name` indexes the timeline's names (-1: none), `call` its calls (-1: none).
-    `bytes` are only those of copies and sets, in their order.
+    Each has `start` (int64) and `length`; `name` indexes the timeline's names, `call` its calls (-1: unknown). `bytes`
+    has only the sizes of copies and sets, in their order.
     """
 
     start: np.ndarray
@@ -44,13 +43,13 @@ class Work:
 
     @property
     def transfers(self) -> np.ndarray:
-        """The indices that `bytes` belong to."""
+        """Return the indices that `bytes` belong to."""
         return np.flatnonzero(is_transfer(self.kind))
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls of the CUDA runtime and driver. `outer` is false for a driver call inside a runtime call that is here."""
+    """Calls of the CUDA runtime and driver. `outer` is false for a driver call inside a recorded runtime call."""
 
     start: np.ndarray
     length: np.ndarray
@@ -79,9 +78,9 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One capture.
+    """Timeline of one capture.
 
-    `source` is the file or process, `tool` and `version` made it; `notes` are what one must know.
+    `source` is the file or process, `tool` and `version` made it; `notes` are its limitations as sentences.
     """
 
     work: Work
@@ -94,33 +93,33 @@ class Timeline:
     overhead: int = 0
     notes: tuple[str, ...] = field(default=())
 
-    def named(self, *words: str) -> np.ndarray:
-        """Which names hold one of the words, whatever their case: a mask over `names`."""
-        return np.array([any(word in name.lower() for word in words) for name in self.names], bool)
+    def named(self, *parts: str) -> np.ndarray:
+        """Return a mask over `names`: whether a name contains one of the lower-case parts, in any case."""
+        return np.array([any(part in name.lower() for part in parts) for name in self.names], bool)
 
 
 class Caller:
-    """Finds the call that brought a piece of work, by process and correlation id; of several with one id, the outer."""
+    """Index from process and correlation id to the call that enqueued a piece of work; of nested calls, the outer."""
 
     def __init__(self, process: np.ndarray, correlation: np.ndarray) -> None:
-        """Of calls in the order of their start, so that a runtime call comes before the driver call inside it."""
+        """Index calls in the order of their start: a runtime call comes before the driver call inside it."""
         self._keys, self._order = _keys(process, correlation), None
         if len(self._keys) > 1 and not (self._keys[1:] >= self._keys[:-1]).all():
             order = np.argsort(self._keys, kind="stable")
             self._keys, self._order = self._keys[order], order.astype(np.int32)
 
     def of(self, process: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-        """Return the index of each piece of work's call; NO_CALL where there is none."""
+        """Return the index of each piece of work's call; NO_CALL without a call."""
         wanted = _keys(process, correlation)
         if not len(self._keys):
             return np.full(len(wanted), NO_CALL, np.int32)
         place = np.searchsorted(self._keys, wanted)
         place[place == len(self._keys)] = 0
-        found = place if self._order is None else self._order[place]
-        return np.where(self._keys[place] == wanted, found, NO_CALL).astype(np.int32)
+        call = place if self._order is None else self._order[place]
+        return np.where(self._keys[place] == wanted, call, NO_CALL).astype(np.int32)
 
     def outer(self) -> np.ndarray:
-        """Which calls are the first of their id."""
+        """Return a mask of the calls: whether it is the first of its id."""
         first = np.ones(len(self._keys), bool)
         first[1:] = self._keys[1:] != self._keys[:-1]
         if self._order is None:
@@ -131,7 +130,7 @@ class Caller:
 
 
 def is_transfer(kinds: np.ndarray) -> np.ndarray:
-    """Return which kinds of work are copies or sets."""
+    """Return a mask of the kinds of work: whether it is a copy or a set."""
     return (kinds == COPY) | (kinds == SET)
 
 
@@ -140,7 +139,7 @@ def _keys(process: np.ndarray, correlation: np.ndarray) -> np.ndarray:
 
 
 def columns(rows: Iterable[Sequence[int]], names: str) -> dict[str, np.ndarray]:
-    """Columns of those names from rows of integers, in the order of the first column."""
+    """Return columns of these names (separated by spaces) from rows of integers, sorted by the first column."""
     table = np.array(list(rows), np.int64).reshape(-1, len(names.split()))
     table = table[np.argsort(table[:, 0], kind="stable")]
     return {name: table[:, i] for i, name in enumerate(names.split())}
@@ -186,30 +185,30 @@ def timeline_of(
     )
 
 
-# Checks of the rows of an SQLite export of nsys before they are read: SQLite puts any value into any column.
+# Checks of the rows of an SQLite export of nsys before they are read: SQLite accepts any value in any column.
 
-_LATEST = (1 << 62) - 1  # so that differences of times fit into eight bytes; nanoseconds since 1970 are below 2^61
-LONGEST = 30 * 86_400 * 10**9  # of one piece of work or call, so that sums of them fit as well
+_LATEST = (1 << 62) - 1  # differences of times fit into eight bytes; nanoseconds since 1970 are below 2^61
+LONGEST = 30 * 86_400 * 10**9  # ns of one piece of work or call, so that sums of them fit as well
 _MOST_BYTES = 1 << 50
 MOST_DEVICES, MOST_THREADS = 128, 1 << 15
 
 
 @dataclass(frozen=True)
 class ColumnRule:
-    """What a column must hold: an SQL condition on it, and the same in words."""
+    """Rule of a column's values: an SQL condition, and the `expected` value as text."""
 
     column: str
     condition: str
-    words: str
+    expected: str
 
 
-def _integer(column: str, least: int, most: int, words: str) -> ColumnRule:
+def _integer(column: str, least: int, most: int, expected: str) -> ColumnRule:
     name = f'"{column}"'
-    return ColumnRule(column, f"typeof({name}) = 'integer' AND {name} BETWEEN {least} AND {most}", words)
+    return ColumnRule(column, f"typeof({name}) = 'integer' AND {name} BETWEEN {least} AND {most}", expected)
 
 
 def _or_null(rule: ColumnRule) -> ColumnRule:
-    return ColumnRule(rule.column, f'"{rule.column}" IS NULL OR ({rule.condition})', f"{rule.words}, or NULL")
+    return ColumnRule(rule.column, f'"{rule.column}" IS NULL OR ({rule.condition})', f"{rule.expected}, or NULL")
 
 
 _NUMBER = "a whole number"
@@ -235,23 +234,20 @@ _STRINGS = (_integer("id", 0, _LATEST, "a number from 0 on"), ColumnRule("value"
 
 
 class Checks:
-    """The tables of one export, by name with their columns, and what is checked of them; errors name the file."""
+    """Checks of the tables of one export, given its columns by table; errors name the file `origin`."""
 
     def __init__(self, database: sqlite3.Connection, columns: Mapping[str, set[str]], origin: str) -> None:
         self._database, self._columns, self._origin = database, columns, origin
 
     def spans(self, table: str, needed: Iterable[str] = (), condition: str = "") -> None:
-        """Check every row of a table of things with a start and an end, and that it has these columns and the `needed`.
-
-        A table without rows needs no columns.
-        """
+        """Check every row of a table and that it has columns start, end and `needed`; an empty table is correct."""
         if table not in self._columns or not self._used(table):
             return
         self._need(table, ("start", "end", *needed))
         self._rows(table, [rule for rule in _RULES if rule.column in self._columns[table]], condition)
 
     def strings(self, wanted: Iterable[str]) -> None:
-        """Check the table of names; it must be there where one of the tables `wanted` refers to names by id."""
+        """Check the table of names, which must exist if one of the tables `wanted` refers to names by id."""
         columns = self._columns.get("StringIds")
         if columns is None:
             referring = [table for table in wanted if set(_NAME_IDS) & self._columns.get(table, set())]
@@ -266,7 +262,7 @@ class Checks:
             raise ResultsError(f"{self._origin}: StringIds has two names of id {twice[0]}; export it again")
 
     def events(self, table: str) -> None:
-        """Check the kind of every event of the table, and that it has what distinguishes ranges from other events."""
+        """Check the kind of every event of the table, and that it has the columns that distinguish ranges."""
         if table in self._columns:
             self._need(table, ("eventType", "start", "end"))
             self._rows(table, _EVENT, "")
@@ -280,24 +276,24 @@ class Checks:
         return self._database.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None
 
     def _rows(self, table: str, rules: Iterable[ColumnRule], condition: str) -> None:
-        """Raise a ResultsError for the first row that breaks a rule."""
+        """Raise ResultsError for the first row that breaks a rule."""
         rules = list(rules)
         sound = " AND ".join(f"({rule.condition})" for rule in rules)
         where = f"{condition} AND" if condition else "WHERE"
         verdicts = ", ".join(f"({rule.condition})" for rule in rules)
         values = ", ".join(f'"{rule.column}"' for rule in rules)
-        found = self._database.execute(
+        broken = self._database.execute(
             f'SELECT rowid, {verdicts}, {values} FROM "{table}" {where} COALESCE(NOT ({sound}), 1) LIMIT 1'
         ).fetchone()
-        if found is None:
+        if broken is None:
             return
-        row, held, given = found[0], found[1 : 1 + len(rules)], found[1 + len(rules) :]
-        rule, value = next((rule, value) for rule, kept, value in zip(rules, held, given, strict=True) if not kept)
+        row, holds, cells = broken[0], broken[1 : 1 + len(rules)], broken[1 + len(rules) :]
+        rule, value = next((rule, value) for rule, kept, value in zip(rules, holds, cells, strict=True) if not kept)
         shown = "NULL" if value is None else f"{value!r:.40}"
-        raise ResultsError(f"{self._origin}: {table}, row {row}: '{rule.column}' is {shown}, not {rule.words}")
+        raise ResultsError(f"{self._origin}: {table}, row {row}: '{rule.column}' is {shown}, not {rule.expected}")
 
 
-# A timeline in one file (NumPy's .npz), so that one process may record it and another read it.
+# A timeline in one file (NumPy's .npz), so that one process can record it and another can read it.
 
 _LARGEST = 256_000_000  # bytes of arrays, unpacked: some five million kernels with their calls
 _PARTS = {"work": Work, "calls": Calls, "ranges": Ranges}
@@ -312,12 +308,15 @@ def save(timeline: Timeline, path: Path) -> None:
 
 
 def load(path: Path) -> Timeline:
-    """Return the timeline in `path`; a ResultsError where it is none, is damaged, or would take too much memory."""
+    """Return the timeline in `path`; raise ResultsError if it is no timeline, damaged, or too large for memory."""
     try:
-        _require_size(path)
-        with np.load(path, allow_pickle=False) as found:
-            parts = {part: kind(**_columns(found, part)) for part, kind in _PARTS.items()}
-            facts = json.loads(str(found["facts"]))
+        with zipfile.ZipFile(path) as packed:  # each member declares its size, and NumPy reads no more than that
+            size = sum(member.file_size for member in packed.infolist())
+        if size > _LARGEST:
+            raise ValueError(f"{size / 1e6:.0f} MB of data; the limit is {_LARGEST / 1e6:.0f} MB")
+        with np.load(path, allow_pickle=False) as arrays:
+            parts = {part: kind(**_columns(arrays, part)) for part, kind in _PARTS.items()}
+            facts = json.loads(str(arrays["facts"]))
         timeline = Timeline(**parts, **{**facts, "names": tuple(facts["names"]), "notes": tuple(facts["notes"])})
         _refuse_broken(timeline)
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError) as error:
@@ -327,23 +326,15 @@ def load(path: Path) -> Timeline:
     return timeline
 
 
-def _require_size(path: Path) -> None:
-    """Require that the unpacked file fits: each member declares its size, and NumPy reads no more than that."""
-    with zipfile.ZipFile(path) as packed:
-        size = sum(member.file_size for member in packed.infolist())
-    if size > _LARGEST:
-        raise ValueError(f"{size / 1e6:.0f} MB of data; the limit is {_LARGEST / 1e6:.0f} MB")
-
-
-def _columns(found: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray]:
-    return {key.removeprefix(f"{part}."): found[key] for key in found if key.startswith(f"{part}.")}
+def _columns(arrays: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray]:
+    return {key.removeprefix(f"{part}."): arrays[key] for key in arrays if key.startswith(f"{part}.")}
 
 
 def _refuse_broken(timeline: Timeline) -> None:
-    """Raise a ValueError for columns that do not fit together, and for impossible times and places."""
-    _columns_of(timeline.work, bytes=len(timeline.work.transfers))
-    _columns_of(timeline.calls)
-    _columns_of(timeline.ranges)
+    """Raise ValueError for columns that do not fit together, and for impossible times and places."""
+    _check_columns(timeline.work, bytes=len(timeline.work.transfers))
+    _check_columns(timeline.calls)
+    _check_columns(timeline.ranges)
     names, calls = len(timeline.names), len(timeline.calls)
     for part in (timeline.work, timeline.calls, timeline.ranges):
         _within(part.name, -1, names - 1, "a name")
@@ -357,19 +348,19 @@ def _refuse_broken(timeline: Timeline) -> None:
     _within(timeline.work.bytes, 0, 1 << 50, "a number of bytes")
     if not isinstance(timeline.overhead, int) or timeline.overhead < 0:
         raise ValueError("the overhead is no number of nanoseconds")
-    words = (*timeline.names, *timeline.notes, timeline.source, timeline.tool, timeline.version or "")
-    if not all(isinstance(word, str) for word in words):
+    texts = (*timeline.names, *timeline.notes, timeline.source, timeline.tool, timeline.version or "")
+    if not all(isinstance(text, str) for text in texts):
         raise ValueError("a name is no text")
 
 
-def _columns_of(part: Work | Calls | Ranges, **lengths: int) -> None:
-    """Columns of whole numbers, each as long as the first unless `lengths` has another length for it."""
+def _check_columns(part: Work | Calls | Ranges, **lengths: int) -> None:
+    """Require columns of whole numbers, each as long as the part unless `lengths` has another length for it."""
     for name, column in vars(part).items():
         wanted = lengths.get(name, len(part))
         if column.ndim != 1 or column.dtype.kind not in "iub" or len(column) != wanted:
             raise ValueError(f"column '{name}' is not one of {wanted} whole numbers")
 
 
-def _within(column: np.ndarray, least: int, most: int, words: str) -> None:
+def _within(column: np.ndarray, least: int, most: int, name: str) -> None:
     if len(column) and not (least <= int(column.min()) and int(column.max()) <= most):
-        raise ValueError(f"{words} is outside of {least} to {most}")
+        raise ValueError(f"{name} is outside of {least} to {most}")

@@ -1,4 +1,4 @@
-"""The profilers and compute-sanitizer as programs: where they are, how they run and how they fail."""
+"""The profilers and compute-sanitizer as programs: failures, locations, runs, and compute-sanitizer's findings."""
 
 import os
 import re
@@ -12,12 +12,12 @@ from typing import Any
 
 from prism_bench.errors import ProfilerError
 
-# What goes wrong with profilers: every failure recognised by its words, with one sentence of cause and one of cure.
+# Failures of profilers, recognised by their output, each with a sentence of cause and a sentence of cure.
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A class of failures: its name, the `pattern` in what the tool printed, the cause, the cure, the exit code."""
+    """A class of failures: its name, the `pattern` in the tool's output, the cause, the cure, the exit code."""
 
     name: str
     pattern: str
@@ -27,15 +27,15 @@ class Failure:
 
 
 class ProfilerFailed(ProfilerError):
-    """`failure` is the class of failure."""
+    """Failure of a profiler; `failure` is its class."""
 
-    def __init__(self, tool: str, failure: Failure, words: str = "") -> None:
-        said = f" It printed: {words}" if words else ""
-        super().__init__(f"{tool}: {failure.cause} {failure.cure}{said}")
+    def __init__(self, tool: str, failure: Failure, output: str = "") -> None:
+        quote = f" It printed: {output}" if output else ""
+        super().__init__(f"{tool}: {failure.cause} {failure.cure}{quote}")
         self.tool, self.failure, self.exit_code = tool, failure, failure.exit_code
 
 
-# The most telling first: a refused permission also leaves no kernels and an application that may fail.
+# The most specific first: a refused permission also leaves no kernels and an application that may fail.
 FAILURES = (
     Failure("permission", r"ERR_NVGPUCTRPERM",
             "the driver gives performance counters to administrators only.",
@@ -53,7 +53,7 @@ FAILURES = (
     Failure("device_not_supported", r"Device not supported",
             "it refuses this device, or the sandbox around it.",
             "Run it outside the sandbox, with the compute-sanitizer of the driver's CUDA release."),
-    Failure("unknown_metric", r"Failed to find metric|\(!\) n/a",  # the second in a table that is else well
+    Failure("unknown_metric", r"Failed to find metric|\(!\) n/a",  # the second in an otherwise valid table
             "the profiler does not know a requested metric.",
             "prism_bench/profilers/metric_support.csv lists the metrics of each chip; scripts/metric_table writes it."),
     Failure("kernel_not_prepared", r"Failed to prepare kernel for profiling",
@@ -99,7 +99,7 @@ OTHER = Failure(
 def classify(text: str, status: int, *, produced: bool) -> Failure | None:
     """Return the failure that output and exit status show; None if the tool ended well and `produced` its result.
 
-    Words that come with a result are warnings: with a result and status 0 nothing failed.
+    Error texts next to a result are warnings: with a result and status 0 nothing failed.
     """
     if status == 0 and produced:
         return None
@@ -111,15 +111,15 @@ def classify(text: str, status: int, *, produced: bool) -> Failure | None:
 
 def last_words(text: str, lines: int = 2) -> str:
     """Return the last lines of a tool's output, its errors first."""
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in said if "==ERROR==" in line or line.startswith("=========") and "rror" in line]
-    return " | ".join((errors or said)[-lines:])[:400]
+    texts = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in texts if "==ERROR==" in line or line.startswith("=========") and "rror" in line]
+    return " | ".join((errors or texts)[-lines:])[:400]
 
 
-# The profilers as programs: where they are, which version, and how they are run: in the C locale, with a limit.
+# Programs: found, and run in the C locale with a time limit.
 
 _VERSION = re.compile(r"(\d{4}\.\d+(?:\.\d+)*)")
-# What CUDA's own installers use; PATH comes first.
+# Folders of CUDA's installers; PATH comes first.
 _FOLDERS = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute/*", "/opt/nvidia/nsight-systems/*/bin")
 VARIABLES = {"LC_ALL": "C", "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
 TOOLS = ("ncu", "nsys", "compute-sanitizer")
@@ -127,7 +127,7 @@ TOOLS = ("ncu", "nsys", "compute-sanitizer")
 
 @dataclass(frozen=True)
 class Tool:
-    """A profiler on this machine: its name, its program, and the version that it prints (None where it prints none)."""
+    """A profiler on this machine: its name, its program, and the version that it prints, or None."""
 
     name: str
     program: str
@@ -143,9 +143,9 @@ class Ended:
 
 
 def find(name: str) -> Tool:
-    """Return the tool; ProfilerFailed where it is not installed."""
-    places = [place for pattern in _FOLDERS for place in sorted(Path("/").glob(pattern[1:]), reverse=True)]
-    program = shutil.which(name) or shutil.which(name, path=os.pathsep.join(map(str, places)))
+    """Return the tool; raise ProfilerFailed if it is not installed."""
+    folders = [folder for pattern in _FOLDERS for folder in sorted(Path("/").glob(pattern[1:]), reverse=True)]
+    program = shutil.which(name) or shutil.which(name, path=os.pathsep.join(map(str, folders)))
     if program is None:
         raise ProfilerFailed(name, MISSING)
     return Tool(name, program, _version(program))
@@ -153,28 +153,31 @@ def find(name: str) -> Tool:
 
 def _version(program: str | Path) -> str | None:
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, env=environment())
+        ended = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, env=environment())
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(said.stdout + said.stderr)
-    return found[1] if found else None
+    version = _VERSION.search(ended.stdout + ended.stderr)
+    return version[1] if version else None
 
 
 def environment() -> dict[str, str]:
-    """Return our environment in the C locale, so that numbers have one form, and without leftovers in the home."""
+    """Return this process's environment in the C locale, so that numbers have one form; ncu writes nothing to home."""
     return {**os.environ, **VARIABLES}
 
 
 def run(
     command: Sequence[str], log: Path, seconds: float, watch: Callable[[], object] = lambda: None, **variables: str
 ) -> Ended:
-    """Run the command with all output in `log`; call `watch` twice a second. ProfilerFailed at the limit."""
+    """Run the command with all output in `log`; call `watch` twice a second; raise ProfilerFailed at the limit.
+
+    Whatever the command started is killed with it.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as words:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=words,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env={**environment(), **variables},
             start_new_session=True,
@@ -184,7 +187,13 @@ def run(
         except subprocess.TimeoutExpired:
             raise ProfilerFailed(Path(command[0]).name, TIMED_OUT) from None
         finally:
-            _end(process)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                try:
+                    process.wait(timeout=5)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
     return Ended(process.returncode, log.read_text(errors="replace"))
 
 
@@ -201,39 +210,28 @@ def _wait(process: subprocess.Popen[bytes], seconds: float, watch: Callable[[], 
     raise subprocess.TimeoutExpired(process.args, seconds)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Nothing that the profiler started stays behind, whatever ended the waiting."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
 # compute-sanitizer: its command line, and its output as findings by case.
 #
-# It shares one pipe with the program. The program prints which case it is in; since the device
-# is idle at both ends of a case, a finding belongs to the case in whose lines it is, unless that case has no such
-# kernel. Where the program is not trusted, the tool writes into another file (`command_to_file`).
+# The tool shares one pipe with the program, which prints the case that it is in. Since the device is idle at both ends
+# of a case, a finding belongs to the case in whose lines it is, unless that case has no such kernel. For a program that
+# is not trusted, the tool writes into another file (`command_to_file`).
 
 CHECKS = ("memcheck", "racecheck", "initcheck", "synccheck")
-BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # what the program prints around a case
-# What is over the limit is dropped without a word, and later kernels of the same process would seem clean.
+BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # printed by the program around a case
+# Findings over the limit are dropped silently, and later kernels of the same process would seem clean.
 _PRINTED = ("--print-limit", "1000000")
-_FEW_PRINTED = ("--print-limit", "100", "--show-backtrace", "no")  # where the first finding is enough
-# Errors of the CUDA API are the program's own affair: it raises them.
-_OWN = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
-# By itself the tool waits 10 s for the program's first CUDA call, which never returns then: a busy host takes longer,
-# and a program that is started ahead calls when it is needed.
+_FEW_PRINTED = ("--print-limit", "100", "--show-backtrace", "no")  # if the first finding is enough
+# Errors of the CUDA API need no report: the program raises them.
+_OPTIONS = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
+# By default the tool waits 10 s for the program's first CUDA call, which then never returns: a busy host takes longer,
+# and a program that is started ahead makes its first call when it is needed.
 _OF_PROGRAM = ("--target-processes", "application-only", "--launch-timeout", "3600")
-_LINE = re.compile(r"^========= ?(?P<words>.*)$")
+_LINE = re.compile(r"^========= ?(?P<text>.*)$")
 _FINDING = re.compile(
     r"(Error: |Warning: )?(Invalid __|Uninitialized |Race reported|Potential (RAW|WAR|WAW) hazard|Barrier error|"
     r"Misaligned|Malloc/Free|Leaked|Stack overflow|Hardware (exception|stack))"
 )
-_REMARK = re.compile(r"(Internal |Fatal |Error|Warning)")  # of the tool about itself, where it is no finding
+_REMARK = re.compile(r"(Internal |Fatal |Error|Warning)")  # of the tool about itself, if the line is no finding
 _OTHER = re.compile(r"and (Read|Write) access at ")  # the other sides of a race
 _PLACE = re.compile(r"\bat (?:0x[0-9a-f]+ in )?(?P<kernel>[^+]+?)(?:\+0x[0-9a-f]+)?(?: in (?P<source>[^ ]+:\d+))?$")
 _SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d{1,18})\b", re.ASCII)
@@ -241,7 +239,7 @@ _SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d{1,18})\b", re.AS
 
 @dataclass(frozen=True)
 class SanitizerFinding:
-    """One thing that a check found: in which case (None where none ran), in which kernel, and where in its source."""
+    """Finding of a check: its case (None outside of cases), its kernel, and its place in the source."""
 
     check: str
     case: str | None
@@ -252,10 +250,10 @@ class SanitizerFinding:
 
 @dataclass(frozen=True)
 class Checked:
-    """Result of one run of a check: its findings, which cases it finished, and how many errors it counted.
+    """Result of one run of a check: its findings, the cases that it finished, and the number of errors it counted.
 
-    `counted` is None if it never reached its summary. `remarks` are errors and warnings of the tool about itself: it
-    may have overlooked something.
+    `counted` is None if the run never reached its summary. `remarks` are errors and warnings of the tool about itself,
+    after which it may have missed findings.
     """
 
     check: str
@@ -267,60 +265,63 @@ class Checked:
 
 def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
     """Return the command that runs the program under the check."""
-    return [tool.program, "--tool", check, *_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM, *program]
+    return [tool.program, "--tool", check, *_PRINTED, *_OPTIONS.get(check, ()), *_OF_PROGRAM, *program]
 
 
 def command_to_file(tool: Tool, check: str, log: Path) -> tuple[str, ...]:
-    """Return the beginning of a command that runs a program under the check, with the tool's own words in `log` alone.
+    """Return the beginning of a command that runs a program under the check, with the tool's output only in `log`.
 
-    What the program or a kernel prints cannot be taken for them. Few findings are written, without backtraces.
+    Output of the program or a kernel cannot be mistaken for it. Few findings are written, without backtraces.
     """
-    own = (*_FEW_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM)
-    return (tool.program, "--tool", check, "--log-file", str(log), *own)
+    options = (*_FEW_PRINTED, *_OPTIONS.get(check, ()), *_OF_PROGRAM)
+    return (tool.program, "--tool", check, "--log-file", str(log), *options)
 
 
 def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checked:
     """Return the run's findings; `entries` are the names of the kernels that each case launches."""
-    case, current, found, done, remarks, counted = None, None, [], [], [], None
+    case, current, drafts, done, remarks, counted = None, None, [], [], [], None
     for line in text.splitlines():
         if line.startswith((BEGIN, END)):
             case = line.removeprefix(BEGIN) if line.startswith(BEGIN) else case
             done += [line.removeprefix(END)] if line.startswith(END) else []
             continue
-        words = _LINE.match(line)
-        said = words["words"].strip() if words else ""
-        summary = _SUMMARY.search(said)
+        match = _LINE.match(line)
+        message = match["text"].strip() if match else ""
+        summary = _SUMMARY.search(message)
         counted = int(summary["count"]) if summary else counted
-        if _FINDING.match(said):
-            current = {"message": said, "others": [], "case": case}
-            found.append(current)
-        elif current and _OTHER.match(said):
-            current["others"].append(said)
-        elif current and "kernel" not in current and (place := _PLACE.search(said)):
+        if _FINDING.match(message):
+            current = {"message": message, "others": [], "case": case}
+            drafts.append(current)
+        elif current and _OTHER.match(message):
+            current["others"].append(message)
+        elif current and "kernel" not in current and (place := _PLACE.search(message)):
             current |= {"kernel": place["kernel"].strip(), "source": _file(place["source"])}
-        elif _REMARK.match(said):
-            remarks.append(said)
-    findings = tuple(_finding(check, one, done, entries) for one in found)
+        elif _REMARK.match(message):
+            remarks.append(message)
+    findings = tuple(_finding(check, draft, done, entries) for draft in drafts)
     return Checked(check, findings, tuple(done), counted, tuple(remarks))
 
 
 def _file(source: str) -> str:
-    """`softmax.cu:12` of a path that only this machine has."""
+    """Return `softmax.cu:12` of a path that only this machine has."""
     return source and source.rsplit("/", 1)[-1]
 
 
 def _finding(
-    check: str, one: Mapping[str, Any], done: Sequence[str], entries: Mapping[str, Sequence[str]]
+    check: str, draft: Mapping[str, Any], done: Sequence[str], entries: Mapping[str, Sequence[str]]
 ) -> SanitizerFinding:
-    """Return the finding, in the case in whose lines it is, or in the last one that has such a kernel."""
-    kernel = one.get("kernel", "")
-    place = _PLACE.search(one["message"])
+    """Return the finding of the case in whose lines it is, or of the last case that has such a kernel."""
+    kernel = draft.get("kernel", "")
+    place = _PLACE.search(draft["message"])
     kernel = kernel or (place["kernel"].strip() if place else "")
-    source = one.get("source") or (_file(place["source"]) if place else None)
-    words = kernel.replace("(anonymous namespace)::", "").split("(")[0].split("<")[0].split()
-    name = words[-1] if words else ""
-    has = lambda case: any(entry.split("<")[0] == name for entry in entries.get(case, ()))  # noqa: E731
-    case = one["case"]
-    if name and case is not None and not has(case):
-        case = next((earlier for earlier in reversed(done) if has(earlier)), case)
-    return SanitizerFinding(check, case, kernel, " ".join([one["message"], *one["others"]]), source)
+    source = draft.get("source") or (_file(place["source"]) if place else None)
+    qualified = kernel.replace("(anonymous namespace)::", "").split("(")[0].split("<")[0].split()
+    name = qualified[-1] if qualified else ""
+
+    def has_kernel(case: str) -> bool:
+        return any(entry.split("<")[0] == name for entry in entries.get(case, ()))
+
+    case = draft["case"]
+    if name and case is not None and not has_kernel(case):
+        case = next((earlier for earlier in reversed(done) if has_kernel(earlier)), case)
+    return SanitizerFinding(check, case, kernel, " ".join([draft["message"], *draft["others"]]), source)
