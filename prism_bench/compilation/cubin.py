@@ -1,4 +1,4 @@
-"""Machine code in a cubin: its hash, sections, symbols and parameters."""
+"""Machine code in a cubin: its sections, hashes, resources, parameters, symbols and names of kernels."""
 
 import ctypes
 import hashlib
@@ -13,28 +13,28 @@ from typing import Any
 from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.spec.launch import LaunchCard
 
-# Sections of a cubin: names and contents, read without anything else that is in the file.
+# Sections, read without pyelftools, which remains the reader of unusual files.
 #
-# Every case of a run has its code hashed in each process. A general reader of ELF files spends tens of milliseconds on
-# the hundreds of sections of a program, between two cases that are timed.
+# Every process hashes the code of every case of a run. pyelftools spends tens of milliseconds on the hundreds of
+# sections of a program, between two cases that are timed.
 
-_MAGIC = b"\x7fELF\x02\x01"  # of 64 bits, the lower byte first
+_MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian
 _FILE = struct.Struct("<16sHHIQQQIHHHHHH")  # the header of the file
-_SECTION = struct.Struct("<IIQQQQIIQQ")  # the header of one section
+_SECTION = struct.Struct("<IIQQQQIIQQ")  # the header of a section
 _NO_BITS, _COMPRESSED = 8, 0x800
 
 
 class _Unusual(Exception):
-    """A file that the general reader has to read, or to refuse."""
+    """A file that pyelftools has to read, or to refuse."""
 
 
 @dataclass(frozen=True)
 class CubinSection:
-    """One section: its `name`, its `size` in bytes, and what is in it."""
+    """A section: its `name`, its `size` in bytes, and its content."""
 
     name: str
     size: int
-    content: memoryview | None  # None for zeros that the file does not hold
+    content: memoryview | None  # None for zeros that are not in the file
 
     def data(self) -> bytes:
         """Return the bytes of the section."""
@@ -42,7 +42,7 @@ class CubinSection:
 
 
 def sections(cubin: bytes) -> list[CubinSection]:
-    """Return the sections in the order of the file; an ELFError of pyelftools where it is no ELF file."""
+    """Return the sections in the order of the file; raise pyelftools' ELFError if it is no ELF file."""
     try:
         return _sections(memoryview(cubin))
     except (_Unusual, struct.error, IndexError):
@@ -51,12 +51,12 @@ def sections(cubin: bytes) -> list[CubinSection]:
 
 def _sections(file: memoryview) -> list[CubinSection]:
     header = _FILE.unpack_from(file)
-    first, size, count, of_names = header[6], header[11], header[12], header[13]
+    start, size, count, of_names = header[6], header[11], header[12], header[13]
     if bytes(file[: len(_MAGIC)]) != _MAGIC or size != _SECTION.size or not 0 < of_names < count:
         raise _Unusual
-    headers = [_SECTION.unpack_from(file, first + place * size) for place in range(count)]
+    headers = [_SECTION.unpack_from(file, start + index * size) for index in range(count)]
     names = bytes(_content(file, headers[of_names]) or b"")
-    return [CubinSection(_name(names, one[0]), one[5], _content(file, one)) for one in headers]
+    return [CubinSection(_name(names, header[0]), header[5], _content(file, header)) for header in headers]
 
 
 def _content(file: memoryview, header: tuple[int, ...]) -> memoryview | None:
@@ -82,7 +82,7 @@ def _by_general_reader(cubin: bytes) -> Iterable[CubinSection]:
         yield CubinSection(section.name, section.data_size, memoryview(section.data()))
 
 
-# Facts of machine code: a hash that changes only when instructions do, and resources.
+# Hashes and resources.
 
 _ENTRY = re.compile(r"Compiling entry function '(?P<entry>[^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -95,7 +95,7 @@ _BARRIERS = re.compile(r"used (\d+) barriers")
 
 @dataclass(frozen=True)
 class Resources:
-    """What one entry function takes, as ptxas reports it; bytes per thread for stack and spills."""
+    """Resources of an entry function, as ptxas reports them; bytes per thread for stack and spills."""
 
     registers: int = 0
     stack_bytes: int = 0
@@ -106,9 +106,9 @@ class Resources:
 
 
 def sass_hash(cubin: bytes, leaving_out: Collection[str] = ()) -> str:
-    """Return a hash of the instructions alone: names, build times and paths in the file do not change it.
+    """Return a hash of the instructions: names, build times and paths in the file do not change it.
 
-    The functions with the mangled names `leaving_out` are not counted.
+    Functions with the mangled names `leaving_out` do not count.
     """
     digest = hashlib.sha256()
     for section in sorted(sections(cubin), key=lambda section: section.name):
@@ -118,7 +118,7 @@ def sass_hash(cubin: bytes, leaving_out: Collection[str] = ()) -> str:
 
 
 def toolchain(cubin: bytes) -> bytes:
-    """Return the note in which ptxas keeps its version and its options; empty where the file has none."""
+    """Return the note with ptxas's version and options; empty without such a note."""
     from elftools.elf.elffile import ELFFile
 
     note = ELFFile(io.BytesIO(cubin)).get_section_by_name(".note.nv.tkinfo")
@@ -132,7 +132,7 @@ def code_bytes(cubin: bytes, symbols: Collection[str]) -> int:
 
 
 def data_hash(cubin: bytes) -> str:
-    """Return a hash of the constants and initial values that come with the code, without the space for arguments."""
+    """Return a hash of the code's constants and initial values, without the space for arguments."""
     digest = hashlib.sha256()
     for section in sorted(sections(cubin), key=lambda section: section.name):
         if section.name.startswith(_DATA) and not section.name.startswith(_ARGUMENTS):
@@ -141,16 +141,16 @@ def data_hash(cubin: bytes) -> str:
 
 
 def resources(log: str) -> dict[str, Resources]:
-    """Resources by mangled entry name, read from the log that `--ptxas-options=-v` gives."""
-    found = {}
+    """Return resources by mangled entry name, read from the log of `--ptxas-options=-v`."""
+    by_entry = {}
     parts = _ENTRY.split(log)
     for entry, text in zip(parts[1::2], parts[2::2], strict=True):
         stack = _STACK.search(text)
         stack_bytes, stores, loads = (int(number) for number in stack.groups()) if stack else (0, 0, 0)
-        found[entry] = Resources(
+        by_entry[entry] = Resources(
             _number(_USED, text), stack_bytes, stores, loads, _number(_SHARED, text), _number(_BARRIERS, text)
         )
-    return found
+    return by_entry
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int:
@@ -158,21 +158,20 @@ def _number(pattern: re.Pattern[str], text: str) -> int:
     return int(match.group(1)) if match else 0
 
 
-# A cubin's own parameter information, and whether a launch card agrees with it.
+# Parameters, and checks of launch cards against them.
 
-_SIZED = 4  # a record of .nv.info whose value has its length before it; the others have two bytes
+_SIZED = 4  # a record of .nv.info whose value follows its length; the values of others have two bytes
 _REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO
 _REQUIRED_CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER
 _PARAMETER_OF_TILES = 0x45  # of code for which the driver makes tensor maps at a launch
 _SIZE_SHIFT = 18  # of the word that has a parameter's size
-_ELF_MAGIC = b"\x7fELF"
 
 
 @dataclass(frozen=True)
 class ElfEntry:
-    """What the ELF file has of one entry: its parameters as (offset, bytes), in order.
+    """Entry as the ELF file describes it: its parameters as (offset, bytes), in order.
 
-    `block` and `cluster` are those that it requires.
+    `block` and `cluster` are the extents that it requires.
     """
 
     parameters: tuple[tuple[int, int], ...]
@@ -181,7 +180,7 @@ class ElfEntry:
 
 
 def elf_entries(cubin: bytes) -> dict[str, ElfEntry]:
-    """Return the entries of a cubin by symbol; a SpecError where it is no ELF file."""
+    """Return the entries of a cubin by symbol; raise SpecError if it is no ELF file."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
@@ -196,23 +195,22 @@ def elf_entries(cubin: bytes) -> dict[str, ElfEntry]:
 
 
 def check_card(card: LaunchCard, cubin: bytes) -> None:
-    """Raise a SpecError, with both, where a launch card contradicts the ELF file."""
+    """Raise SpecError if a launch card contradicts the ELF file."""
     entries = elf_entries(cubin)
     if card.entry not in entries:
         raise SpecError(f"launch card: the cubin has no entry '{card.entry}'; it has {', '.join(entries) or 'none'}")
-    found = entries[card.entry]
-    carded = card.extents
-    if carded != found.parameters:
+    entry = entries[card.entry]
+    if card.extents != entry.parameters:
         raise SpecError(
-            f"launch card of '{card.entry}': its parameters have {_text(carded)}; those of the cubin have "
-            f"{_text(found.parameters)}"
+            f"launch card of '{card.entry}': its parameters have {_text(card.extents)}; those of the cubin have "
+            f"{_text(entry.parameters)}"
         )
-    required = (("block", card.block, "thread", found.block), ("cluster", card.cluster, "block", found.cluster))
-    for what, carded_extents, noun, extents in required:
-        if extents and any(carded_extents) and carded_extents != extents:
-            carded_text, text = ("x".join(map(str, one)) for one in (carded_extents, extents))
+    required = (("block", card.block, "thread", entry.block), ("cluster", card.cluster, "block", entry.cluster))
+    for group, extents, noun, required_extents in required:
+        if required_extents and any(extents) and extents != required_extents:
+            text, required_text = ("x".join(map(str, sizes)) for sizes in (extents, required_extents))
             raise SpecError(
-                f"launch card of '{card.entry}': its {what} has {carded_text} {noun}s; the cubin requires {text}"
+                f"launch card of '{card.entry}': its {group} has {text} {noun}s; the cubin requires {required_text}"
             )
 
 
@@ -248,16 +246,16 @@ def info_records(data: bytes) -> Iterator[tuple[int, bytes]]:
             at += length
 
 
-# Mangled names of C++ functions, as people write them.
+# Names of C++ functions.
 
 _SUFFIX = re.compile(r"(?<=\d)[uUlL]+\b")
 
 
 @cache
 def demangled(symbol: str) -> str:
-    """Return a symbol as C++ writes it, `void softmax<float, 4>(float*, int)`; the symbol itself where it is none.
+    """Return a mangled symbol as C++ writes it, `void softmax<float, 4>(float*, int)`; other symbols unchanged.
 
-    The C++ runtime's own function does it; without one symbols stay as they are.
+    The C++ runtime's function demangles; without a runtime library symbols stay unchanged.
     """
     library = _runtime() if symbol.startswith("_Z") else None
     if library is None:
@@ -275,31 +273,17 @@ def function_of(entry: str) -> str:
     return _without_signature(demangled(entry)) if entry.startswith("_Z") else entry
 
 
-def _same_function(entry: str, symbol: str) -> bool:
-    """Return whether a symbol is the function that an entry names."""
-    return entry == symbol or _plain(function_of(entry)) == _plain(function_of(symbol))
-
-
-def _without_template(function: str) -> str:
-    """Return a function's name without template arguments."""
-    return function.partition("<")[0].strip()
-
-
 def _without_signature(text: str) -> str:
-    """Cut the return type before the name and the parameters behind it, outside of template arguments."""
+    """Remove the return type before the name and the parameters after it, outside of template arguments."""
     text = text.replace("(anonymous namespace)::", "")
     depth, start = 0, 0
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         depth += (letter == "<") - (letter == ">")
         if not depth and letter == " ":
-            start = place + 1
+            start = index + 1
         if not depth and letter == "(":
-            return text[start:place]
+            return text[start:index]
     return text[start:]
-
-
-def _plain(function: str) -> str:
-    return _SUFFIX.sub("", "".join(function.split()).removeprefix("::"))
 
 
 @cache
@@ -314,21 +298,21 @@ def _runtime() -> Any:
     return None
 
 
-# Symbols of machine code: which one is the function that a spec names, and what a loader of host code calls.
+# Symbols.
 
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _SYMBOLS_ENTRY = 0x10  # STO_CUDA_ENTRY in st_other
 _MOST_NAMES = 20
 _WRITABLE = 1  # SHF_WRITE
-# What a loader of host code calls, or runs: by the types of sections, and by the names that linkers gather.
+# Sections whose content a loader of host code calls or runs, by type and by the names that linkers gather.
 _CALLED_TYPES = ("SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY")
 _CALLED_NAMES = re.compile(r"\.(?:preinit_array|init_array|fini_array|ctors|dtors|init|fini)(?:\.|$)")
 _INDIRECT = ("STT_LOOS", "STT_GNU_IFUNC")  # functions that a loader calls to find others
-_NOT_KEPT = (".nv.shared", ".nv.merc")  # of a block; of debuggers
+_NOT_KEPT = (".nv.shared", ".nv.merc")  # memory of a block; data of debuggers
 
 
 def entry_symbols(cubin: bytes) -> tuple[str, ...]:
-    """Return the symbols of the kernels in a cubin; none where it is no ELF file."""
+    """Return the symbols of the kernels in a cubin; an empty tuple if it is no ELF file."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
@@ -339,18 +323,18 @@ def entry_symbols(cubin: bytes) -> tuple[str, ...]:
         data = table.data()
     except (ELFError, AttributeError):
         return ()
-    found: list[str] = []
+    symbols: list[str] = []
     for at in range(0, len(data) - _SYMBOL.size + 1, _SYMBOL.size):
         name, _, other, *_ = _SYMBOL.unpack_from(data, at)
         if other & _SYMBOLS_ENTRY:
-            found.append(names[name : names.index(b"\0", name)].decode())
-    return tuple(found)
+            symbols.append(names[name : names.index(b"\0", name)].decode())
+    return tuple(symbols)
 
 
 def undefined_symbols(cubin: bytes) -> tuple[str, ...] | None:
-    """Return the functions and variables that a cubin uses and does not have; None where it is no ELF file for a GPU.
+    """Return the functions and variables that a cubin uses and does not define; None if it is no ELF file for a GPU.
 
-    What the compiler reserves (`.nv.`) is left out.
+    Symbols that the compiler reserves (`.nv.`) are left out.
     """
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -367,7 +351,7 @@ def undefined_symbols(cubin: bytes) -> tuple[str, ...] | None:
 def variable_symbols(cubin: bytes) -> dict[str, int]:
     """Return the variables of a cubin that keep their content from launch to launch, with their bytes.
 
-    What a section has without a name is named like the section. SpecError where it is no ELF file for a GPU.
+    Unnamed content is named like its section. Raise SpecError if it is no ELF file for a GPU.
     """
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -379,36 +363,36 @@ def variable_symbols(cubin: bytes) -> dict[str, int]:
             for number, section in enumerate(file.iter_sections())
             if section["sh_flags"] & _WRITABLE and section["sh_size"] and not section.name.startswith(_NOT_KEPT)
         }
-        found = {
+        variables = {
             symbol.name: (symbol["st_shndx"], symbol["st_size"])
             for symbol in file.get_section_by_name(".symtab").iter_symbols()
             if symbol["st_info"]["type"] == "STT_OBJECT" and symbol["st_size"] and symbol["st_shndx"] in kept
         }
-        named = {number for number, _ in found.values()}
-        unnamed = {one.name: one["sh_size"] for number, one in kept.items() if number not in named}
-        return {name: size for name, (_, size) in found.items()} | unnamed
+        named = {number for number, _ in variables.values()}
+        unnamed = {section.name: section["sh_size"] for number, section in kept.items() if number not in named}
+        return {name: size for name, (_, size) in variables.items()} | unnamed
     except (ELFError, AttributeError, KeyError, ValueError) as error:
         raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
 
 
 def called_by_loaders(code: bytes) -> dict[str, int]:
-    """Return what a loader calls of a host object file: pointers (or bytes of code, in words) by section."""
+    """Return by section how many functions of a host object file a loader calls: its pointers, or words of code."""
     from elftools.elf.elffile import ELFFile
 
     file: Any = ELFFile(io.BytesIO(code))
     called: dict[str, int] = {}
     for section in file.iter_sections():
         if section["sh_type"] in _CALLED_TYPES or _CALLED_NAMES.match(section.name):
-            words = -(-section["sh_size"] * 8 // file.elfclass)
-            called[section.name] = called.get(section.name, 0) + words
+            pointers = -(-section["sh_size"] * 8 // file.elfclass)
+            called[section.name] = called.get(section.name, 0) + pointers
     for table in file.iter_sections("SHT_SYMTAB"):
         if indirect := sum(symbol["st_info"]["type"] in _INDIRECT for symbol in table.iter_symbols()):
             called["indirect functions"] = indirect
-    return {name: words for name, words in called.items() if words}
+    return {name: pointers for name, pointers in called.items() if pointers}
 
 
 def lowered_names(cubin: bytes, entries: Sequence[str], source: str) -> dict[str, str]:
-    """Return by entry its symbol in the cubin; raise a CompilationFailed that lists what there is where it has none."""
+    """Return the symbol of each entry in the cubin; raise CompilationFailed with the symbols for a missing entry."""
     symbols = entry_symbols(cubin)
     return {entry: symbol_of(entry, symbols, source) for entry in entries}
 
@@ -417,17 +401,25 @@ def symbol_of(entry: str, symbols: Sequence[str], source: str) -> str:
     """Return the symbol of the function that an entry names, by its symbol, its instance or its plain name."""
     if entry in symbols:
         return entry
-    found = [symbol for symbol in symbols if _same_function(entry, symbol)]
-    if not found:  # a plain name of the only instance, or arguments that are written in another way
-        plain = _without_template(function_of(entry))
-        found = [symbol for symbol in symbols if _without_template(function_of(symbol)) == plain]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+
+    def compact(name: str) -> str:
+        return _SUFFIX.sub("", "".join(function_of(name).split()).removeprefix("::"))
+
+    def without_template(name: str) -> str:
+        return function_of(name).partition("<")[0].strip()
+
+    wanted = compact(entry)
+    matches = [symbol for symbol in symbols if compact(symbol) == wanted]
+    if not matches:  # a plain name of the only instance, or arguments that are written in another way
+        wanted = without_template(entry)
+        matches = [symbol for symbol in symbols if without_template(symbol) == wanted]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise CompilationFailed(f"{source}: no kernel '{entry}'; it has {_listed(symbols)}")
     raise CompilationFailed(
-        f"{source}: '{entry}' can be {_listed(found)}: name one of these with its template arguments, or by its "
-        f"symbol, such as {found[0]}"
+        f"{source}: '{entry}' can be {_listed(matches)}: name one of these with its template arguments, or by its "
+        f"symbol, such as {matches[0]}"
     )
 
 
@@ -436,7 +428,7 @@ def _listed(symbols: Sequence[str]) -> str:
     return f"{shown} and {len(symbols) - _MOST_NAMES} more" if len(symbols) > _MOST_NAMES else shown
 
 
-# Names of the kernels that a CUDA source defines, for the error about an entry that it lacks.
+# Names of the kernels that a CUDA source defines, for the error about a missing entry.
 
 _ATTRIBUTE = re.compile(r"__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\((?:[^()]|\([^()]*\))*\)")
 _KERNEL = re.compile(r"__global__\s+[\w\s:*&<>,]*?\b(\w+)\s*\(")
@@ -451,9 +443,9 @@ def kernels_in(code: str) -> tuple[str, ...]:
 
 
 def missing_entry(entries: Iterable[str], code: str, source: str) -> str | None:
-    """Return what to say of the first entry whose name occurs nowhere in `code`; None where all occur.
+    """Return an error text for the first entry whose name occurs nowhere in `code`; None if all occur.
 
-    `entries` are names or template instances (`softmax<256, float>`), `source` is the file's name for the message.
+    `entries` are names or template instances (`softmax<256, float>`), `source` is the file's name for the text.
     """
     for entry in entries:
         name = entry.partition("<")[0].rpartition("::")[2].strip()

@@ -1,4 +1,4 @@
-"""Listing of machine code by NVIDIA's tools, kinds of instructions, and differences between two listings."""
+"""Listings of machine code by NVIDIA's tools, kinds of instructions, and differences between two builds."""
 
 import os
 import re
@@ -23,8 +23,8 @@ from prism_bench.io.installation import pip_install
 # The opcodes are those of the tables of "CUDA Binary Utilities", section 4, "Instruction Set Reference" (Turing, Ampere
 # and Ada, Hopper, Blackwell; https://docs.nvidia.com/cuda/cuda-binary-utilities/#instruction-set-reference). Kinds
 # follow its categories, with memory split by its space and floating-point instructions by their precision. A generic
-# load or store is global memory; asynchronous copies are next to the barriers that wait for them; an opcode that the
-# tables do not have is `other`, unless a prefix below names its family.
+# load or store is global memory; asynchronous copies are in one kind with the barriers that wait for them; an opcode
+# that the tables lack is `other`, unless a prefix below names its family.
 
 Kind = Literal[
     "global memory", "shared memory", "local memory", "constant memory", "fp32", "fp64", "half", "tensor", "integer",
@@ -54,14 +54,14 @@ _OPCODES: dict[Kind, str] = {
 }
 _KIND_OF: dict[str, Kind] = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _PREFIXES: tuple[tuple[str, Kind], ...] = (("UTMA", "barrier and async"), ("UTC", "tensor"))
-MEMORY_BARRIER = "SYNCS"  # arrives at, or polls, a barrier in shared memory, which also shows the end of bulk copies
-_PADDING = "NOP"  # behind the last instruction, up to the alignment of a function
+MEMORY_BARRIER = "SYNCS"  # arrives at, or polls, a barrier in shared memory, which also signals the end of bulk copies
+_PADDING = "NOP"  # after the last instruction, up to the alignment of a function
 
 
 def opcode_of(instruction: str) -> str:
     """Return the opcode of an instruction without its predicate: `LDG.E` of `@!P0 LDG.E R3, [R4]`."""
-    words = instruction.split()
-    return next((word for word in words if not word.startswith("@")), "").rstrip(";")
+    parts = instruction.split()
+    return next((part for part in parts if not part.startswith("@")), "").rstrip(";")
 
 
 def kind_of(instruction: str) -> Kind:
@@ -73,31 +73,31 @@ def kind_of(instruction: str) -> Kind:
     return _KIND_OF.get(opcode, "other")
 
 
-# Listing of machine code: the functions of a cubin in blocks, read from what nvdisasm or cuobjdump print.
+# Listings: the functions of a cubin in blocks, read from the output of nvdisasm or cuobjdump.
 
 _FUNCTION = re.compile(r"^\s*(?:\.text\.(?P<section>\S+):|Function\s*:\s*(?P<name>\S+))\s*$")
 _LABEL = re.compile(r"^\s*(\.L_\S+?|\.L\S*?):\s*$")
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<offset>[0-9a-f]{4,})\*/\s+(?P<text>[^;/]+?)\s*;")
 _TARGET = re.compile(r"`\(\.L\w*\)|(?<=BRA )0x[0-9a-f]+|(?<=BSSY )(B\d+, )0x[0-9a-f]+")
 _USUAL_BYTES = 16  # of an instruction, since Volta
-_LEAVES = ("BRA", "EXIT", "RET", "BRX", "JMP", "JMX")  # a block ends behind them
+_LEAVES = ("BRA", "EXIT", "RET", "BRX", "JMP", "JMX")  # a block ends after them
 
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """Instructions that run one after another, without their addresses and with `label` for every target."""
+    """Instructions that run one after another, without their addresses."""
 
     instructions: tuple[str, ...]
 
     @cached_property
     def comparable(self) -> tuple[str, ...]:
-        """The instructions without the targets of branches, which move with all code before them."""
-        return tuple(_TARGET.sub("label", one) for one in self.instructions)
+        """Return the instructions with `label` for targets of branches, which change with all code before them."""
+        return tuple(_TARGET.sub("label", instruction) for instruction in self.instructions)
 
 
 @dataclass(frozen=True)
 class FunctionListing:
-    """One function: its mangled `name`, its blocks in order, and the bytes of its instructions without padding."""
+    """A function: its mangled `name`, its blocks in order, and the bytes of its instructions without padding."""
 
     name: str
     blocks: tuple[CodeBlock, ...]
@@ -105,23 +105,23 @@ class FunctionListing:
 
     @cached_property
     def instructions(self) -> tuple[str, ...]:
-        """All instructions in order."""
-        return tuple(one for block in self.blocks for one in block.instructions)
+        """Return all instructions in order."""
+        return tuple(instruction for block in self.blocks for instruction in block.instructions)
 
     @cached_property
     def kinds(self) -> Mapping[Kind, int]:
-        """The number of instructions of each kind that occurs, in the order of `KINDS`."""
+        """Return the number of instructions of each kind that occurs, in the order of `Kind`."""
         counted = Counter(map(kind_of, self.instructions))
         return {kind: counted[kind] for kind in _KINDS if counted[kind]}
 
 
 def read_listing(text: str) -> dict[str, FunctionListing]:
-    """Return by mangled name the functions in the text of `nvdisasm -c` or `cuobjdump -sass`; empty if it has none."""
+    """Return the functions in the text of `nvdisasm -c` or `cuobjdump -sass` by mangled name."""
     functions: dict[str, list[str]] = {}
     lines: list[str] | None = None
     for line in text.splitlines():
-        if found := _FUNCTION.match(line):
-            lines = functions.setdefault(found["section"] or found["name"], [])
+        if match := _FUNCTION.match(line):
+            lines = functions.setdefault(match["section"] or match["name"], [])
         elif lines is not None:
             lines.append(line)
     return {name: _function(name, lines) for name, lines in functions.items()}
@@ -138,13 +138,13 @@ def _function(name: str, lines: Iterable[str]) -> FunctionListing:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-    """Yield the instructions of each block with their offsets: a label begins one, a branch ends it."""
+    """Yield the instructions of each block with their offsets: a label begins a block, a branch ends it."""
     block: list[tuple[int, str]] = []
     for line in lines:
-        found = _INSTRUCTION.match(line)
-        if found and opcode_of(found["text"]) != _PADDING:
-            block.append((int(found["offset"], 16), found["text"]))
-        ends = _LABEL.match(line) or (found and opcode_of(found["text"]).partition(".")[0] in _LEAVES)
+        match = _INSTRUCTION.match(line)
+        if match and opcode_of(match["text"]) != _PADDING:
+            block.append((int(match["offset"], 16), match["text"]))
+        ends = _LABEL.match(line) or (match and opcode_of(match["text"]).partition(".")[0] in _LEAVES)
         if ends and block:
             yield block
             block = []
@@ -152,17 +152,17 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
         yield block
 
 
-# Difference of machine code: instructions by kind, registers, spills, shared memory, size, and the first other block.
+# Differences of machine code: instructions by kind, registers, spills, shared memory, size, and the first other block.
 #
 # Counts are of instructions in the code, not of instructions that run.
 
 SHOWN = 6  # lines of a block on each side
-CONTEXT = 1  # lines before the first one that differs
+CONTEXT = 1  # lines before the first line that differs
 
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """One entry of compiled code: its resources, and its listing where there is a disassembler."""
+    """An entry of compiled code: its resources, and its listing if there is a disassembler."""
 
     resources: Resources
     listing: FunctionListing | None = None
@@ -170,7 +170,7 @@ class CodeFacts:
 
 @dataclass(frozen=True)
 class EntryFacts:
-    """Numbers of one entry: its resources, and the bytes and the number of its instructions; None if not listed."""
+    """Numbers of an entry: its resources, and the bytes and the number of its instructions; None if not listed."""
 
     resources: Resources
     code_bytes: int | None = None
@@ -178,7 +178,7 @@ class EntryFacts:
 
     @property
     def spill_bytes(self) -> int:
-        """Spilled bytes per thread, stores and loads."""
+        """Return the spilled bytes per thread, stores and loads."""
         return self.resources.spill_stores + self.resources.spill_loads
 
 
@@ -193,10 +193,10 @@ class BlockDifference:
 
 @dataclass(frozen=True)
 class EntryDifference:
-    """One entry on both sides; None on the side that does not have it.
+    """An entry on both sides; None on a side that does not have it.
 
-    `kinds` has for each kind of instruction that occurs the counts before and after; it is empty, and `first` None,
-    where a side has no listing. `first` is None too where the blocks are the same.
+    `kinds` has the counts before and after of each kind of instruction that occurs; it is empty, and `first` None, if a
+    side has no listing. `first` is also None if the blocks are the same.
     """
 
     entry: str
@@ -207,25 +207,33 @@ class EntryDifference:
 
     @property
     def is_listed(self) -> bool:
-        """Whether every side that has the entry has its listing."""
+        """Return whether every side that has the entry has its listing."""
         return all(side.code_bytes is not None for side in (self.before, self.after) if side)
 
     @property
     def spills_grew(self) -> bool:
-        """Whether the entry spills more bytes than before, or any where it is new."""
+        """Return whether the entry spills more bytes than before; a new entry, whether it spills."""
         was, now = (side.spill_bytes if side else 0 for side in (self.before, self.after))
         return now > was
 
 
 def differences(before: Mapping[str, CodeFacts], after: Mapping[str, CodeFacts]) -> tuple[EntryDifference, ...]:
-    """Return the entries whose code or resources differ, those of `after` first, and those that only one side has."""
+    """Return the entries whose code or resources differ or that only one side has, those of `after` first."""
     names = [*after, *(name for name in before if name not in after)]
-    found = (entry_difference(name, before.get(name), after.get(name)) for name in names)
-    return tuple(one for one in found if _differs(one))
+    entries = (entry_difference(name, before.get(name), after.get(name)) for name in names)
+    return tuple(
+        entry
+        for entry in entries
+        if entry.before is None
+        or entry.after is None
+        or not entry.is_listed
+        or entry.before.resources != entry.after.resources
+        or entry.first is not None
+    )
 
 
 def entry_difference(entry: str, before: CodeFacts | None, after: CodeFacts | None) -> EntryDifference:
-    """Return the difference of one entry, which may be none at all."""
+    """Return the comparison of one entry, whether it differs or not."""
     was, now = (side.listing if side else None for side in (before, after))
     facts = _numbers(before), _numbers(after)
     if (before and not was) or (after and not now):
@@ -233,7 +241,7 @@ def entry_difference(entry: str, before: CodeFacts | None, after: CodeFacts | No
     counts: list[Mapping[Kind, int]] = [listing.kinds if listing else {} for listing in (was, now)]
     kinds: dict[Kind, tuple[int, int]] = {}
     for kind in _KINDS:
-        if any(kind in one for one in counts):
+        if any(kind in side for side in counts):
             kinds[kind] = counts[0].get(kind, 0), counts[1].get(kind, 0)
     first = first_difference(was.blocks, now.blocks) if was and now else None
     return EntryDifference(entry, *facts, kinds, first)
@@ -246,38 +254,24 @@ def _numbers(side: CodeFacts | None) -> EntryFacts | None:
 
 
 def first_difference(before: Sequence[CodeBlock], after: Sequence[CodeBlock]) -> BlockDifference | None:
-    """Return the first block that differs between two functions; None where all are the same."""
+    """Return the first block that differs between two functions; None if all are the same."""
     for number, (was, now) in enumerate(zip_longest(before, after, fillvalue=CodeBlock(()))):
         if was.comparable != now.comparable:
-            start = max(0, _shared(was.comparable, now.comparable) - CONTEXT)
-            return BlockDifference(number, _shown(was, start), _shown(now, start))
+            pairs = zip_longest(was.comparable, now.comparable)
+            same = next(index for index, (old, new) in enumerate(pairs) if old != new)
+            shown = slice(max(0, same - CONTEXT), max(0, same - CONTEXT) + SHOWN)
+            return BlockDifference(number, was.instructions[shown], now.instructions[shown])
     return None
 
 
-def _shared(before: Sequence[str], after: Sequence[str]) -> int:
-    """Return how many instructions are the same from the beginning on."""
-    pairs = enumerate(zip(before, after, strict=False))
-    return next((number for number, (was, now) in pairs if was != now), min(len(before), len(after)))
+# NVIDIA's tools for machine code, in wheels or in a toolkit: the resources of a cubin's entry, without a device.
 
-
-def _shown(block: CodeBlock, start: int) -> tuple[str, ...]:
-    return block.instructions[start : start + SHOWN]
-
-
-def _differs(one: EntryDifference) -> bool:
-    if one.before is None or one.after is None or not one.is_listed:
-        return True
-    return one.before.resources != one.after.resources or one.first is not None
-
-
-# NVIDIA's tools for machine code, in wheels or in a toolkit: what a cubin's entry takes, without a device.
-
-_TOOLS_SECONDS = 60
-_RESERVED_SHARED = 1024  # bytes of a block that are the system's own, from compute capability 9.0 on
+_TOOL_SECONDS = 60
+_RESERVED_SHARED = 1024  # bytes of a block that the system reserves, from compute capability 9.0 on
 _WHEELS = {"triton": "backends/nvidia/bin", "nvidia": "*/bin"}
 _USAGE = re.compile(r"Function (\S+):\s*\n\s*(REG:.*)")
 _NUMBER = re.compile(r"(\w+)(?:\[\d+\])?:(\d+)")
-_TOOLS_FUNCTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)|^//-+ \.text\.(\S+)", re.MULTILINE)
+_SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)|^//-+ \.text\.(\S+)", re.MULTILINE)
 _LOCAL = re.compile(r"\b(STL|LDL)((?:\.[A-Z0-9]+)*)\b")
 _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "16": 2, "U8": 1, "S8": 1, "8": 1}
 
@@ -288,18 +282,18 @@ def tool(name: str) -> str | None:
     for package, folder in _WHEELS.items():
         spec = find_spec(package)
         roots = (spec.submodule_search_locations or ()) if spec else ()
-        for path in (one for root in roots for one in sorted(Path(root).glob(f"{folder}/{name}"))):
+        for path in (path for root in roots for path in sorted(Path(root).glob(f"{folder}/{name}"))):
             if os.access(path, os.X_OK):
                 return str(path)
-    toolkits = [os.environ[one] for one in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(one)]
-    places = os.pathsep.join(f"{root}/bin" for root in [*toolkits, "/usr/local/cuda"])
-    return shutil.which(name) or shutil.which(name, path=places)
+    toolkits = [os.environ[variable] for variable in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(variable)]
+    folders = os.pathsep.join(f"{root}/bin" for root in [*toolkits, "/usr/local/cuda"])
+    return shutil.which(name) or shutil.which(name, path=folders)
 
 
 def measured_resources(cubin: bytes, entry: str, dynamic_shared: int = 0) -> Resources:
-    """Return what an entry takes by `cuobjdump`, and its bytes of local loads and stores by `nvdisasm`.
+    """Return an entry's resources by `cuobjdump`, and its bytes of local loads and stores by `nvdisasm`.
 
-    What no tool here can find out is zero. `dynamic_shared` is added to the entry's own shared memory.
+    Numbers that no installed tool can find are zero. `dynamic_shared` is added to the entry's static shared memory.
     """
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
@@ -318,9 +312,7 @@ def _output(name: str, *arguments: str) -> str:
     if program is None:
         return ""
     try:
-        done = subprocess.run(
-            [program, *arguments], capture_output=True, text=True, timeout=_TOOLS_SECONDS, check=False
-        )
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_TOOL_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout
@@ -328,26 +320,25 @@ def _output(name: str, *arguments: str) -> str:
 
 def _local_bytes(listing: str, entry: str) -> tuple[int, int]:
     """Return the bytes that the instructions of an entry store to local memory and load from it, each counted once."""
-    parts = _TOOLS_FUNCTION.split(listing)
+    parts = _SECTION.split(listing)
     texts = [
         text
         for first, second, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
         if (first or second).rstrip(",-") == entry
     ]
-    found = {"STL": 0, "LDL": 0}
-    for kind, suffixes in _LOCAL.findall("\n".join(texts)):
-        found[kind] += next((_WIDTHS[one] for one in suffixes.split(".") if one in _WIDTHS), 4)
-    return found["STL"], found["LDL"]
+    sizes = {"STL": 0, "LDL": 0}
+    for opcode, suffixes in _LOCAL.findall("\n".join(texts)):
+        sizes[opcode] += next((_WIDTHS[suffix] for suffix in suffixes.split(".") if suffix in _WIDTHS), 4)
+    return sizes["STL"], sizes["LDL"]
 
 
-# Machine code as a listing, by nvdisasm.
+# Listings and differences of compiled files.
 
 PROGRAM = "nvdisasm"
-_SECONDS = 60
 
 
 def missing() -> str:
-    """Return why no instructions are listed where nvdisasm is missing, and what installs it."""
+    """Return an error text: nvdisasm is missing, so no instructions are listed, and how to install it."""
     return (
         f"no nvdisasm is installed: no listing of instructions; {pip_install('compile')}, or set CUDA_HOME to a toolkit"
     )
@@ -356,26 +347,26 @@ def missing() -> str:
 def listing_of(cubin: Path) -> dict[str, FunctionListing]:
     """Return the functions of a cubin by mangled name.
 
-    Raise BackendUnavailable where no nvdisasm is installed, or it cannot read the file: an older one does not know a
-    newer architecture.
+    Raise BackendUnavailable if no nvdisasm is installed, or if it cannot read the file: an older nvdisasm does not know
+    newer architectures.
     """
     program = tool(PROGRAM)
     if program is None:
         raise BackendUnavailable(missing())
     try:
-        done = subprocess.run([program, "-c", str(cubin)], capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run([program, "-c", str(cubin)], capture_output=True, text=True, timeout=_TOOL_SECONDS)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
         raise BackendUnavailable(f"{program} does not list {cubin.name}: {error}") from error
-    found = read_listing(done.stdout) if done.returncode == 0 else {}
-    if not found:
+    functions = read_listing(done.stdout) if done.returncode == 0 else {}
+    if not functions:
         reason = done.stderr.strip() or "it printed no function"
         raise BackendUnavailable(f"{program} does not list {cubin.name}: {reason}")
-    return found
+    return functions
 
 
 @dataclass(frozen=True)
 class CompiledEntry:
-    """One entry of machine code: its file, the symbol in it, and what it takes."""
+    """An entry of machine code: its file, its symbol, and its resources."""
 
     path: Path
     symbol: str
@@ -383,39 +374,40 @@ class CompiledEntry:
 
 
 Entries = Mapping[str, CompiledEntry]
-# Entries, and why instructions are not listed, or in what code differs whose instructions are the same.
+# The entries that differ, and a remark: why instructions are not listed, or how code with equal instructions differs.
 CodeDifference = tuple[tuple[EntryDifference, ...], str | None]
 
 
 def code_differences(before: Entries, after: Entries) -> CodeDifference:
-    """Return the entries that differ between two builds.
+    """Return the entries that differ between two builds, and a remark.
 
-    The second value is why instructions are not listed, or in what code differs whose instructions are the same.
+    The remark is why instructions are not listed, or how code with equal instructions differs; None without either.
     """
     was, reason = _facts(before)
     now, other = _facts(after)
-    found = differences(was, now)
-    return found, (reason or other) if found else _unlisted(before, after)
+    different = differences(was, now)
+    return different, (reason or other) if different else _unlisted(before, after)
 
 
 def _facts(entries: Entries) -> tuple[dict[str, CodeFacts], str | None]:
-    """Return what is known of each entry, and why instructions are not listed (None: they are)."""
+    """Return the facts of each entry, and why instructions are not listed, or None."""
     reason, listings = None, dict[Path, dict[str, FunctionListing]]()
-    for path in dict.fromkeys(one.path for one in entries.values()):
+    for path in dict.fromkeys(entry.path for entry in entries.values()):
         try:
             listings[path] = listing_of(path)
         except BackendUnavailable as error:
             reason = str(error)
     facts = {
-        name: CodeFacts(one.resources, listings.get(one.path, {}).get(one.symbol)) for name, one in entries.items()
+        name: CodeFacts(entry.resources, listings.get(entry.path, {}).get(entry.symbol))
+        for name, entry in entries.items()
     }
     return facts, reason
 
 
 def _unlisted(before: Entries, after: Entries) -> str | None:
-    """Return in what two builds of the same instructions differ; None where they do not."""
+    """Return how two builds of the same instructions differ, or None."""
     sides = [
-        [path.read_bytes() for path in dict.fromkeys(one.path for one in side.values())] for side in (before, after)
+        [path.read_bytes() for path in dict.fromkeys(entry.path for entry in side.values())] for side in (before, after)
     ]
     was, now = ([sass_hash(cubin) for cubin in side] for side in sides)
     if was != now:

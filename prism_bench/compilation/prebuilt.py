@@ -1,11 +1,11 @@
-"""Machine code that exists already: a cubin, a fat binary, an object file or a library."""
+"""Existing machine code: a cubin, a fat binary, an object file or a library with GPU code."""
 
 import hashlib
 import io
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,12 @@ from prism_bench.compilation.listing import measured_resources, tool
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.io.files import cache_errors, cache_folder, write_atomically
 
-# What a compiler made of a source.
-
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled source: `path` of the CUBIN, the mangled name of every entry asked for, and what it takes.
+    """A compiled source: `path` of the CUBIN, the mangled name of every requested entry, and resources by mangled name.
 
-    `seconds` is what the compiler took, whether now or when the cached file was made.
+    `seconds` is the time that the compiler took, now or when the cached file was made.
     """
 
     path: Path
@@ -37,10 +35,10 @@ class Compiled:
         return self.path.read_bytes()
 
 
-# Fat binaries: the machine code for each architecture in a `.fatbin`, an object file or a shared library.
+# Fat binaries: machine code by architecture in a `.fatbin`, an object file or a shared library.
 
 _MAGIC = 0xBA55ED50
-_CONTAINER = struct.Struct("<IHHQ")  # magic, version, header's bytes, bytes that follow
+_CONTAINER = struct.Struct("<IHHQ")  # magic, version, header's bytes, bytes after it
 _PART = struct.Struct("<HHIQIIHHI")  # kind, version, header's bytes, bytes, compressed bytes, options, minor, major, sm
 _FLAGS_AT = 40
 _PTX, _ELF = 1, 2
@@ -52,7 +50,7 @@ _SECONDS = 60
 
 @dataclass(frozen=True)
 class FatPart:
-    """Code for one architecture: `number` is that of its container among those of the file."""
+    """Code for one architecture: `number` is the index of its container in the file."""
 
     number: int
     architecture: int
@@ -62,7 +60,7 @@ class FatPart:
 
 
 def cubin_architecture(cubin: bytes) -> int | None:
-    """Return the architecture that a cubin is for, 90; None where the file is no cubin."""
+    """Return the architecture of a cubin, 90; None if the file is no cubin."""
     if cubin[:4] != b"\x7fELF" or len(cubin) < 64 or struct.unpack_from("<H", cubin, 18)[0] != _CUDA:
         return None
     (flags,) = struct.unpack_from("<I", cubin, 48)
@@ -70,7 +68,7 @@ def cubin_architecture(cubin: bytes) -> int | None:
 
 
 def _containers_of(source: Path) -> list[bytes]:
-    """Return the fat binaries in a file; a CompilationFailed where it holds none."""
+    """Return the fat binaries in a file; raise CompilationFailed without any."""
     data = source.read_bytes()
     if data[:4] == b"\x7fELF":
         sections = list(_sections(source, data))
@@ -78,10 +76,10 @@ def _containers_of(source: Path) -> list[bytes]:
             raise CompilationFailed(f"{source}: it has no section .nv_fatbin: no GPU code was linked into it")
     else:
         sections = [data]
-    found = [one for section in sections for one in _containers(section)]
-    if not found:
+    containers = [container for section in sections for container in _containers(section)]
+    if not containers:
         raise CompilationFailed(f"{source}: it holds no fat binary of CUDA")
-    return found
+    return containers
 
 
 def _sections(source: Path, data: bytes) -> Iterator[bytes]:
@@ -105,7 +103,7 @@ def _containers(data: bytes) -> Iterator[bytes]:
 
 
 def _parts_of(container: bytes, number: int) -> Iterator[FatPart]:
-    """Yield the code in one fat binary."""
+    """Yield the parts of one fat binary."""
     at = _CONTAINER.unpack_from(container)[2]
     while at + _FLAGS_AT + 8 <= len(container):
         kind, _, header, size, *_, sm = _PART.unpack_from(container, at)
@@ -117,9 +115,9 @@ def _parts_of(container: bytes, number: int) -> Iterator[FatPart]:
 
 
 def unpacked(part: FatPart, container: bytes, source: Path) -> bytes:
-    """Return the machine code of a part; NVIDIA's cuobjdump unpacks it where it is compressed.
+    """Return the machine code of a part; NVIDIA's cuobjdump unpacks compressed code.
 
-    Raises BackendUnavailable where there is no cuobjdump.
+    Raise BackendUnavailable if the code is compressed and no cuobjdump is installed.
     """
     if not part.compressed:
         return part.content
@@ -139,14 +137,14 @@ def unpacked(part: FatPart, container: bytes, source: Path) -> bytes:
             timeout=_SECONDS,
             check=False,
         )
-        found = [path.read_bytes() for path in sorted(Path(folder).glob("*.cubin"))]
-    for code in found:
+        codes = [path.read_bytes() for path in sorted(Path(folder).glob("*.cubin"))]
+    for code in codes:
         if cubin_architecture(code) == part.architecture:
             return code
     raise CompilationFailed(f"{source}: {program} did not unpack its code for sm_{part.architecture}")
 
 
-# Machine code that exists already: a cubin, a fat binary, an object file or a shared library with GPU code in it.
+# Entries in the file.
 
 _RESERVED_SHARED = 1024  # bytes of a block's shared memory that are the system's own, from compute capability 9.0 on
 _REGISTERS, _FRAME = 0x2F, 0x11  # EIATTR_REGCOUNT, EIATTR_FRAME_SIZE: symbol, number
@@ -155,7 +153,7 @@ _REGISTERS, _FRAME = 0x2F, 0x11  # EIATTR_REGCOUNT, EIATTR_FRAME_SIZE: symbol, n
 def prebuilt_code(source: Path, entries: Sequence[str], architecture: str) -> Compiled:
     """Return the machine code for `architecture` in a file, with the symbols of the entries.
 
-    CompilationFailed where it has none for the architecture, or not the entries; BackendUnavailable where it is
+    Raise CompilationFailed if the file lacks the architecture or the entries, BackendUnavailable if the code is
     compressed and there is no program to unpack it.
     """
     wanted = int(architecture.rstrip("af"))
@@ -171,19 +169,13 @@ def prebuilt_code(source: Path, entries: Sequence[str], architecture: str) -> Co
         write_atomically(path, chosen)
     symbols = entry_symbols(chosen)
     lowered = {entry: symbol_of(entry, symbols, str(source)) for entry in entries}
-    return Compiled(
-        path, lowered, _with_spills(cubin_resources(chosen), lowered.values(), chosen), "", 0.0, cached=True
-    )
-
-
-def _with_spills(found: dict[str, Resources], symbols: Iterable[str], code: bytes) -> dict[str, Resources]:
-    """Return the resources with the spills of entries that have a stack, where a tool here lists instructions."""
-    for symbol in symbols:
-        if found[symbol].stack_bytes:
-            measured = measured_resources(code, symbol)
+    resources = cubin_resources(chosen)
+    for symbol in lowered.values():
+        if resources[symbol].stack_bytes:  # spills are known only if a tool here lists instructions
+            measured = measured_resources(chosen, symbol)
             spills = {"spill_stores": measured.spill_stores, "spill_loads": measured.spill_loads}
-            found[symbol] = replace(found[symbol], **spills)
-    return found
+            resources[symbol] = replace(resources[symbol], **spills)
+    return Compiled(path, lowered, resources, "", 0.0, cached=True)
 
 
 def _has(code: bytes, entries: Sequence[str]) -> bool:
@@ -195,22 +187,23 @@ def _has(code: bytes, entries: Sequence[str]) -> bool:
 
 
 def _codes(source: Path, wanted: int) -> Iterator[bytes]:
-    """Yield the machine code that a device of this architecture runs: for it, or for an older one of its generation."""
+    """Yield the code that a device of this architecture runs: its own, or that of an older one of its generation."""
     data = source.read_bytes()
-    own = cubin_architecture(data)
-    if own is not None:
-        if not _runs(own, wanted):
+    of_cubin = cubin_architecture(data)
+    if of_cubin is not None:
+        if not _runs(of_cubin, wanted):
             raise CompilationFailed(
-                f"{source}: this cubin is for sm_{own}, and the device has sm_{wanted}: build it for that"
+                f"{source}: this cubin is for sm_{of_cubin}, and the device has sm_{wanted}: build it for that"
             )
         yield data
         return
     containers = _containers_of(source)
-    parts = [part for number, one in enumerate(containers) for part in _parts_of(one, number)]
+    parts = [part for number, container in enumerate(containers) for part in _parts_of(container, number)]
     fitting = [part for part in parts if not part.is_ptx and _runs(part.architecture, wanted)]
     if not fitting:
+        names = {f"{'compute' if part.is_ptx else 'sm'}_{part.architecture}" for part in parts}
         raise CompilationFailed(
-            f"{source}: it has code for {_there(parts)}, none for sm_{wanted}: add "
+            f"{source}: it has code for {', '.join(sorted(names)) or 'no architecture'}, none for sm_{wanted}: add "
             f"-gencode arch=compute_{wanted},code=sm_{wanted} to its build"
         )
     best = max(part.architecture for part in fitting)
@@ -223,13 +216,8 @@ def _runs(code: int, device: int) -> bool:
     return code // 10 == device // 10 and code <= device
 
 
-def _there(parts: Sequence[FatPart]) -> str:
-    names = {f"{'compute' if part.is_ptx else 'sm'}_{part.architecture}" for part in parts}
-    return ", ".join(sorted(names)) or "no architecture"
-
-
 def cubin_resources(cubin: bytes) -> dict[str, Resources]:
-    """Return by symbol the registers, stack and shared memory that a cubin states of its kernels."""
+    """Return the registers, stack and shared memory that a cubin states for its kernels, by symbol."""
     from elftools.elf.elffile import ELFFile
 
     file: Any = ELFFile(io.BytesIO(cubin))
@@ -242,15 +230,15 @@ def cubin_resources(cubin: bytes) -> dict[str, Resources]:
             symbol, number = struct.unpack("<II", value)
             numbers[attribute, names.get(symbol, "")] = number
     reserved = _RESERVED_SHARED if file.get_section_by_name(".nv.shared.reserved.0") is not None else 0
-    found: dict[str, Resources] = {}
+    by_symbol: dict[str, Resources] = {}
     for symbol in entry_symbols(cubin):
         shared = file.get_section_by_name(f".nv.shared.{symbol}")
-        found[symbol] = Resources(
+        by_symbol[symbol] = Resources(
             registers=numbers.get((_REGISTERS, symbol), 0),
             stack_bytes=numbers.get((_FRAME, symbol), 0),
             shared_bytes=max(0, shared["sh_size"] - reserved) if shared is not None else 0,
         )
-    return found
+    return by_symbol
 
 
 def _kernels_in_file(source: Path, architecture: str) -> tuple[str, ...]:

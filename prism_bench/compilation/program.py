@@ -1,18 +1,18 @@
-"""One source file through its compiler, cached on disk by everything that decides the result."""
+"""One source file through its compiler, cached on disk by everything that decides the result; its hashes and lines."""
 
 import ast
 import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from prism_bench.compilation import compilers as bindings
-from prism_bench.compilation.compilers import Compilation, compile_by_nvcc, include_folders, nvcc_version
+from prism_bench.compilation import compilers as compiler_module
+from prism_bench.compilation.compilers import Bindings, Compilation, compile_by_nvcc, include_folders, nvcc_version
 from prism_bench.compilation.cubin import function_of, missing_entry, resources, sass_hash
 from prism_bench.compilation.host_source.device_side import C_HEADERS
 from prism_bench.compilation.listing import CompiledEntry
@@ -26,38 +26,38 @@ if TYPE_CHECKING:
     from prism_bench.compilation.host_source.device_side import DeviceSide
 
 
-# Options of a source's compiler. Which compiler it is goes with them, as the first one.
+# The compiler of a source, named by its first option, and the other options.
 
 CompilerName = Literal["nvrtc", "nvcc"]
 _MARK = "--compiler="
-_PREBUILT = (".cubin", ".fatbin", ".so", ".o", ".a", ".pyd", ".dll")  # machine code: there is nothing to compile
+_PREBUILT = (".cubin", ".fatbin", ".so", ".o", ".a", ".pyd", ".dll")  # machine code, which is not compiled
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler and the options that it gets."""
+    """A compiler and its options."""
 
     compiler: CompilerName
     options: tuple[str, ...]
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Folders of headers among the options."""
+        """Return the folders of headers among the options."""
         return tuple(Path(option[2:]) for option in self.options if option.startswith("-I"))
 
     @property
     def names_standard(self) -> bool:
-        """Whether the options name the version of C++."""
+        """Return whether the options name the version of C++."""
         return any(option.startswith(("-std", "--std")) for option in self.options)
 
 
 def marked(compiler: CompilerName, options: Iterable[str]) -> tuple[str, ...]:
-    """Return options that name their compiler; those of NVRTC, which is the usual one, stay as they are."""
+    """Return options that name their compiler; options of NVRTC, the default, stay unchanged."""
     return (*([] if compiler == "nvrtc" else [f"{_MARK}{compiler}"]), *options)
 
 
 def toolchain_of(options: Sequence[str]) -> Toolchain:
-    """Return the compiler that options name, and the rest of them."""
+    """Return the compiler that options name, with the other options."""
     named = next((option[len(_MARK) :] for option in options if option.startswith(_MARK)), "nvrtc")
     compiler: CompilerName = "nvcc" if named == "nvcc" else "nvrtc"
     return Toolchain(compiler, tuple(option for option in options if not option.startswith(_MARK)))
@@ -69,40 +69,31 @@ def compilers() -> tuple[str, ...]:
 
 
 def is_prebuilt(source: Path) -> bool:
-    """Return whether a source is machine code already."""
+    """Return whether a source is machine code."""
     return source.suffix in _PREBUILT or ".so." in source.name
 
 
-# What a compiler is given of a source: its own text, or the device side of one that holds host code.
-
-_PLACE = re.compile(r'^#line (\d+) ".*?([^"/\\]+)"$', re.MULTILINE)
-
-
 def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> "DeviceSide | None":
-    """Return the device side of a source; None where it holds no host code.
+    """Return the device side of a source; None if it has no host code.
 
-    SpecError, with the line in the way, where it cannot separate the two.
+    Raise SpecError with the line that prevents the separation.
     """
     from prism_bench.compilation.host_source.device_side import device_side
 
     return device_side(source, toolchain_of(options).folders, entries, shared_with(source))
 
 
-def _without_places(text: str) -> str:
-    """Return the text of a device side without the folders of its files: where they are changes no machine code."""
-    return _PLACE.sub(r'#line \1 "\2"', text)
-
-
-# One source file through its compiler, cached on disk by everything that can change the result.
+# Compilation.
 
 _LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 _BASE_OPTIONS = (*_LANGUAGE, "-lineinfo", "--ptxas-options=-v")
-_OWN_FEATURES = {"90": "90a"}  # a cubin is for one device anyway: with it, the instructions that no other has
+_SPECIFIC = {"90": "90a"}  # a cubin is for one device anyway: use the instructions that only this architecture has
+_LINE = re.compile(r'^#line (\d+) ".*?([^"/\\]+)"$', re.MULTILINE)
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 
 
 def compiler_of(source: Path, options: Sequence[str]) -> str:
-    """Return the compiler of a source and its version, `NVRTC 13.5`; `prebuilt` of machine code that exists already."""
+    """Return the compiler of a source and its version, `NVRTC 13.5`; `prebuilt` for machine code."""
     if is_prebuilt(source):
         return "prebuilt"
     by_nvcc = toolchain_of(options).compiler == "nvcc"
@@ -110,70 +101,72 @@ def compiler_of(source: Path, options: Sequence[str]) -> str:
 
 
 def nvrtc_version() -> str:
-    """`13.5`; BackendUnavailable where there is no NVRTC."""
-    return ".".join(str(part) for part in bindings.load().version())
+    """Return NVRTC's version, `13.5`; raise BackendUnavailable without NVRTC."""
+    return ".".join(str(part) for part in compiler_module.load().version())
 
 
 def nvrtc_architectures() -> tuple[int, ...]:
-    """Return the compute capabilities that NVRTC compiles for, such as 90; BackendUnavailable where there is none."""
-    return bindings.load().architectures()
+    """Return the compute capabilities for which NVRTC compiles, such as 90; raise BackendUnavailable without NVRTC."""
+    return compiler_module.load().architectures()
 
 
 def compile_source(
     source: Path, entries: Sequence[str], architecture: str, options: Sequence[str] = (), cache: bool = True
 ) -> Compiled:
-    """Compile `source` for `architecture` (`90`) with the given entries: names, template instances or symbols.
+    """Compile `source` for `architecture` (`90`) with these entries: names, template instances or symbols.
 
-    The options name the compiler (`toolchain.marked`); machine code that exists already is taken as it is.
+    The options name the compiler (`marked`); machine code is not compiled.
 
-    CompilationFailed holds the compiler's log with file and line; BackendUnavailable means that it is missing.
+    Raise CompilationFailed with the compiler's log, which has file and line, or BackendUnavailable without a compiler.
     """
     if is_prebuilt(source):
         return prebuilt_code(source, entries, architecture)
     chosen = toolchain_of(options)
-    make = _by_nvcc if chosen.compiler == "nvcc" else _by_nvrtc
-    job = make(source, tuple(entries), architecture, chosen)
-    path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{job.key}.cubin"
+    prepare = _prepare_nvcc if chosen.compiler == "nvcc" else _prepare_nvrtc
+    key, text, run = prepare(source, tuple(entries), architecture, chosen)
+    path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{key}.cubin"
     kept = _kept_program(path)
     if cache and kept:
         return kept
     started = time.perf_counter()
-    cubin, lowered, log = job.compile()
+    cubin, lowered, log = run()
     if cubin is None:
-        code = "\n".join([job.text, *_included(source, job.text, chosen.folders)])
+        code = "\n".join([text, *_included(source, text, chosen.folders)])
         raise CompilationFailed(
             missing_entry(map(function_of, entries), code, str(source))
             or f"{source} for sm_{architecture}:\n{log.strip()}"
         )
     seconds = time.perf_counter() - started
     if not kept:
-        _to_cache(path, cubin, {"lowered": lowered, "log": log, "seconds": seconds})
+        with cache_errors(path.parent):
+            write_atomically(path, cubin)
+            facts = {"lowered": lowered, "log": log, "seconds": seconds}
+            write_atomically(path.with_suffix(".json"), json_text(facts).encode())
     return Compiled(path, lowered, resources(log), log, seconds, cached=False)
 
 
-@dataclass(frozen=True)
-class _Job:
-    """What is compiled: the hash of everything that decides the machine code, the text, and the call that does it."""
-
-    key: str
-    text: str
-    compile: Callable[[], Compilation]
+# Hash of everything that decides the machine code, text of the source, and the call that compiles it.
+_Prepared = tuple[str, str, Callable[[], Compilation]]
 
 
-def _by_nvrtc(source: Path, entries: tuple[str, ...], architecture: str, chosen: Toolchain) -> _Job:
-    nvrtc = bindings.load()
+def _prepare_nvrtc(source: Path, entries: tuple[str, ...], architecture: str, chosen: Toolchain) -> _Prepared:
+    nvrtc = compiler_module.load()
     cut = cut_source(source, entries, chosen.options)
     text = cut.text if cut else source.read_text()
-    flags = _flags(architecture, chosen, nvrtc.version())
-    words = (entries, flags, include_folders(), nvrtc.version())
-    key = _key(words, _without_places(text), _included(source, text, (*chosen.folders, C_HEADERS)))
-    return _Job(key, text, lambda: _named(nvrtc, text, source, entries, (*flags, *_folders(source))))
+    # NVRTC's own cache (since 12.9) is off: its results have no log, and their time is not the compiler's.
+    no_cache = ("-no-cache",) if nvrtc.version() >= (12, 9) else ()
+    base = _BASE_OPTIONS[1:] if chosen.names_standard else _BASE_OPTIONS
+    flags = (f"-arch=sm_{_SPECIFIC.get(architecture, architecture)}", *base, *no_cache, *chosen.options)
+    settings = (entries, flags, include_folders(), nvrtc.version())
+    in_any_folder = _LINE.sub(r'#line \1 "\2"', text)  # folders of files change no machine code
+    key = _key(settings, in_any_folder, _included(source, text, (*chosen.folders, C_HEADERS)))
+    return key, text, lambda: _compile_entries(nvrtc, text, source, entries, (*flags, *_folders(source)))
 
 
-def _named(
-    nvrtc: bindings.Bindings, text: str, source: Path, entries: Sequence[str], flags: Sequence[str]
+def _compile_entries(
+    nvrtc: Bindings, text: str, source: Path, entries: Sequence[str], flags: Sequence[str]
 ) -> Compilation:
-    """Compile with NVRTC, which knows functions and not symbols: of an entry that is a symbol it gets the name."""
+    """Compile with NVRTC, which knows functions, not symbols: request the function of an entry that is a symbol."""
     functions = {entry: function_of(entry) for entry in entries}
     cubin, lowered, log = nvrtc.compile(text, str(source), tuple(dict.fromkeys(functions.values())), flags)
     names = {entry: lowered[function] for entry, function in functions.items()} if cubin is not None else {}
@@ -183,23 +176,22 @@ def _named(
     return cubin, names, log
 
 
-def _by_nvcc(source: Path, entries: tuple[str, ...], architecture: str, chosen: Toolchain) -> _Job:
+def _prepare_nvcc(source: Path, entries: tuple[str, ...], architecture: str, chosen: Toolchain) -> _Prepared:
     version, text = nvcc_version(), source.read_text()
     standard = () if chosen.names_standard else ("-std=c++17",)
-    target = _OWN_FEATURES.get(architecture, architecture)
-    flags = (f"-arch=sm_{target}", *standard, "-lineinfo", *chosen.options)
+    flags = (f"-arch=sm_{_SPECIFIC.get(architecture, architecture)}", *standard, "-lineinfo", *chosen.options)
     key = _key((entries, flags, version), text, _included(source, text, chosen.folders))
     folders = [f"-I{folder}" for folder in (source.parent, *shared_with(source))]
-    return _Job(key, text, lambda: compile_by_nvcc(source, entries, (*flags, *folders)))
+    return key, text, lambda: compile_by_nvcc(source, entries, (*flags, *folders))
 
 
 def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> str:
     """Return the PTX of `source` for a compute capability; it contains no path and no line, so it is reproducible.
 
-    CompilationFailed and BackendUnavailable as for compile_source.
+    Raise CompilationFailed and BackendUnavailable as compile_source does.
     """
-    nvrtc = bindings.load()
-    flags = (f"-arch=compute_{_OWN_FEATURES.get(architecture, architecture)}", *_LANGUAGE, *_folders(source))
+    nvrtc = compiler_module.load()
+    flags = (f"-arch=compute_{_SPECIFIC.get(architecture, architecture)}", *_LANGUAGE, *_folders(source))
     text, _, log = nvrtc.ptx(source.read_text(), source.name, entries, flags)
     if text is None:
         raise CompilationFailed(f"{source} for compute_{architecture}:\n{log.strip()}")
@@ -207,9 +199,9 @@ def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> s
 
 
 def source_hash(source: Path) -> str:
-    """Return a hash of the source and of the catalogue's own headers that it includes, without their comments.
+    """Return a hash of the source and the catalogue's headers that it includes, without comments.
 
-    Of machine code that exists already it is a hash of the file.
+    For machine code it is a hash of the file.
     """
     if is_prebuilt(source):
         return hashlib.sha256(source.read_bytes()).hexdigest()
@@ -220,14 +212,14 @@ def source_hash(source: Path) -> str:
 
 
 def _cuda_texts(source: Path) -> Iterator[str]:
-    """Yield the text of a source, then those of the catalogue's own headers that it includes, directly or not."""
+    """Yield the text of a source, then the texts of the catalogue's headers that it includes, directly or not."""
     text = source.read_text()
     yield text
     yield from _included(source, text)
 
 
 def cuda_files(source: Path) -> tuple[Path, ...]:
-    """Return a source, then the catalogue's own headers that it includes, directly or not; machine code alone."""
+    """Return a source, then the catalogue's headers that it includes, directly or not; only the file if prebuilt."""
     if is_prebuilt(source):
         return (source,)
     folders = (source.parent, *shared_with(source))
@@ -235,19 +227,11 @@ def cuda_files(source: Path) -> tuple[Path, ...]:
 
 
 def content_hash(source: Path) -> str:
-    """Return a hash of every character of the source and of the catalogue's own headers that it includes."""
+    """Return a hash of every character of the source and the catalogue's headers that it includes."""
     if is_prebuilt(source):
         return hashlib.sha256(source.read_bytes()).hexdigest()
     text = source.read_text()
     return _content_of(text, _included(source, text))
-
-
-def _flags(architecture: str, chosen: Toolchain, version: tuple[int, ...]) -> tuple[str, ...]:
-    """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
-    own = ("-no-cache",) if version >= (12, 9) else ()
-    target = _OWN_FEATURES.get(architecture, architecture)
-    base = _BASE_OPTIONS[1:] if chosen.names_standard else _BASE_OPTIONS
-    return (f"-arch=sm_{target}", *base, *own, *chosen.options)
 
 
 def _folders(source: Path) -> tuple[str, ...]:
@@ -255,12 +239,12 @@ def _folders(source: Path) -> tuple[str, ...]:
     return tuple(f"-I{folder}" for folder in folders)
 
 
-def _key(words: tuple[object, ...], text: str, included: Iterable[str]) -> str:
-    """Return a hash of everything that decides the machine code; where the files are does not.
+def _key(settings: tuple[object, ...], text: str, included: Iterable[str]) -> str:
+    """Return a hash of everything that decides the machine code; the folders of the files do not.
 
-    Two checkouts of one commit share what was compiled; the lines that it names are then those of the first one.
+    Two checkouts of one commit share cached machine code; the paths in it are then those of the first checkout.
     """
-    return hashlib.sha256(repr((*words, _content_of(text, included))).encode()).hexdigest()[:20]
+    return hashlib.sha256(repr((*settings, _content_of(text, included))).encode()).hexdigest()[:20]
 
 
 def _content_of(text: str, included: Iterable[str]) -> str:
@@ -271,18 +255,18 @@ def _content_of(text: str, included: Iterable[str]) -> str:
 
 
 def _included(source: Path, text: str, folders: Sequence[Path] = ()) -> Iterator[str]:
-    """Return the texts of the project's own files that the source, with that text, includes, directly or not.
+    """Return the texts of the project's files that the source, with that text, includes, directly or not.
 
-    They are next to it, among what its catalogue shares, or in `folders`.
+    They are in the source's folder, in its catalogue's shared folders, or in `folders`.
     """
     return (body for _, body in _reached(source, text, (source.parent, *folders, *shared_with(source)), set()))
 
 
 def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield path and text of each header."""
+    """Yield path and text of each included header, each once."""
     for bracket, name in _INCLUDE.findall(text):
-        found = first_in((path.parent, *folders) if bracket == '"' else folders[1:], name)
-        header = found and found.resolve()
+        file = first_in((path.parent, *folders) if bracket == '"' else folders[1:], name)
+        header = file and file.resolve()
         if header and header not in seen:
             seen.add(header)
             body = header.read_text("utf-8", "replace")
@@ -291,7 +275,7 @@ def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) ->
 
 
 def _kept_program(path: Path) -> Compiled | None:
-    """Return the program that the cache holds at `path`; None where it holds none that can be read."""
+    """Return the program in the cache at `path`; None if it is absent or unreadable."""
     try:
         facts = json.loads(path.with_suffix(".json").read_text())
         kept = Compiled(path, facts["lowered"], resources(facts["log"]), facts["log"], facts["seconds"], cached=True)
@@ -300,22 +284,18 @@ def _kept_program(path: Path) -> Compiled | None:
     return kept if path.is_file() else None
 
 
-def _to_cache(path: Path, cubin: bytes, facts: Mapping[str, Any]) -> None:
-    with cache_errors(path.parent):
-        write_atomically(path, cubin)
-        write_atomically(path.with_suffix(".json"), json_text(facts).encode())
-
-
-# Machine code that an earlier compilation left in the cache, found by the hash that a run record keeps of it.
+# Machine code in the cache, looked up by the hash in a run record.
 
 
 def kept_entries(source: str, architecture: str, sass: str) -> dict[str, CompiledEntry]:
-    """Return the entries of the code with that hash by their texts; empty where the cache does not hold it.
+    """Return the entries of the code with that hash by their texts; empty if it is not in the cache.
 
-    `source` is the name of the source file without its ending, `architecture` one like `sm_90`.
+    `source` is the name of the source file without its suffix, `architecture` such as `sm_90`.
     """
-    found = next((path for path in _cubins(source, architecture) if _hash(path) == sass), None)
-    program = _kept_program(found) if found else None
+    folder, start = cache_folder("cubin"), f"{source}-{architecture.replace('_', '')}-"
+    cubins = _listed(folder, folder.stat().st_mtime_ns) if folder.is_dir() else ()
+    path = next((path for path in cubins if path.name.startswith(start) and _hash(path) == sass), None)
+    program = _kept_program(path) if path else None
     if program is None:
         return {}
     return {
@@ -325,21 +305,14 @@ def kept_entries(source: str, architecture: str, sass: str) -> dict[str, Compile
     }
 
 
-def _cubins(source: str, architecture: str) -> list[Path]:
-    folder, start = cache_folder("cubin"), f"{source}-{architecture.replace('_', '')}-"
-    if not folder.is_dir():
-        return []
-    return [path for path in _listed(folder, folder.stat().st_mtime_ns) if path.name.startswith(start)]
-
-
 @lru_cache(2)
 def _listed(folder: Path, _changed: int) -> tuple[Path, ...]:
-    """Return the cubins of a folder; `_changed` is when it changed, so that a new file is seen."""
+    """Return the cubins of a folder; `_changed`, the time of its last change, makes the cache see new files."""
     return tuple(sorted(folder.glob("*.cubin")))
 
 
 def _hash(path: Path) -> str | None:
-    """Return the hash of a cubin's instructions; None where the file is not one."""
+    """Return the hash of a cubin's instructions; None if the file is no cubin."""
     from elftools.common.exceptions import ELFError
 
     try:
@@ -348,30 +321,28 @@ def _hash(path: Path) -> str | None:
         return None
 
 
-# Lines of a kernel's source that count: without comments, blank lines and docstrings.
+# Lines of a kernel's source, without comments, blank lines and docstrings.
 
 
 def source_lines(source: Path) -> tuple[int, int] | None:
-    """Return the lines of a kernel's file, and those of the catalogue's own files that it includes.
+    """Return the lines of a kernel's file, and those of the catalogue's files that it includes; None for machine code.
 
-    Of Python only decorated functions count: a form's launch and its tests are no part of the kernel. None of machine
-    code.
+    In Python only decorated functions count: a form's launch and its tests are no part of the kernel.
     """
     if is_prebuilt(source):
         return None
     is_python = source.suffix == ".py"
-    counts = list(map(_of_python if is_python else _of_cuda, (python_texts if is_python else _cuda_texts)(source)))
+    counts = (
+        [_lines_of_python(text) for text in python_texts(source)]
+        if is_python
+        else [len(without_comments(text).splitlines()) for text in _cuda_texts(source)]
+    )
     return counts[0], sum(counts[1:])
 
 
-@lru_cache(maxsize=512)  # a site asks for the same files on many pages
-def _of_cuda(text: str) -> int:
-    return len(without_comments(text).splitlines())
-
-
-@lru_cache(maxsize=512)
-def _of_python(text: str) -> int:
-    """Return the lines of all decorated functions; comments and blank lines have no node."""
+@lru_cache(maxsize=512)  # a site shows the same files on many pages
+def _lines_of_python(text: str) -> int:
+    """Return the number of lines of all decorated functions; comments and blank lines have no node."""
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     lines: set[int] = set()
     for function in functions:
@@ -381,12 +352,8 @@ def _of_python(text: str) -> int:
 
 
 def _lines(function: ast.FunctionDef) -> set[int]:
-    """Return the lines that a function's nodes begin or end at, without those of its docstring."""
-    first = function.body[0]
-    is_text = (
-        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    )
-    body = function.body[1:] if is_text else function.body
+    """Return the lines at which a function's nodes begin or end, without those of its docstring."""
+    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     parts: list[ast.AST] = [*function.decorator_list, function.args, *body]
     nodes = [node for part in parts for node in ast.walk(part) if hasattr(node, "lineno")]
     return {function.lineno} | {getattr(node, end) for node in nodes for end in ("lineno", "end_lineno")}
